@@ -250,10 +250,12 @@ class RagGraph(Runnable[Given, RagState]):
             context: Services and limits; None takes the builder's. They are used on the caller's loop.
         """
         inner, services = self._stored.compile_alone(), self._services(context)
-        if services.policy.fingerprint().get("name") != "breadth" or services.limits.width is not None:
+        limits, is_breadth = services.limits, services.policy.fingerprint().get("name") == "breadth"
+        if not is_breadth or limits.width is not None or limits.sharing != "off":
             raise SettingsError(
-                f"The policy {services.policy!r:.100} with width={services.limits.width} needs threads of its own for "
-                "sub-runs. A graph that runs in the checkpoints of another one has policy='breadth', width=None."
+                f"The policy {services.policy!r:.100} with width={limits.width} and sharing={limits.sharing!r} needs "
+                "threads of its own for sub-runs. A graph that runs in the checkpoints of another one has "
+                "policy='breadth', width=None, sharing='off'."
             )
         return served_graph(inner, services, system=self.system, source=self.source)
 

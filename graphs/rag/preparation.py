@@ -24,6 +24,7 @@ from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from ..threads.interrupts import answers_of, own_answers
 from ..threads.snapshots import is_finished, is_new_thread
 from ..threads.state import RagState
+from .earlier_runs import restore_settled
 from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
 from .run_start import Given, Options, Run, extra_inputs_of, start_of
 from .search_tree import SearchTree
@@ -134,7 +135,7 @@ def _context_of(asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], d
     return RunContext(
         services=asked.services,
         budget=budget,
-        frontier=frontier_of(asked.services, budget, asked.thread_id, digest),
+        frontier=frontier_of(asked.services, budget, asked.thread_id, fingerprint["query"], digest),
         graph=graph,
         fingerprint=digest,
         durability=durability,
@@ -147,8 +148,10 @@ def _context_of(asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], d
 
 async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
-    made = await _calls_made(context.graph, asked.thread_id)
-    context.budget.used = len(made | (context.calls.known_ids if context.calls else set()))
+    tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
+    context.budget.used = len(_calls_made(tree) | (context.calls.known_ids if context.calls else set()))
+    if not is_finished(known):
+        await restore_settled(context, tree.root)
     announce_saved(known, context)
     if is_finished(known):
         return context
@@ -157,8 +160,7 @@ async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) ->
     return replace(context, answers=outer_answers(asked.outer, known)) if asked.outer is not None else context
 
 
-async def _calls_made(graph: Compiled, thread_id: str) -> set[str]:
-    tree = await SearchTree.afrom_history(graph, thread_id)
+def _calls_made(tree: SearchTree) -> set[str]:
     records = (record for node in tree.query_nodes() for record in node.paid if record["kind"] == "chat")
     # Cached calls count, since each used a place in the budget, but not those that a fork has taken over. An
     # interrupted call counts when it is made again.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-SkipReason = Literal["calls", "sub_runs", "policy"]
+SkipReason = Literal["calls", "sub_runs", "policy", "cycle"]
 """Why a candidate was not asked. calls: the rest of the budget does not pay for the expansion. sub_runs: the tree has
-all the sub-runs that it may have. policy: the policy ended the search."""
+all the sub-runs that it may have. policy: the policy ended the search. cycle: the answer of an equal question waits for
+this one's."""
 
 Path = tuple[str, ...]
 """Chunk ids and sub-questions in turn, from the root's chunk on; the same in each run, unlike thread ids."""

@@ -12,6 +12,7 @@ from ...modules.errors import UserError
 from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
 from .policy import Policy
 from .rounds import affordable, skip_reason
+from .sharing import Link, SharedRuns
 
 _DIGITS = 8
 """Length of the digests of thread ids among the grants of a round."""
@@ -39,7 +40,7 @@ class Skipped:
     reason: SkipReason
 
 
-Decision = Grant | Skipped
+Decision = Grant | Skipped | Link
 Place = tuple[str, str, int]
 """Thread, chunk id and number of the try."""
 
@@ -93,15 +94,18 @@ class Frontier:
         *,
         root: str,
         thread_of_try: Callable[[Candidate], str],
+        shared: SharedRuns | None = None,
     ) -> None:
         """Begin with the thread ``root``, whose search counts as running.
 
-        ``thread_of_try`` names the thread of a further try of a chunk, which does not depend on its question.
+        ``thread_of_try`` names the thread of a further try of a chunk, which does not depend on its question. With
+        ``shared``, a candidate whose question was asked before is linked instead of granted.
         """
         self._policy = policy
         self._limits = limits
         self._budget = budget
         self.thread_of_try = thread_of_try
+        self.shared = shared
         self._running = {root}
         self._expected: set[Place] = set()
         self._waiting: dict[Place, _Waiting] = {}
@@ -142,10 +146,13 @@ class Frontier:
         """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found."""
         self._expected.discard(_place(candidate))
         self._budget.restore(sub_thread_id, max(candidate.calls, 1))
-        self._round = max(self._round, grant.round)
-        for priority, digest in enumerate(grant.grants.split()):
-            self._granted_before[digest] = replace(grant, priority=priority)
+        self._remember(grant)
         self._start(candidate, sub_thread_id, grant)
+
+    def restore(self, candidate: Candidate, sub_thread_id: str, grant: Grant, findings: Findings) -> None:
+        """Note a grant of an earlier run whose sub-run has ended, so that this run does not come to it again."""
+        self._remember(grant)
+        self._expand(candidate, sub_thread_id, grant, findings)
 
     async def ask(self, candidate: Candidate, sub_thread_id: str) -> Decision:
         """Wait for the round that decides on a candidate.
@@ -177,7 +184,7 @@ class Frontier:
 
     def written(self, sub_thread_id: str, candidate: Candidate) -> None:
         """Note the question of a further try, which was written once it was granted."""
-        self._expansions[sub_thread_id] = replace(self._expansions[sub_thread_id], candidate=candidate)
+        self._note(sub_thread_id, replace(self._expansions[sub_thread_id], candidate=candidate))
 
     def fail(self, error: UserError) -> None:
         """End the search of the whole tree: every candidate that waits, or comes later, raises the error."""
@@ -213,9 +220,29 @@ class Frontier:
 
     def _start(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
         self._running.add(sub_thread_id)
-        expansion = Expansion(candidate=candidate, round=grant.round, priority=grant.priority)
-        self._expansions[sub_thread_id] = expansion
+        self._expand(candidate, sub_thread_id, grant, Findings())
+
+    def _expand(self, candidate: Candidate, sub_thread_id: str, grant: Grant, findings: Findings) -> None:
+        expansion = Expansion(
+            candidate=candidate,
+            round=grant.round,
+            priority=grant.priority,
+            found=findings.needed,
+            suffices=findings.suffices,
+        )
+        self._note(sub_thread_id, expansion)
         self._granted_before.pop(_digest(sub_thread_id), None)
+
+    def _note(self, sub_thread_id: str, expansion: Expansion) -> None:
+        self._expansions[sub_thread_id] = expansion
+        if self.shared is not None:
+            self.shared.granted(sub_thread_id, expansion)
+
+    def _remember(self, grant: Grant) -> None:
+        """Note which others were granted in the round of a grant."""
+        self._round = max(self._round, grant.round)
+        for priority, digest in enumerate(grant.grants.split()):
+            self._granted_before[digest] = replace(grant, priority=priority)
 
     def _next_round(self) -> None:
         """Decide on the waiting candidates, if nothing that runs could add another."""
@@ -224,6 +251,10 @@ class Frontier:
         waiting = {id(each.candidate): each for each in self._waiting.values() if not each.decision.done()}
         if not waiting or self._grant_again(waiting.values()):
             return
+        if self.shared is not None:
+            self._link(waiting, self.shared)
+            if not waiting:
+                return
         candidates = sorted((each.candidate for each in waiting.values()), key=lambda each: each.order)
         try:
             chosen = self._policy.choose(candidates, self.spent, self._limits)
@@ -232,7 +263,7 @@ class Frontier:
             return
         sub_runs = len(self._expansions)
         granted = affordable(
-            chosen,
+            chosen if self.shared is None else self.shared.distinct(chosen),
             self._limits,
             self._budget,
             sub_runs=sub_runs,
@@ -245,6 +276,11 @@ class Frontier:
         reason = skip_reason(self._limits, has_chosen=bool(chosen), sub_runs=sub_runs)
         for each in waiting.values():
             each.decision.set_result(Skipped(reason=reason))
+
+    def _link(self, waiting: dict[int, _Waiting], shared: SharedRuns) -> None:
+        """Decide on the candidates whose question was asked before, and take them out of ``waiting``."""
+        for candidate, link in shared.decided(each.candidate for each in waiting.values()):
+            waiting.pop(id(candidate)).decision.set_result(link or Skipped(reason="cycle"))
 
     def _grant(self, granted: Sequence[_Waiting]) -> None:
         grants = " ".join(_digest(each.sub_thread_id) for each in granted)

@@ -20,6 +20,7 @@ from ...modules.judge.sub_questions import ModelWriter
 from ..rag.thread_runs import run_sub_thread, saved_thread
 from ..search.candidate import Candidate
 from ..search.frontier import Frontier, Grant, Skipped
+from ..search.sharing import Link
 from ..threads.branches import Branches
 from ..threads.candidates import as_ancestor, candidate_of, saved_grant
 from ..threads.context import RunContext, emit, utc_now
@@ -108,13 +109,21 @@ class _Tries:
         if not granted:
             decision = await self.frontier.ask(candidate, thread_id)
             if isinstance(decision, Skipped):
-                is_spent = decision.reason != "policy"
+                is_spent = decision.reason in ("calls", "sub_runs")
                 return {"next_rag_thread_id": "", "skipped": decision.reason, "budget_spent": is_spent}
+            if isinstance(decision, Link):
+                return await self._linked(decision.thread_id)
             granted = [_Asked(candidate, thread_id, decision)]
         *earlier, last = granted
         found = await _all_of(*(self._only(each) for each in earlier), self._from(last))
         tries = [each for some in found for each in some]
         return {**tries[0].outcome, **({"tries": [each.as_try() for each in tries]} if len(tries) > 1 else {})}
+
+    async def _linked(self, shared_thread_id: str) -> dict[str, JsonScalar | list[Try]]:
+        """Wait for the sub-run that another chunk asks, and return its answer as that of this chunk."""
+        assert self.frontier.shared is not None
+        ending = await asyncio.shield(self.frontier.shared.end_of(shared_thread_id))
+        return {"next_rag_thread_id": "", "linked_thread_id": shared_thread_id, **ending}
 
     async def _begun(self, candidate: Candidate, thread_id: str) -> list[_Asked]:
         """Return the tries that an earlier run began."""
@@ -140,7 +149,7 @@ class _Tries:
             return []
         candidate, thread_id = again
         grant = await self.frontier.ask(candidate, thread_id)
-        if isinstance(grant, Skipped):
+        if not isinstance(grant, Grant):
             return []
         try:
             question = await self._question(candidate, thread_id)
@@ -159,13 +168,19 @@ class _Tries:
         return await writer.write(self.query, self.chunk, candidate.tried, meter=meter)
 
     async def _only(self, asked: _Asked) -> list[_Asked]:
+        shared = self.frontier.shared
         try:
             outcome = await _sub_answer(asked, self.runtime)
-        except UserError as error:
-            self.frontier.fail(error)
+        except BaseException as error:
+            if isinstance(error, UserError):
+                self.frontier.fail(error)
+            if shared is not None:
+                shared.failed(asked.thread_id, error)
             raise
         finally:
             self.frontier.ended(asked.thread_id)
+        if shared is not None:
+            shared.ended(asked.thread_id, outcome)
         assert asked.grant is not None
         return [replace(asked, outcome={**outcome, "round": asked.grant.round, "priority": asked.grant.priority})]
 

@@ -12,6 +12,7 @@ from langgraph.types import PregelTask, StateSnapshot
 from ...modules.calls.usage import CallBudget
 from ..search.candidate import Ancestor, Candidate, SearchLimits
 from ..search.frontier import Findings, Frontier, Grant
+from ..search.sharing import SharedRuns
 from .context import RagContext, RunContext
 from .fingerprint import thread_of_try
 from .state import RagState
@@ -20,7 +21,7 @@ PLAN, ASK = "plan_sub_runs", "call_new_rag"
 """Names of the nodes that plan sub-questions and ask them."""
 
 
-def frontier_of(services: RagContext, budget: CallBudget, root: str, fingerprint: str) -> Frontier:
+def frontier_of(services: RagContext, budget: CallBudget, root: str, query: str, fingerprint: str) -> Frontier:
     """Return the frontier of a run of a root thread; ``fingerprint`` is the digest of the run's."""
     limits = services.limits
     return Frontier(
@@ -29,6 +30,7 @@ def frontier_of(services: RagContext, budget: CallBudget, root: str, fingerprint
         budget,
         root=root,
         thread_of_try=lambda each: thread_of_try(each.thread_id, each.chunk_id, each.attempt, fingerprint),
+        shared=None if limits.sharing == "off" else SharedRuns(root, query),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import get_args
 
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -24,6 +25,7 @@ from ..search.candidate import Ancestor, Path
 from ..search.frontier import Frontier, Grant
 from ..search.policies.breadth import Breadth
 from ..search.policy import Policy
+from ..search.sharing import Sharing
 from ..search.stop import SetSuffices, Stop
 from .branches import Branches
 from .interrupts import Answers
@@ -80,8 +82,13 @@ class Limits:
     """Most sub-questions that a round of the search grants; None for no limit."""
     max_sub_runs: int | None = None
     """Sub-runs of the whole tree; None for no limit."""
+    sharing: Sharing = "off"
+    """Whether a sub-question that the tree has asked already is linked to its run ("equal") or asked again ("off")."""
 
     def __post_init__(self) -> None:
+        if self.sharing not in get_args(Sharing):
+            allowed = ", ".join(get_args(Sharing))
+            raise SettingsError(f"sharing={self.sharing!r} is not allowed. Allowed: {allowed}.")
         for name, least in (("max_rec_depth", 0), ("max_llm_calls", 1), ("width", 1), ("max_sub_runs", 0)):
             given = getattr(self, name)
             if given is None and name in ("width", "max_sub_runs"):

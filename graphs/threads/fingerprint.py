@@ -71,9 +71,8 @@ def fingerprint_of(
         if services.policy.asks_again(()):
             writer = services.writer or ModelWriter(services.reader, prompts=prompts)
             parts |= {f"writer.{key}": value for key, value in writer.fingerprint().items()}
-        parts |= {
-            name: str(getattr(limits, name)) for name in ("max_rec_depth", "judge_leaves", "width", "max_sub_runs")
-        }
+        names = ("max_rec_depth", "judge_leaves", "width", "max_sub_runs", "sharing")
+        parts |= {name: str(getattr(limits, name)) for name in names}
     parts |= {f"{_TOOL}{tool.name}": tool.version for tool in services.tools}
     if system in STEP_PROMPTS:
         group = TOOL_PROMPTS if services.tools else STEP_PROMPTS[system]

@@ -119,6 +119,11 @@ class ChunkNode:
         return self._text("next_rag_thread_id")
 
     @property
+    def linked_thread_id(self) -> str:
+        """Thread of an equal question's run, whose answer is that of the supplementary question; ``""`` without one."""
+        return self._text("linked_thread_id")
+
+    @property
     def skipped(self) -> SkipReason | None:
         """Why the supplementary question was not asked; None if it was, or if there is none."""
         given = self.metadata.get("skipped")

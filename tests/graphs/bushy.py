@@ -65,10 +65,12 @@ class BushyJudge:
     seed: int
     timing: Timing
     suffices: float = 0.05
+    topics: int | None = None
+    """Number of questions that chunks ask, so that they repeat; None: each chunk asks its own."""
     made: int = 0
 
     def fingerprint(self) -> dict[str, str]:
-        return {"kind": "bushy", "seed": str(self.seed), "suffices": str(self.suffices)}
+        return {"kind": "bushy", "seed": str(self.seed), "suffices": str(self.suffices), "topics": str(self.topics)}
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         meter.reserve()
@@ -79,8 +81,14 @@ class BushyJudge:
         chunk_id = chunk.metadata["chunk_id"]
         luck = draw(self.seed, chunk_id)
         score: Score = 2 if luck < self.suffices else 1 if luck < 0.6 else 0
-        question = chunk_id if score == 1 and expand else ""
+        question = self._question(chunk_id) if score == 1 and expand else ""
         return Verdict(status="judged", score=score, next_query=question, p_needed=draw("p", chunk_id))
+
+    def _question(self, chunk_id: str) -> str:
+        if self.topics is None:
+            return chunk_id
+        topic = int(draw("topic", self.seed, chunk_id) * self.topics)
+        return (f"Topic {topic}?", f"topic  {topic}")[draw("words", chunk_id) < 0.5]  # in two spellings
 
 
 @dataclass
@@ -97,14 +105,21 @@ class BushyWriter:
 
 
 def bushy_context(
-    policy: str | Policy, *, seed: int = 0, timing: int = 0, topk: int = 3, suffices: float = 0.05, **limits: int | None
+    policy: str | Policy,
+    *,
+    seed: int = 0,
+    timing: int = 0,
+    topk: int = 3,
+    suffices: float = 0.05,
+    topics: int | None = None,
+    **limits: int | str | None,
 ) -> RagContext:
     """The context of a judge graph in this world."""
     pace = Timing(timing)
     return RagContext(
         reader=FakeLLM(lambda messages: "an answer"),
         retriever=BushyRetriever(topk, pace),
-        judge=BushyJudge(seed, pace, suffices),
+        judge=BushyJudge(seed, pace, suffices, topics),
         writer=BushyWriter(),
         policy=create_policy(policy),
         limits=Limits(**limits),  # type: ignore[arg-type]
@@ -118,6 +133,7 @@ def outline(tree: SearchTree) -> dict[str, object]:
             each.verdict_label,
             each.granted_in,
             each.skipped,
+            each.linked_thread_id,
             [(one["query"], one["round"], one["priority"], one["error"]) for one in each.tries],
         )
         for node in tree.query_nodes()

@@ -1,0 +1,116 @@
+"""What earlier runs of a thread have settled, told to the frontier of the run that continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from ..search.candidate import Ancestor, Candidate, Path
+from ..search.frontier import Findings, Frontier, Grant
+from ..search.sharing import Ending
+from ..threads.candidates import as_ancestor, findings_of, saved_grant
+from ..threads.context import RunContext
+from ..threads.state import RagState
+from ..tree.nodes import ChunkNode, QueryNode
+from .thread_runs import saved_thread
+
+
+async def restore_settled(context: RunContext, root: QueryNode) -> None:
+    """Note the grants and links that are saved with their outcome; their nodes will not run again.
+
+    Those whose outcome is not saved come again, and are noted then. It reads the newest checkpoint of each sub-run.
+    """
+    frontier = context.frontier
+    if frontier is None:
+        return
+    for each in _settled(_Place(root)):
+        if isinstance(each, _Linked):
+            if frontier.shared is not None:
+                frontier.shared.linked(each.thread_id, each.linked_thread_id)
+        else:
+            await _restore(each, frontier, context)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A query of the tree, with the way to it."""
+
+    node: QueryNode
+    path: Path = ()
+    ancestors: tuple[Ancestor, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Linked:
+    thread_id: str
+    linked_thread_id: str
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A sub-question whose outcome is saved in its chunk."""
+
+    candidate: Candidate
+    thread_id: str
+    granted_in: tuple[int, int]
+    ending: Ending
+
+
+def _settled(place: _Place) -> Iterator[_Ended | _Linked]:
+    """Yield what is settled below a query, parents before children."""
+    for chunk in place.node.chunks:
+        if chunk.linked_thread_id:
+            yield _Linked(place.node.thread_id, chunk.linked_thread_id)
+        for candidate, below in _asked_by(chunk, place):
+            if ended := _ended(chunk, candidate, below.thread_id):
+                yield ended
+            yield from _settled(_Place(below, candidate.path, (*place.ancestors, as_ancestor(candidate))))
+
+
+def _asked_by(chunk: ChunkNode, place: _Place) -> Iterator[tuple[Candidate, QueryNode]]:
+    tried: list[str] = []
+    for attempt, below in enumerate(chunk.sub_runs, 1):
+        yield (
+            Candidate(
+                thread_id=place.node.thread_id,
+                chunk_id=chunk.chunk_id,
+                next_query=below.query,
+                path=(*place.path, chunk.chunk_id, below.query),
+                p_needed=chunk.p_needed,
+                is_calibrated=chunk.p_calibrated,
+                retrieval_score=chunk.retrieval_score,
+                rank=chunk.rank or 0,
+                ancestors=place.ancestors,
+                attempt=attempt,
+                tried=tuple(tried),
+            ),
+            below,
+        )
+        tried.append(below.query)
+
+
+def _ended(chunk: ChunkNode, candidate: Candidate, thread_id: str) -> _Ended | None:
+    """Return a sub-question with its outcome; None where the chunk has none yet."""
+    tries = {each["thread_id"]: each for each in chunk.tries}
+    if found := tries.get(thread_id):
+        ending: Ending = {"sub_answer": found["answer"], "sub_run_error": found["error"], "budget_spent": False}
+        return _Ended(candidate, thread_id, (found["round"], found["priority"]), ending)
+    if chunk.granted_in is None:
+        return None
+    ending = {
+        "sub_answer": chunk.sub_answer,
+        "sub_run_error": chunk.sub_run_error,
+        "budget_spent": chunk.metadata.get("budget_spent"),
+    }
+    return _Ended(candidate, thread_id, chunk.granted_in, ending)
+
+
+async def _restore(each: _Ended, frontier: Frontier, context: RunContext) -> None:
+    saved = await saved_thread(each.thread_id, context)
+    round_, priority = each.granted_in
+    grant = (saved and saved_grant(saved)) or Grant(round=round_, priority=priority, grants="")
+    findings = findings_of(cast(RagState, saved.values)) if saved else Findings()
+    frontier.restore(each.candidate, each.thread_id, grant, findings)
+    if frontier.shared is not None:
+        frontier.shared.ended(each.thread_id, each.ending)

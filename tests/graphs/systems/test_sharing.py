@@ -1,0 +1,116 @@
+"""Sub-questions that repeat in a tree: linked to the run that asked first, or refused where it waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.search.sharing import normalised
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.threads.context import RagContext
+from judgetree.modules.errors import SettingsError
+from tests.graphs.bushy import ROOT, BushyJudge, bushy_context, outline
+from tests.graphs.fakes import thread
+
+
+def sharing_context(policy: str = "breadth", **options: object) -> RagContext:
+    """A bushy world of seven questions, which most chunks repeat."""
+    given = {"topk": 3, "suffices": 0.0, "topics": 7, "max_rec_depth": 4, "sharing": "equal"}
+    return bushy_context(policy, **(given | options))  # type: ignore[arg-type]
+
+
+def searched(context: RagContext) -> SearchTree:
+    with build_judge_rag(context=context) as graph:
+        assert graph.invoke(ROOT, thread("t"))["status"] == "answered"
+        return SearchTree.from_history(graph, "t")
+
+
+def check_links(tree: SearchTree) -> None:
+    """Check that links lead to equal questions of the tree, and that no thread waits for itself."""
+    queries = {node.thread_id: node for node in tree.query_nodes()}
+    waits = nx.DiGraph()
+    for node in tree.query_nodes():
+        for chunk in node.chunks:
+            waits.add_edges_from((node.thread_id, below.thread_id) for below in chunk.sub_runs)
+            if chunk.linked_thread_id:
+                shared = queries[chunk.linked_thread_id]
+                assert normalised(shared.query) == normalised(chunk.next_query)
+                assert chunk.sub_answer == shared.answer != ""
+                assert not chunk.sub_runs
+                assert not chunk.sub_run_error
+                waits.add_edge(node.thread_id, chunk.linked_thread_id)
+    assert nx.is_directed_acyclic_graph(waits)
+
+
+@pytest.mark.parametrize("policy", ["breadth", "best_first", "mcts:tries=2"])
+@pytest.mark.parametrize("width", [None, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_links_depend_on_verdicts_and_not_on_timing(policy: str, width: int | None, seed: int) -> None:
+    trees = [
+        searched(sharing_context(policy, seed=seed, timing=timing, width=width, max_llm_calls=70))
+        for timing in range(3)
+    ]
+    assert outline(trees[0]) == outline(trees[1]) == outline(trees[2])
+    check_links(trees[0])
+    assert {bool(each.linked_thread_id) for each in trees[0].chunk_nodes()} == {True, False}
+    if policy != "mcts:tries=2":  # which may write a question twice
+        asked = [normalised(node.query) for node in trees[0].query_nodes()]
+        assert len(asked) == len(set(asked))
+    assert all(node.status == "finished" for node in trees[0].query_nodes())
+
+
+def test_a_question_whose_answer_waits_for_this_one_is_refused() -> None:
+    trees = [searched(sharing_context(seed=seed)) for seed in range(4)]
+    assert "cycle" in {each.skipped for tree in trees for each in tree.chunk_nodes()}
+    assert not any(tree.budget_spent for tree in trees)
+
+
+def test_without_sharing_every_question_is_asked() -> None:
+    tree = searched(sharing_context(sharing="off", max_rec_depth=2, max_llm_calls=200))
+    asked = [normalised(node.query) for node in tree.query_nodes()]
+    assert len(asked) > len(set(asked))
+    assert not any(each.linked_thread_id or each.skipped for each in tree.chunk_nodes())
+
+
+async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
+    judge = context.judge
+    assert isinstance(judge, BushyJudge)
+    with build_judge_rag(checkpointer=url, context=context) as graph:
+        run = asyncio.create_task(graph.ainvoke(ROOT, thread("t")))
+        while judge.made < calls and not run.done():  # noqa: ASYNC110 - on the loop of the test, not of the run
+            await asyncio.sleep(0)
+        run.cancel()
+        await asyncio.wait([run])
+
+
+@pytest.mark.parametrize("policy", ["breadth", "best_first", "mcts:tries=2"])
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_tree_that_is_cut_off_again_and_again_ends_with_the_same_links(
+    tmp_path: Path, policy: str, width: int, seed: int
+) -> None:
+    def context(timing: int) -> RagContext:
+        return sharing_context(policy, seed=seed, timing=timing, width=width, max_llm_calls=60, max_sub_runs=9)
+
+    unbroken = searched(context(0))
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
+    for life, calls in enumerate((2, 5, 8, 8, 8)):
+        asyncio.run(_cancelled_after(context(life), url, calls))
+    with build_judge_rag(checkpointer=url, context=context(9)) as graph:
+        graph.invoke(ROOT, thread("t"))
+        resumed = SearchTree.from_history(graph, "t")
+    assert outline(resumed) == outline(unbroken)
+    assert resumed.sub_runs <= 9
+    check_links(resumed)
+
+
+def test_sharing_is_part_of_a_thread_and_its_name_is_checked() -> None:
+    with build_judge_rag(context=sharing_context()) as graph:
+        graph.invoke(ROOT, thread("t"))
+        assert SearchTree.from_history(graph, "t").fingerprint["sharing"] == "equal"
+    with pytest.raises(SettingsError, match=r"sharing='on' is not allowed. Allowed: off, equal"):
+        sharing_context(sharing="on")
