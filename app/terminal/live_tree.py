@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from rich.text import Text
 
-from ...graphs.drawing.words import VERDICT_MARKS, count_of
+from ...graphs.drawing.words import VERDICT_MARKS, count_of, skip_words
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.search.candidate import SkipReason
 from ...graphs.threads.context import RunEvent
 from ...graphs.tree.nodes import QueryNode, VerdictLabel
 from .terminal import fit
 
-LiveStatus = Literal["running", "answered", "refused", "failed"]
+LiveStatus = Literal["running", "answered", "refused", "failed", "skipped"]
 MARK_STYLES: dict[VerdictLabel, str] = {
     "2": "bold green",
     "1": "yellow",
@@ -23,7 +24,13 @@ MARK_STYLES: dict[VerdictLabel, str] = {
     "cancelled": "red",
     "pending": "dim",
 }
-ANSWER_STYLES: dict[LiveStatus, str] = {"running": "dim", "answered": "green", "refused": "dim", "failed": "red"}
+ANSWER_STYLES: dict[LiveStatus, str] = {
+    "running": "dim",
+    "answered": "green",
+    "refused": "dim",
+    "failed": "red",
+    "skipped": "dim",
+}
 _LABELS: dict[object, VerdictLabel] = {2: "2", 1: "1", 0: "0"}
 _FOLDED = "…"
 
@@ -113,7 +120,9 @@ def _saved_query(node: QueryNode) -> LiveQuery:
 
 
 def _close(child: LiveQuery, event: RunEvent) -> None:
-    if error := str(event.get("sub_run_error") or ""):
+    if reason := next((each for each in get_args(SkipReason) if each == event.get("skipped")), None):
+        child.status, child.answer = "skipped", skip_words(reason)
+    elif error := str(event.get("sub_run_error") or ""):
         child.status, child.answer = "failed", error
     elif child.status == "running":  # finished before this run, so without an answer event
         child.status, child.answer = "answered", str(event.get("sub_answer", ""))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ..threads.snapshots import ThreadStatus
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_links, walk_queries
 from .boxes import (
     ALARM_INK,
     FAINT_INK,
@@ -67,14 +67,18 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
     folded = {node.thread_id: _unhelpful(node, marks) for node in walk_queries(root)} if fold else {}
     lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root, marks.remarks)};"]
     lines += [_query_box(names[node.thread_id], node) for node in walk_queries(root)]
+    chunk_names: dict[tuple[str, str], str] = {}
     for number, (parent, chunk) in enumerate(walk_chunks(root)):
         if any(chunk is other for other in folded.get(parent.thread_id, ())):
             continue
-        name = f"c{number}"
+        name = chunk_names[parent.thread_id, chunk.chunk_id] = f"c{number}"
         lines.append(_chunk_box(name, chunk, parent.query, marks.chunks.get((parent.thread_id, chunk.chunk_id))))
         lines.append(_edge_to_chunk(names[parent.thread_id], name))
         for sub_run in chunk.sub_runs:
             lines.append(f'  {name} -> {names[sub_run.thread_id]} [color="#1F4E79", penwidth=1.6];')
+    for parent, chunk, shared in walk_links(root):
+        name = chunk_names[parent.thread_id, chunk.chunk_id]
+        lines.append(f'  {name} -> {names[shared.thread_id]} [color="#1F4E79", style=dashed, constraint=false];')
     for thread_id, chunks in folded.items():  # after the others, so that the box is a query's last one
         if chunks:
             name = f"z{names[thread_id][1:]}"
@@ -141,6 +145,8 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     asked = chunk.child.query if chunk.child else ""
     if chunk.next_query and chunk.next_query != asked:
         yield f"asks: {chunk.next_query}", INK
+    if chunk.linked_thread_id:
+        yield "asked already, as the dashed arrow shows", FAINT_INK
     if chunk.sub_answer and chunk.child is None:
         yield f"sub-answer: {chunk.sub_answer}", INK
     if chunk.skipped is not None:

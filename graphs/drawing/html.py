@@ -30,7 +30,15 @@ from .layout import one_line, shorten
 from .marks import UNMARKED, Mark, Marks
 from .svg import draw_svg, picture_style
 from .text import draw_text
-from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, cost_words, origin_words, tree_words
+from .words import (
+    VERDICT_MARKS,
+    VERDICT_WORDS,
+    answer_words,
+    cost_words,
+    origin_words,
+    skip_words,
+    tree_words,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -230,6 +238,7 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
         ("sub-question", printable(chunk.next_query)),
         ("sub-answer", printable(chunk.sub_answer)),
         ("sub-run", printable(chunk.sub_run_error)),
+        ("not asked", skip_words(chunk.skipped) if chunk.skipped else ""),
     ]
     metadata = [(printable(key), _cell(value)) for key, value in chunk.metadata.items()]
     return {
@@ -240,6 +249,7 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
         "headline": shorten(chunk.reason or chunk.text, 120),
         "text": printable(chunk.text),
         "sub_run_error": printable(chunk.sub_run_error),
+        "linked": printable(chunk.linked_thread_id),
         "notes": notes,
         "metadata": metadata,
     }
@@ -269,6 +279,7 @@ def query_data(
     return {
         "kind": ("query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}")
         + (" · linked" if node.linked_from else ""),
+        "thread": printable(node.thread_id),
         "depth": node.depth,
         "status": node.status,
         "answer_status": node.answer_status,

@@ -45,6 +45,8 @@ def _query_lines(node: QueryNode, numbers: Mapping[str, int], marks: Marks) -> I
             yield indent, f"! sub-run: {chunk.sub_run_error}", ""
         if chunk.skipped is not None:
             yield indent, f"! {skip_words(chunk.skipped)}: {chunk.next_query}", ""
+        if chunk.linked_thread_id:
+            yield indent, f"↪ asked already: {chunk.next_query} → {chunk.sub_answer}", ""
         for sub_run in chunk.sub_runs:
             for deeper, text, cost in _query_lines(sub_run, numbers, marks):
                 yield indent + deeper, text, cost

@@ -4,11 +4,13 @@
 
 const painted = []; // [element, text] of everything that a search may highlight
 let pattern = null;
+const threads = new Map(); // entries of queries by their threads, to which chunks may be linked
 
 // One entry a node, in the order in which the tree is drawn; `dom` stands once the entry was looked at.
 function collect(data, kind, parent, entries) {
   const entry = { data, kind, parent, children: [], dom: null };
   entries.push(entry);
+  if (kind === "query") threads.set(data.thread, entry);
   if (kind === "query") entry.children = data.chunks.map((chunk) => collect(chunk, "chunk", entry, entries));
   else entry.children = data.sub_runs.map((query) => collect(query, "query", entry, entries));
   return entry;
@@ -103,6 +105,19 @@ function goldBadge(mark) {
   return make("span", "badge gold document", "gold document");
 }
 
+// Shows the query whose answer a chunk shares.
+function linkTo(entry) {
+  const link = make("button", "", "asked already: show the question");
+  link.type = "button";
+  link.addEventListener("click", (event) => {
+    event.preventDefault(); // the button is in the summary of a card, which would open
+    reveal(entry);
+    entry.card.open = true;
+    entry.dom.scrollIntoView({ block: "center" });
+  });
+  return link;
+}
+
 function chunkCard(entry) {
   const chunk = entry.data;
   const summary = [
@@ -113,6 +128,7 @@ function chunkCard(entry) {
   ];
   if (chunk.gold) summary.splice(1, 0, goldBadge(chunk.gold));
   if (chunk.sub_run_error) summary.push(words("span", "alarm", `sub-run: ${chunk.sub_run_error}`));
+  if (threads.has(chunk.linked)) summary.push(linkTo(threads.get(chunk.linked)));
   return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
     words("pre", "", chunk.text),
     pairs(chunk.notes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...modules.calls.usage import UsageTotals, total_usage
 from ..search.candidate import SkipReason
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_savings, count_verdicts, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
     "2": "answers the query alone",
@@ -28,6 +28,7 @@ _SKIP_WORDS: dict[SkipReason, str] = {
     "calls": "not asked: too few model calls are left",
     "sub_runs": "not asked: the tree has all its sub-runs",
     "policy": "not asked: the policy ended the search",
+    "cycle": "not asked: an equal question waits for this answer",
 }
 
 
@@ -51,13 +52,21 @@ def usage_words(totals: UsageTotals) -> str:
 
 
 def tree_words(root: QueryNode) -> str:
-    """Format size and cost of the whole tree on one line."""
+    """Format size and cost of the whole tree on one line, and what links saved."""
     nodes = list(walk_queries(root))
     chunks = sum(len(node.chunks) for node in nodes)
     totals = total_usage(record for node in nodes for record in node.paid)
-    size = f"{count_of(len(nodes), 'query')} · {count_of(chunks, 'chunk')} · {usage_words(totals)}"
+    words = [count_of(len(nodes), "query"), count_of(chunks, "chunk"), usage_words(totals)]
     linked = total_usage(record for node in nodes if node.linked_from for record in node.usage)
-    return f"{size} · linked, not paid again: {usage_words(linked)}" if linked["llm_calls"] else size
+    if linked["llm_calls"]:
+        words.append(f"linked, not paid again: {usage_words(linked)}")
+    if any(chunk.shared_thread_id for node in nodes for chunk in node.chunks):
+        saved = count_savings(root)
+        words.append(
+            f"{count_of(saved['shared'], 'question')} asked already, saving {count_of(saved['sub_runs'], 'sub-run')} "
+            f"and {count_of(saved['llm_calls'], 'call')}"
+        )
+    return " · ".join(words)
 
 
 def cost_words(node: QueryNode) -> str:

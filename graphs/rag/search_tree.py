@@ -22,7 +22,16 @@ from ..tree.alignment import align_queries
 from ..tree.documents import Documents, build_graph, draw_graphml
 from ..tree.fork_record import Fork
 from ..tree.history import StateHistory, aread_tree, read_tree
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+from ..tree.nodes import (
+    ChunkNode,
+    QueryNode,
+    Savings,
+    VerdictLabel,
+    count_savings,
+    count_verdicts,
+    walk_chunks,
+    walk_queries,
+)
 from .model_calls import ModelCalls, calls_of, transcripts_of
 from .tree_diff import TreeDiff, changed_settings
 
@@ -138,6 +147,11 @@ class SearchTree:
     def verdict_counts(self) -> dict[VerdictLabel, int]:
         """Number of chunk nodes by verdict; every label is a key."""
         return count_verdicts(self.root)
+
+    @property
+    def savings(self) -> Savings:
+        """Sub-runs and model calls that were saved by links to runs of equal questions."""
+        return count_savings(self.root)
 
     @property
     def budget_spent(self) -> bool:

@@ -99,9 +99,10 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
     if child.is_served:
         return await _run_subgraph(query, child)
     if saved is not None:
+        if is_finished(saved):
+            child.budget.release(child.thread_id)  # before a round begins, which counts the answer among those made
         announce_saved(saved, child)
         if is_finished(saved):
-            child.budget.release(child.thread_id)
             return cast(RagState, saved.values)
     if not child.budget.hold(child.thread_id):
         raise BudgetSpent(f"not asked: the budget of {child.budget.limit} model calls is spent")

@@ -56,7 +56,7 @@ async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> 
                 )
             finally:
                 context.frontier.left(context.thread_id, chunk_id)
-    outcome = {"next_rag_thread_id": thread_id, **changes}
+    outcome = {**changes, "next_rag_thread_id": thread_id}  # by which it was planned, asked or not
     emit(runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, **outcome)
     return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)], "usage": meter.records}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.judge.contract import Score, VerdictStatus
@@ -240,6 +240,40 @@ def walk_chunks(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode]]:
         yield parent, chunk
         for sub_run in reversed(chunk.sub_runs):
             stack.extend((sub_run, below) for below in reversed(sub_run.chunks))
+
+
+def walk_links(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode, QueryNode]]:
+    """Yield (query node, chunk node, query node) for every chunk that is linked to the run of an equal question."""
+    queries = {node.thread_id: node for node in walk_queries(root)}
+    for parent, chunk in walk_chunks(root):
+        if shared := queries.get(chunk.linked_thread_id):
+            yield parent, chunk, shared
+
+
+class Savings(TypedDict):
+    """What the links of a tree saved, if each question had been asked again as it was asked first."""
+
+    links: int
+    """Chunks that are linked to the run of an equal question."""
+    sub_runs: int
+    """Runs of these questions, with the sub-runs below them; links below them are not followed."""
+    llm_calls: int
+    """Chat calls of these runs."""
+
+
+def count_savings(root: QueryNode) -> Savings:
+    """Count what sharing saved; all counts are zero for a tree without links."""
+    sub_runs = calls = 0
+    costs: dict[str, tuple[int, int]] = {}
+    shared = [shared for _, _, shared in walk_links(root)]
+    for each in shared:
+        if each.thread_id not in costs:
+            below = list(walk_queries(each))
+            used = total_usage(record for node in below for record in node.usage)["llm_calls"]
+            costs[each.thread_id] = len(below), used
+        sub_runs += costs[each.thread_id][0]
+        calls += costs[each.thread_id][1]
+    return Savings(links=len(shared), sub_runs=sub_runs, llm_calls=calls)
 
 
 def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:

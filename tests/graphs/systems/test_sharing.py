@@ -12,6 +12,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.sharing import normalised
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
+from judgetree.graphs.tree.nodes import walk_queries
 from judgetree.modules.errors import SettingsError
 from tests.graphs.bushy import ROOT, BushyJudge, bushy_context, outline
 from tests.graphs.fakes import thread
@@ -114,3 +115,20 @@ def test_sharing_is_part_of_a_thread_and_its_name_is_checked() -> None:
         assert SearchTree.from_history(graph, "t").fingerprint["sharing"] == "equal"
     with pytest.raises(SettingsError, match=r"sharing='on' is not allowed. Allowed: off, equal"):
         sharing_context(sharing="on")
+
+
+def test_links_are_shown_and_what_they_saved_is_counted() -> None:
+    tree = searched(sharing_context(seed=2))
+    links = [each for each in tree.chunk_nodes() if each.linked_thread_id]
+    below = {node.thread_id: sum(1 for _ in walk_queries(node)) for node in tree.query_nodes()}
+    saved = sum(below[each.linked_thread_id] for each in links)
+    assert tree.savings == {"links": len(links), "sub_runs": saved, "llm_calls": 4 * saved}
+    assert tree.to_text().count("↪ asked already: ") == len(links)
+    assert f"{len(links)} links, saving {saved} sub-runs and {4 * saved} calls" in tree.to_text()
+    assert tree.to_text().count("! not asked: an equal question waits for this answer: ") == 5
+    assert tree.to_dot().count("style=dashed, constraint=false") == len(links)
+    kinds = [kind for _, _, kind in tree.to_networkx().edges(data="kind")]
+    assert kinds.count("linked") == len(links)
+    assert kinds.count("asked") == tree.sub_runs
+    assert f'"linked":"{links[0].linked_thread_id}"' in tree.to_html(picture=False)
+    assert SearchTree.from_json(tree.to_json()) == tree
