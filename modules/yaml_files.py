@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import yaml
 
@@ -31,6 +32,11 @@ def read_yaml(file: Path, *, what: str) -> object:
 
 
 class _Loader(yaml.SafeLoader):
+    # "off" and "on" are words, as in YAML 1.2: "cache: off" means what it says.
+    yaml_implicit_resolvers: ClassVar = {
+        first: resolvers for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items() if first not in "oO"
+    }
+
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
         if node is not None and _values_in(node, {}) > _MOST_VALUES:

@@ -28,6 +28,8 @@ from .options import (
     Record,
     Retriever,
     SearchType,
+    Sharing,
+    SharingName,
     Stop,
     Strategy,
     StrategyName,
@@ -62,6 +64,7 @@ class AskOptions:
     stop: str | None = None
     width: int | None = None
     max_sub_runs: int | None = None
+    sharing: SharingName | None = None
     strategy: StrategyName | None = None
     tools: tuple[str, ...] | None = None
     llm: str | None = None
@@ -97,6 +100,7 @@ class AskOptions:
             stop=spec_of(fingerprint, "stop"),
             width=number("width"),
             max_sub_runs=number("max_sub_runs"),
+            sharing=next((name for name in get_args(SharingName) if name == fingerprint.get("sharing")), None),
             strategy=next(
                 (name for name in get_args(StrategyName) if name == fingerprint.get("reader.strategy")), None
             ),
@@ -122,6 +126,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     stop: Stop = None,
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
+    sharing: Sharing = None,
     strategy: Strategy = None,
     tool: Tools = None,
     prompts: Prompts = None,
@@ -159,6 +164,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         stop=stop,
         width=width,
         max_sub_runs=max_sub_runs,
+        sharing=sharing,
         strategy=strategy,
         tools=tuple(tool) if tool else None,
         llm=llm,
@@ -249,6 +255,7 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
             max_llm_calls=usual.max_llm_calls if options.max_llm_calls is None else options.max_llm_calls,
             width=options.width,
             max_sub_runs=options.max_sub_runs,
+            sharing=options.sharing or "off",
         ),
         settings=settings,
         on_progress=on_progress,

@@ -24,6 +24,7 @@ from .options import (
     Prompts,
     Record,
     Retriever,
+    Sharing,
     Stop,
     Strategy,
     System,
@@ -63,6 +64,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     stop: Stop = None,
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
+    sharing: Sharing = None,
     strategy: Strategy = None,
     tool: Tools = None,
     prompts: Prompts = None,
@@ -124,6 +126,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
             max_rec_depth=usual.max_rec_depth if max_depth is None else max_depth,
             width=width,
             max_sub_runs=max_sub_runs,
+            sharing=sharing or "off",
         ),
         options=ConversationOptions(
             answer_from_history=answer_from_history or "assessed",

@@ -21,6 +21,7 @@ from pydantic import (
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
 from ...graphs.search.policies.registry import check_policy
+from ...graphs.search.sharing import Sharing
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses
@@ -155,6 +156,7 @@ class Experiment(BaseModel):
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     max_sub_runs: int | None = Field(default=None, ge=0, description="Sub-runs of one question's whole tree.")
+    sharing: Sharing = Field(default="off", description="equal links a sub-question that its tree has asked already.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
 
     history: HistoryKind = Field(

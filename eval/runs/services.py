@@ -148,6 +148,7 @@ class Services:
             judge_leaves=self.experiment.judge_leaves,
             width=self.experiment.width,
             max_sub_runs=self.experiment.max_sub_runs,
+            sharing=self.experiment.sharing,
         )
         return RagContext(
             reader=tuned(

@@ -32,6 +32,7 @@ SWEPT = (
     "stop",
     "width",
     "max_sub_runs",
+    "sharing",
     "max_rec_depth",
     "max_llm_calls",
     "judge_leaves",

@@ -22,6 +22,11 @@ def test_arguments_win_over_the_file(tmp_path: Path) -> None:
     assert (experiment.dataset, experiment.systems, experiment.topk) == ("hotpotqa:a.json", ("naive", "judge"), 2)
 
 
+def test_off_is_a_word(tmp_path: Path) -> None:
+    experiment = load_experiment(written(tmp_path, "dataset: hotpotqa:a.json\nsharing: off\ncache: off\n"))
+    assert (experiment.sharing, experiment.cache) == ("off", "off")
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
