@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import ClassVar
 
 import yaml
 
@@ -32,11 +31,6 @@ def read_yaml(file: Path, *, what: str) -> object:
 
 
 class _Loader(yaml.SafeLoader):
-    # "off" and "on" are words, as in YAML 1.2: "cache: off" means what it says.
-    yaml_implicit_resolvers: ClassVar = {
-        first: resolvers for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items() if first not in "oO"
-    }
-
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
         if node is not None and _values_in(node, {}) > _MOST_VALUES:
@@ -50,6 +44,12 @@ class _Loader(yaml.SafeLoader):
         if twice := [name for name, count in names.items() if count > 1]:
             raise yaml.composer.ComposerError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
         return node
+
+
+# "off" and "on" are words, as in YAML 1.2: "cache: off" means what it says.
+_Loader.yaml_implicit_resolvers = {
+    first: resolvers for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items() if first not in ("o", "O")
+}
 
 
 def _values_in(node: yaml.Node, counted: dict[int, int]) -> int:

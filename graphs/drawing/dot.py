@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ..threads.snapshots import ThreadStatus
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_links, walk_queries
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries, walk_shared
 from .boxes import (
     ALARM_INK,
     FAINT_INK,
@@ -76,7 +76,7 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
         lines.append(_edge_to_chunk(names[parent.thread_id], name))
         for sub_run in chunk.sub_runs:
             lines.append(f'  {name} -> {names[sub_run.thread_id]} [color="#1F4E79", penwidth=1.6];')
-    for parent, chunk, shared in walk_links(root):
+    for parent, chunk, shared in walk_shared(root):
         name = chunk_names[parent.thread_id, chunk.chunk_id]
         lines.append(f'  {name} -> {names[shared.thread_id]} [color="#1F4E79", style=dashed, constraint=false];')
     for thread_id, chunks in folded.items():  # after the others, so that the box is a query's last one
@@ -145,7 +145,7 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     asked = chunk.child.query if chunk.child else ""
     if chunk.next_query and chunk.next_query != asked:
         yield f"asks: {chunk.next_query}", INK
-    if chunk.linked_thread_id:
+    if chunk.shared_thread_id:
         yield "asked already, as the dashed arrow shows", FAINT_INK
     if chunk.sub_answer and chunk.child is None:
         yield f"sub-answer: {chunk.sub_answer}", INK

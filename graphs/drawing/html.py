@@ -249,7 +249,7 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
         "headline": shorten(chunk.reason or chunk.text, 120),
         "text": printable(chunk.text),
         "sub_run_error": printable(chunk.sub_run_error),
-        "linked": printable(chunk.linked_thread_id),
+        "shared": printable(chunk.shared_thread_id),
         "notes": notes,
         "metadata": metadata,
     }

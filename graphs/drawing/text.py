@@ -8,7 +8,7 @@ from ..tree.nodes import ChunkNode, QueryNode
 from ..tree.places import chunk_name, query_numbers
 from .layout import columns, one_line, shorten
 from .marks import UNMARKED, Marks
-from .words import VERDICT_MARKS, answer_words, cost_words, origin_words, skip_words, tree_words, verdict_counts_words
+from .words import VERDICT_MARKS, answer_words, cost_words, origin_words, skip_words, tree_lines, verdict_counts_words
 
 
 def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> str:
@@ -18,7 +18,7 @@ def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> 
     """
     numbers = query_numbers(root) if marks.numbers else {}
     lines = [_fit(*line, width) for line in _query_lines(root, numbers, marks)]
-    totals = [tree_words(root), f"verdicts: {verdict_counts_words(root) or 'none'}", *marks.remarks]
+    totals = [*tree_lines(root), f"verdicts: {verdict_counts_words(root) or 'none'}", *marks.remarks]
     return "\n".join([*lines, *(shorten(line, width) for line in totals)])
 
 
@@ -45,7 +45,7 @@ def _query_lines(node: QueryNode, numbers: Mapping[str, int], marks: Marks) -> I
             yield indent, f"! sub-run: {chunk.sub_run_error}", ""
         if chunk.skipped is not None:
             yield indent, f"! {skip_words(chunk.skipped)}: {chunk.next_query}", ""
-        if chunk.linked_thread_id:
+        if chunk.shared_thread_id:
             yield indent, f"↪ asked already: {chunk.next_query} → {chunk.sub_answer}", ""
         for sub_run in chunk.sub_runs:
             for deeper, text, cost in _query_lines(sub_run, numbers, marks):

@@ -4,7 +4,7 @@
 
 const painted = []; // [element, text] of everything that a search may highlight
 let pattern = null;
-const threads = new Map(); // entries of queries by their threads, to which chunks may be linked
+const threads = new Map(); // entries of queries by their threads, whose answers chunks may share
 
 // One entry a node, in the order in which the tree is drawn; `dom` stands once the entry was looked at.
 function collect(data, kind, parent, entries) {
@@ -128,7 +128,7 @@ function chunkCard(entry) {
   ];
   if (chunk.gold) summary.splice(1, 0, goldBadge(chunk.gold));
   if (chunk.sub_run_error) summary.push(words("span", "alarm", `sub-run: ${chunk.sub_run_error}`));
-  if (threads.has(chunk.linked)) summary.push(linkTo(threads.get(chunk.linked)));
+  if (threads.has(chunk.shared)) summary.push(linkTo(threads.get(chunk.shared)));
   return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
     words("pre", "", chunk.text),
     pairs(chunk.notes),

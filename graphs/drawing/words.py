@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...modules.calls.usage import UsageTotals, total_usage
 from ..search.candidate import SkipReason
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_savings, count_verdicts, walk_queries
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_saved_by_sharing, count_verdicts, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
     "2": "answers the query alone",
@@ -52,7 +52,12 @@ def usage_words(totals: UsageTotals) -> str:
 
 
 def tree_words(root: QueryNode) -> str:
-    """Format size and cost of the whole tree on one line, and what links saved."""
+    """Format size and cost of the whole tree on one line, and what sharing saved."""
+    return " · ".join(tree_lines(root))
+
+
+def tree_lines(root: QueryNode) -> list[str]:
+    """Format size and cost of the whole tree, and on a second line what sharing saved, if it did."""
     nodes = list(walk_queries(root))
     chunks = sum(len(node.chunks) for node in nodes)
     totals = total_usage(record for node in nodes for record in node.paid)
@@ -60,13 +65,12 @@ def tree_words(root: QueryNode) -> str:
     linked = total_usage(record for node in nodes if node.linked_from for record in node.usage)
     if linked["llm_calls"]:
         words.append(f"linked, not paid again: {usage_words(linked)}")
+    lines = [" · ".join(words)]
     if any(chunk.shared_thread_id for node in nodes for chunk in node.chunks):
-        saved = count_savings(root)
-        words.append(
-            f"{count_of(saved['shared'], 'question')} asked already, saving {count_of(saved['sub_runs'], 'sub-run')} "
-            f"and {count_of(saved['llm_calls'], 'call')}"
-        )
-    return " · ".join(words)
+        saved = count_saved_by_sharing(root)
+        runs_and_calls = f"{count_of(saved['sub_runs'], 'sub-run')} and {count_of(saved['llm_calls'], 'call')}"
+        lines.append(f"{count_of(saved['questions'], 'question')} asked already, saving {runs_and_calls}")
+    return lines
 
 
 def cost_words(node: QueryNode) -> str:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 _UNASKED: Mapping[str, JsonScalar | list[Try]] = {
     key: UNJUDGED[key]
     for key in (
-        *("next_rag_thread_id", "skipped", "round", "priority", "tries"),
+        *("next_rag_thread_id", "shared_thread_id", "skipped", "round", "priority", "tries"),
         *("sub_answer", "sub_run_error", "budget_spent"),
     )
 }
@@ -132,7 +132,7 @@ async def _asked(state: RagState, new: Sequence[Document], context: RunContext) 
     """Plan and ask the sub-questions of these chunks, in rounds of their own."""
     if not new:
         return state
-    frontier = frontier_of(context.services, context.budget, context.thread_id, context.fingerprint)
+    frontier = frontier_of(context.services, context.budget, context.thread_id, state["query"], context.fingerprint)
     runtime, ids = runtime_of(replace(context, frontier=frontier)), {id_of(chunk) for chunk in new}
     state = _with_updates(state, [await plan_sub_runs(RagState(query=state["query"], similar_chunks=[*new]), runtime)])
     route = await to_sub_runs(state, runtime)
@@ -164,4 +164,4 @@ def _question(chunk: Document) -> str:
 
 
 def _link(chunk: Document) -> str:
-    return str(chunk.metadata["next_rag_thread_id"])
+    return str(chunk.metadata["next_rag_thread_id"] or chunk.metadata["shared_thread_id"])

@@ -27,7 +27,7 @@ async def restore_settled(context: RunContext, root: QueryNode) -> None:
     for each in _settled(_Place(root)):
         if isinstance(each, _Linked):
             if frontier.shared is not None:
-                frontier.shared.linked(each.thread_id, each.linked_thread_id)
+                frontier.shared.linked(each.thread_id, each.shared_thread_id)
         else:
             await _restore(each, frontier, context)
 
@@ -44,7 +44,7 @@ class _Place:
 @dataclass(frozen=True)
 class _Linked:
     thread_id: str
-    linked_thread_id: str
+    shared_thread_id: str
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class _Ended:
 def _settled(place: _Place) -> Iterator[_Ended | _Linked]:
     """Yield what is settled below a query, parents before children."""
     for chunk in place.node.chunks:
-        if chunk.linked_thread_id:
-            yield _Linked(place.node.thread_id, chunk.linked_thread_id)
+        if chunk.shared_thread_id:
+            yield _Linked(place.node.thread_id, chunk.shared_thread_id)
         for candidate, below in _asked_by(chunk, place):
             if ended := _ended(chunk, candidate, below.thread_id):
                 yield ended

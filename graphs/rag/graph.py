@@ -250,12 +250,11 @@ class RagGraph(Runnable[Given, RagState]):
             context: Services and limits; None takes the builder's. They are used on the caller's loop.
         """
         inner, services = self._stored.compile_alone(), self._services(context)
-        limits, is_breadth = services.limits, services.policy.fingerprint().get("name") == "breadth"
-        if not is_breadth or limits.width is not None or limits.sharing != "off":
+        name, limits = services.policy.fingerprint().get("name"), services.limits
+        if (name, limits.width, limits.sharing) != ("breadth", None, "off"):
             raise SettingsError(
-                f"The policy {services.policy!r:.100} with width={limits.width} and sharing={limits.sharing!r} needs "
-                "threads of its own for sub-runs. A graph that runs in the checkpoints of another one has "
-                "policy='breadth', width=None, sharing='off'."
+                f"policy={name!r}, width={limits.width}, sharing={limits.sharing!r} need threads of their own for sub-"
+                "runs. In the checkpoints of another graph, policy='breadth', width=None, sharing='off' run."
             )
         return served_graph(inner, services, system=self.system, source=self.source)
 

@@ -25,9 +25,9 @@ from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import (
     ChunkNode,
     QueryNode,
-    Savings,
+    SavedBySharing,
     VerdictLabel,
-    count_savings,
+    count_saved_by_sharing,
     count_verdicts,
     walk_chunks,
     walk_queries,
@@ -149,9 +149,9 @@ class SearchTree:
         return count_verdicts(self.root)
 
     @property
-    def savings(self) -> Savings:
-        """Sub-runs and model calls that were saved by links to runs of equal questions."""
-        return count_savings(self.root)
+    def saved_by_sharing(self) -> SavedBySharing:
+        """Sub-runs and model calls that were saved by taking answers from runs of equal questions."""
+        return count_saved_by_sharing(self.root)
 
     @property
     def budget_spent(self) -> bool:

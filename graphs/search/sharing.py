@@ -1,4 +1,4 @@
-"""Sharing: a sub-question that its tree has asked already is linked to that run instead of being asked again."""
+"""Sharing: a sub-question that its tree has asked already takes the answer of that run instead of being asked again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .candidate import Candidate, Expansion
 
 Sharing = Literal["off", "equal"]
 """off: each sub-question is asked on a thread of its own. equal: one that equals an earlier one of the tree, capitals,
-blanks and end marks aside, is linked to its run."""
+blanks and end marks aside, takes its answer."""
 
 _END_MARKS = " ?!.…？！。"
 

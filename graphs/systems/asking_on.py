@@ -123,7 +123,7 @@ class _Tries:
         """Wait for the sub-run that another chunk asks, and return its answer as that of this chunk."""
         assert self.frontier.shared is not None
         ending = await asyncio.shield(self.frontier.shared.end_of(shared_thread_id))
-        return {"next_rag_thread_id": "", "linked_thread_id": shared_thread_id, **ending}
+        return {"next_rag_thread_id": "", "shared_thread_id": shared_thread_id, **ending}
 
     async def _begun(self, candidate: Candidate, thread_id: str) -> list[_Asked]:
         """Return the tries that an earlier run began."""

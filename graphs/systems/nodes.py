@@ -44,7 +44,7 @@ UNJUDGED: Mapping[str, JsonScalar | list[Try]] = {
     "reason": "",
     "next_query": "",
     "next_rag_thread_id": "",
-    "linked_thread_id": "",
+    "shared_thread_id": "",
     "skipped": "",
     "round": None,
     "priority": None,

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema, SchemaValidator
 
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
-from .nodes import QueryNode, walk_chunks, walk_links, walk_queries
+from .nodes import QueryNode, walk_chunks, walk_queries, walk_shared
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _QUERY_ATTRIBUTES = (
@@ -137,7 +137,7 @@ def _strict(schema: object) -> object:
 def build_graph(root: QueryNode) -> nx.DiGraph:
     """Build a directed graph from queries to their chunks and from chunks to their sub-questions.
 
-    ``kind`` of an edge is "retrieved", "asked", or "linked" where the question of a chunk was asked already.
+    ``kind`` of an edge is "retrieved", "asked", or "shared" where an equal question was asked already.
 
     The name of a query node is its thread id, that of a chunk node ``thread id/chunk id`` (two queries may find one
     chunk). ``kind`` is "query" or "chunk". Attributes are scalars that GraphML can hold, without those that are None;
@@ -154,8 +154,8 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
         graph.add_edge(printable(parent.thread_id), printable(name), kind="retrieved")
         for sub_run in chunk.sub_runs:
             graph.add_edge(printable(name), printable(sub_run.thread_id), kind="asked")
-    for parent, chunk, shared in walk_links(root):
-        graph.add_edge(printable(f"{parent.thread_id}/{chunk.chunk_id}"), printable(shared.thread_id), kind="linked")
+    for parent, chunk, shared in walk_shared(root):
+        graph.add_edge(printable(f"{parent.thread_id}/{chunk.chunk_id}"), printable(shared.thread_id), kind="shared")
     return graph
 
 

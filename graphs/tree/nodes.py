@@ -119,9 +119,9 @@ class ChunkNode:
         return self._text("next_rag_thread_id")
 
     @property
-    def linked_thread_id(self) -> str:
-        """Thread of an equal question's run, whose answer is that of the supplementary question; ``""`` without one."""
-        return self._text("linked_thread_id")
+    def shared_thread_id(self) -> str:
+        """Thread of the run of an equal question, from which the chunk takes its sub-answer; ``""`` without one."""
+        return self._text("shared_thread_id")
 
     @property
     def skipped(self) -> SkipReason | None:
@@ -242,30 +242,30 @@ def walk_chunks(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode]]:
             stack.extend((sub_run, below) for below in reversed(sub_run.chunks))
 
 
-def walk_links(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode, QueryNode]]:
-    """Yield (query node, chunk node, query node) for every chunk that is linked to the run of an equal question."""
+def walk_shared(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode, QueryNode]]:
+    """Yield (query node, its chunk, query node from whose answer the chunk takes its own) for every shared question."""
     queries = {node.thread_id: node for node in walk_queries(root)}
     for parent, chunk in walk_chunks(root):
-        if shared := queries.get(chunk.linked_thread_id):
+        if shared := queries.get(chunk.shared_thread_id):
             yield parent, chunk, shared
 
 
-class Savings(TypedDict):
-    """What the links of a tree saved, if each question had been asked again as it was asked first."""
+class SavedBySharing(TypedDict):
+    """What it would have cost to ask each shared question again as it was asked first."""
 
-    links: int
-    """Chunks that are linked to the run of an equal question."""
+    questions: int
+    """Chunks that take their answer from the run of an equal question."""
     sub_runs: int
-    """Runs of these questions, with the sub-runs below them; links below them are not followed."""
+    """Runs of these questions, with the sub-runs below them; runs that these share are not counted."""
     llm_calls: int
     """Chat calls of these runs."""
 
 
-def count_savings(root: QueryNode) -> Savings:
-    """Count what sharing saved; all counts are zero for a tree without links."""
+def count_saved_by_sharing(root: QueryNode) -> SavedBySharing:
+    """Count what sharing saved; all counts are zero for a tree that asked no question twice."""
     sub_runs = calls = 0
     costs: dict[str, tuple[int, int]] = {}
-    shared = [shared for _, _, shared in walk_links(root)]
+    shared = [shared for _, _, shared in walk_shared(root)]
     for each in shared:
         if each.thread_id not in costs:
             below = list(walk_queries(each))
@@ -273,7 +273,7 @@ def count_savings(root: QueryNode) -> Savings:
             costs[each.thread_id] = len(below), used
         sub_runs += costs[each.thread_id][0]
         calls += costs[each.thread_id][1]
-    return Savings(links=len(shared), sub_runs=sub_runs, llm_calls=calls)
+    return SavedBySharing(questions=len(shared), sub_runs=sub_runs, llm_calls=calls)
 
 
 def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:

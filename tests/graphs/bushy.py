@@ -133,7 +133,7 @@ def outline(tree: SearchTree) -> dict[str, object]:
             each.verdict_label,
             each.granted_in,
             each.skipped,
-            each.linked_thread_id,
+            each.shared_thread_id,
             [(one["query"], one["round"], one["priority"], one["error"]) for one in each.tries],
         )
         for node in tree.query_nodes()

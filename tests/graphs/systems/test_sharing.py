@@ -37,13 +37,13 @@ def check_links(tree: SearchTree) -> None:
     for node in tree.query_nodes():
         for chunk in node.chunks:
             waits.add_edges_from((node.thread_id, below.thread_id) for below in chunk.sub_runs)
-            if chunk.linked_thread_id:
-                shared = queries[chunk.linked_thread_id]
+            if chunk.shared_thread_id:
+                shared = queries[chunk.shared_thread_id]
                 assert normalised(shared.query) == normalised(chunk.next_query)
                 assert chunk.sub_answer == shared.answer != ""
                 assert not chunk.sub_runs
                 assert not chunk.sub_run_error
-                waits.add_edge(node.thread_id, chunk.linked_thread_id)
+                waits.add_edge(node.thread_id, chunk.shared_thread_id)
     assert nx.is_directed_acyclic_graph(waits)
 
 
@@ -57,7 +57,7 @@ def test_links_depend_on_verdicts_and_not_on_timing(policy: str, width: int | No
     ]
     assert outline(trees[0]) == outline(trees[1]) == outline(trees[2])
     check_links(trees[0])
-    assert {bool(each.linked_thread_id) for each in trees[0].chunk_nodes()} == {True, False}
+    assert {bool(each.shared_thread_id) for each in trees[0].chunk_nodes()} == {True, False}
     if policy != "mcts:tries=2":  # which may write a question twice
         asked = [normalised(node.query) for node in trees[0].query_nodes()]
         assert len(asked) == len(set(asked))
@@ -74,7 +74,7 @@ def test_without_sharing_every_question_is_asked() -> None:
     tree = searched(sharing_context(sharing="off", max_rec_depth=2, max_llm_calls=200))
     asked = [normalised(node.query) for node in tree.query_nodes()]
     assert len(asked) > len(set(asked))
-    assert not any(each.linked_thread_id or each.skipped for each in tree.chunk_nodes())
+    assert not any(each.shared_thread_id or each.skipped for each in tree.chunk_nodes())
 
 
 async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
@@ -119,16 +119,16 @@ def test_sharing_is_part_of_a_thread_and_its_name_is_checked() -> None:
 
 def test_links_are_shown_and_what_they_saved_is_counted() -> None:
     tree = searched(sharing_context(seed=2))
-    links = [each for each in tree.chunk_nodes() if each.linked_thread_id]
+    links = [each for each in tree.chunk_nodes() if each.shared_thread_id]
     below = {node.thread_id: sum(1 for _ in walk_queries(node)) for node in tree.query_nodes()}
-    saved = sum(below[each.linked_thread_id] for each in links)
-    assert tree.savings == {"links": len(links), "sub_runs": saved, "llm_calls": 4 * saved}
+    saved = sum(below[each.shared_thread_id] for each in links)
+    assert tree.saved_by_sharing == {"questions": len(links), "sub_runs": saved, "llm_calls": 4 * saved}
     assert tree.to_text().count("↪ asked already: ") == len(links)
-    assert f"{len(links)} links, saving {saved} sub-runs and {4 * saved} calls" in tree.to_text()
+    assert f"{len(links)} questions asked already, saving {saved} sub-runs and {4 * saved} calls" in tree.to_text()
     assert tree.to_text().count("! not asked: an equal question waits for this answer: ") == 5
     assert tree.to_dot().count("style=dashed, constraint=false") == len(links)
     kinds = [kind for _, _, kind in tree.to_networkx().edges(data="kind")]
-    assert kinds.count("linked") == len(links)
+    assert kinds.count("shared") == len(links)
     assert kinds.count("asked") == tree.sub_runs
-    assert f'"linked":"{links[0].linked_thread_id}"' in tree.to_html(picture=False)
+    assert f'"shared":"{links[0].shared_thread_id}"' in tree.to_html(picture=False)
     assert SearchTree.from_json(tree.to_json()) == tree
