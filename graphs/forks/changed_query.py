@@ -50,8 +50,7 @@ async def changed_query(state: RagState, change: Change, chunk: ChunkNode | None
     elif chunk is not None:
         edited = [_edited(each, change, chunk) if id_of(each) == chunk.chunk_id else each for each in _chunks(state)]
         state = before_the_answer(state, [each for each in edited if each is not None])
-        # What the judge said of the set, it said of the chunks as they were.
-        state = cast(RagState, {**state, "set_suffices": None, "p_suffices": None})
+        state = await _set_judged(state, context, again=change.drop)
     else:
         state = before_the_answer(state, _chunks(state))
     wanted = {id_of(each) for each in chunks_to_expand(_chunks(state), findings_of(state), context)}
@@ -113,9 +112,26 @@ async def _searched(state: RagState, context: RunContext) -> RagState:
     usage = [each for each in kept["usage"] if each["chunk_id"]] + meter.records
     state = cast(RagState, {**kept, "similar_chunks": chunks, "usage": usage, "searches": [record]})
     unjudged = [chunk for chunk in chunks if id_of(chunk) not in known]
-    route = await judging.to_judges(RagState(query=state["query"], similar_chunks=unjudged), runtime_of(context))
-    sends = [] if isinstance(route, str) else route
-    return _with_updates(state, await _all(_judged(send, context) for send in sends))
+    return _with_updates(state, await _verdicts(RagState(query=state["query"], similar_chunks=unjudged), context))
+
+
+async def _set_judged(state: RagState, context: RunContext, *, again: bool) -> RagState:
+    """Return the state without what was said of the set of its chunks as they were; ``again`` asks the judge anew.
+
+    The chunks keep their verdicts. A judge that takes chunk by chunk, or had not closed the query, is not asked.
+    """
+    unsaid = cast(RagState, {**state, "set_suffices": None, "p_suffices": None})
+    if not (again and state.get("set_suffices") and _judges_sets(context)):
+        return unsaid
+    said = ("set_suffices", "p_suffices", "usage")
+    updates = [{key: each[key] for key in said if key in each} for each in await _verdicts(state, context)]
+    return _with_updates(unsaid, updates)
+
+
+async def _verdicts(state: RagState, context: RunContext) -> list[dict[str, object]]:
+    """Return what the judge's nodes say of the chunks of a state."""
+    route = await judging.to_judges(state, runtime_of(context))
+    return await _all(_judged(send, context) for send in ([] if isinstance(route, str) else route))
 
 
 def _judges_sets(context: RunContext) -> bool:

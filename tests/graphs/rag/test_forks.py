@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from judgetree import Limits, RagContext, RagSession, SearchTree, Settings, Verdict
+from judgetree import Limits, RagContext, RagSession, SearchTree, Settings, SetVerdict, Verdict
 from judgetree.graphs.rag.result import RagResult
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
@@ -235,6 +235,41 @@ def test_a_reader_that_failed_is_asked_again_and_finished_threads_are_kept(bench
     bench.fails_on = ""
     fork, calls = bench.calls_of("2#0", drop=True)
     assert (calls, fork.status, fork.usage["llm_calls"]) == (1, "answered", 2)
+
+
+class Enough:
+    """Judges all chunks at once, in one call: three of them suffice."""
+
+    def __init__(self, llm: FakeLLM) -> None:
+        self.llm = llm
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "enough"}
+
+    def expected_calls(self, chunks: int) -> int:
+        return 1
+
+    async def judge_set(
+        self, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
+    ) -> SetVerdict:
+        await self.llm.complete([("user", f"judge {query}")], meter=meter)
+        ids = [str(each.metadata["chunk_id"]) for each in chunks]
+        verdicts = tuple(Verdict(status="judged", score=1, next_query=each if expand else "") for each in ids)
+        return SetVerdict(verdicts=verdicts, suffices=len(chunks) > 2)
+
+
+def test_a_judge_of_sets_is_asked_about_the_set_without_a_dropped_chunk(tmp_path: Path) -> None:
+    """Three chunks closed the query; the two that are left ask on: a call for the set, two sub-runs, the answer."""
+    llm = FakeLLM(lambda messages: "an answer")
+    limits = Limits(max_rec_depth=1)
+    context = RagContext(reader=llm, retriever=Bushy(), judge=Enough(llm), limits=limits)
+    with RagSession(context=context, settings=Settings(home=tmp_path)) as session:
+        assert session.ask("q", thread_id="origin").tree.sub_runs == 0
+        fork = session.fork("origin", "1#0", drop=True)
+        assert (fork.tree.sub_runs, fork.usage["llm_calls"]) == (2, 1 + 2 * 2 + 1)
+        assert fork.tree.root.set_suffices is False
+        again = session.fork(fork.thread_id, "2#0", drop=True)
+        assert again.usage["llm_calls"] == 2 + 1, "the sub-question's query was closed too; its two chunks ask nothing"
 
 
 @pytest.mark.parametrize("policy", ["breadth", "wider:tries=3", "mcts", "best_first"])
