@@ -13,9 +13,10 @@ from .labels.labelling import LabelPlan as LabelPlan
 from .papers.files import write_csv as write_csv
 from .papers.files import write_latex as write_latex
 from .papers.files import write_plots as write_plots
-from .record_and_replay import Replay as Replay
 from .record_and_replay import record as record
 from .record_and_replay import replay_recording as replay_recording
+from .replay.outcome import Replay as Replay
+from .replay.replay_page import draw_replay as draw_replay
 from .reports.compare import Comparison as Comparison
 from .reports.compare import compare_runs as compare_runs
 from .reports.page import write_report as write_report

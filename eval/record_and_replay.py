@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
 
 from ..graphs.threads.context import Limits, RagContext
 from ..modules.calls.prices import load_prices
@@ -16,11 +13,13 @@ from ..modules.judge.sub_questions import ModelWriter
 from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
 from .replay.noisy_world import NoisyWorld
+from .replay.outcome import Replay
 from .replay.play import batched, chunk_by_chunk
 from .replay.recorder import Coverage
 from .replay.recorder import record as record_questions
 from .replay.recording import FILE_NAME, Recording
-from .replay.replays import BUDGETS, POLICIES, replay, summarize
+from .replay.replays import BUDGETS, POLICIES, replay
+from .replay.summary import summarize
 from .replay.world import World
 from .runs.batch_run import with_experiment
 from .runs.experiment import Experiment
@@ -82,16 +81,6 @@ def _fingerprint(context: RagContext, digest: str, depth: int, width: int) -> di
     return {**of, "data": digest, "depth": str(depth), "tries": str(width)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
-    """The outcome of a replay, as tables."""
-
-    rows: pd.DataFrame
-    """A row for each question, policy and budget; see ``replay.replays.replay``."""
-    summary: pd.DataFrame
-    """A row for each budget and policy; see ``replay.replays.summarize``."""
-
-
 def replay_recording(  # noqa: PLR0913 - a front door, where everything has a default that fits
     run: Path | str,
     *,
@@ -99,7 +88,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
     budgets: Sequence[int] = BUDGETS,
     judge: str = "",
     stop: str = "set",
-    depth: int = 3,
+    depth: int | None = None,
     width: int | None = 1,
     baseline: str = "",
     on_progress: Callable[[int, int], None] | None = None,
@@ -117,7 +106,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         budgets: Model calls of a question's whole tree.
         judge: ``noisy:…`` judges anew from gold and noise; empty keeps the recorded verdicts.
         stop: Spec of the stop.
-        depth: Levels of sub-questions; those below the recording's depth count as misses.
+        depth: Levels of sub-questions; those below the recording's depth count as misses. None: as many as recorded.
         width: Most sub-questions that a round grants; None for no limit.
         baseline: Policy that the others are compared with; the first one if empty.
         on_progress: Called with (questions done, questions in all).
@@ -126,15 +115,20 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         LoadingError: The folder holds no recording, or a damaged one.
         SettingsError: A policy, the judge or the stop is unknown, or the recording has no gold documents.
     """
-    recorded = Recording(Path(run) / FILE_NAME).worlds()
+    recording = Recording(Path(run) / FILE_NAME)
+    recorded = recording.worlds()
     if not any(each.gold for each in recorded.values()):
         raise SettingsError(f"The questions of {run} have no gold documents, so that replays have nothing to count.")
+    baseline = baseline or policies[0]
+    if baseline not in policies:
+        raise SettingsError(f"baseline={baseline!r} is not played. Allowed: {', '.join(policies)}.")
     worlds: Mapping[str, World] = recorded
-    is_batched = recorded_in_batches(run)
+    is_batched = recording.is_batched
     if judge:
         noise = made_of_spec("judge", judge, {"noisy": Noise})
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
         is_batched = noise.batched
+    depth = recording.depth if depth is None else depth
     rows = replay(
         worlds,
         policies=policies,
@@ -144,10 +138,17 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         judging=batched if is_batched else chunk_by_chunk,
         on_progress=on_progress,
     )
-    return Replay(rows=rows, summary=summarize(rows, baseline=baseline or policies[0]))
-
-
-def recorded_in_batches(run: Path | str) -> bool:
-    """Return whether a recording's judge judged all chunks of a query in one call."""
-    of = Recording(Path(run) / FILE_NAME).of
-    return of.get("judge.kind") == "batched" or of.get("judge.batched") == "True"
+    return Replay(
+        rows=rows,
+        summary=summarize(rows, baseline=baseline),
+        baseline=baseline,
+        of={
+            "recording": Path(run).resolve().name,
+            "recorded": f"depth {recording.depth}, tries {recording.tries}",
+            "questions": len(worlds),
+            "judge": judge or "as recorded",
+            "stop": stop,
+            "depth": depth,
+            "width": width,
+        },
+    )

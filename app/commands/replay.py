@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,8 @@ from .options import Json, MaxDepth, RunFolder, Stop, Width
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ...evaluation.replay.outcome import Replay
 
 _SHOWN = ("complete", "low", "high", "recall", "calls", "area", "coverage", "gain", "gain_low", "gain_high", "p")
 
@@ -36,6 +37,10 @@ def replay(  # noqa: PLR0913 - one parameter an option
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A row for each question, policy and budget.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Table, plots and words as a page that needs no network.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The plots as SVG and PDF.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies on a recording of `judgetree eval record`; no model is called."""
@@ -50,17 +55,30 @@ def replay(  # noqa: PLR0913 - one parameter an option
             budgets=_budgets(budget),
             judge=judge,
             stop=stop or "set",
-            depth=3 if max_depth is None else max_depth,
+            depth=max_depth,
             width=1 if width is None else width,
             baseline=baseline,
             on_progress=lambda done, total: show(done, total, ""),
         )
-    if csv is not None:
-        played.rows.to_csv(csv, index=False)
+    _write_files(played, csv=csv, html=html, plots=plots)
     if as_json:
-        write_json(json.loads(played.summary.to_json(orient="records")))
+        write_json(played.to_document())
     else:
-        write_result(table_of(played.summary))
+        write_result("\n".join([table_of(played.summary), "", *played.words()]))
+
+
+def _write_files(played: Replay, *, csv: Path | None, html: Path | None, plots: Path | None) -> None:
+    from ...evaluation.papers.files import save_plots
+    from ...evaluation.replay.replay_page import draw_replay
+    from ...evaluation.replay.replay_plots import replay_plots
+    from ...modules.disk import write_whole
+
+    if csv is not None:
+        write_whole(csv, played.rows.to_csv(index=False))
+    if html is not None:
+        write_whole(html, draw_replay(played))
+    if plots is not None:
+        save_plots(replay_plots(played.summary), plots)
 
 
 def table_of(summary: pd.DataFrame) -> str:

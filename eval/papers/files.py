@@ -110,8 +110,13 @@ def write_plots(report: Report, folder: Path | str) -> tuple[Path, ...]:
         SettingsError: ``folder`` is a file.
         WritingError: A file could not be written.
     """
-    folder = _folder(Path(folder))
-    return tuple(file for plot in plots_of(report) for file in _save_plot(plot, folder))
+    return save_plots(plots_of(report), Path(folder))
+
+
+def save_plots(plots: Sequence[Plot], folder: Path) -> tuple[Path, ...]:
+    """Write plots as ``write_plots`` does."""
+    folder = _folder(folder)
+    return tuple(file for plot in plots for file in _save_plot(plot, folder))
 
 
 def _save_plot(plot: Plot, folder: Path) -> tuple[Path, ...]:

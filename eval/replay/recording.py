@@ -60,7 +60,8 @@ class Recording:
     def __init__(self, file: Path, *, of: Mapping[str, str] | None = None) -> None:
         """Read the file, or begin it.
 
-        ``of`` is the fingerprint of search, judge and writer, with ``tries``; None takes what the file has.
+        ``of`` is the fingerprint of search, judge and writer, with ``depth`` and ``tries``; None takes that of the
+        file.
 
         Raises:
             LoadingError: There is no file and ``of`` is None, or it has another format, is damaged, or is a recording
@@ -80,6 +81,21 @@ class Recording:
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._write({FORMAT_KEY: format_of("recording"), "of": self.of})
+
+    @property
+    def depth(self) -> int:
+        """Levels of sub-questions that were recorded."""
+        return int(self.of["depth"])
+
+    @property
+    def tries(self) -> int:
+        """Sub-questions of each chunk that were recorded, where as many could be written."""
+        return int(self.of["tries"])
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the judge judged all chunks of a query in one call."""
+        return self.of.get("judge.kind") == "batched" or self.of.get("judge.batched") == "True"
 
     @property
     def queries(self) -> int:
@@ -135,7 +151,7 @@ class Recording:
         }
         return {
             key: RecordedWorld(
-                question=each.question, gold=each.gold, queries=queries, further=further, tries=int(self.of["tries"])
+                question=each.question, gold=each.gold, queries=queries, further=further, tries=self.tries
             )
             for key, each in self.questions.items()
         }

@@ -1,10 +1,9 @@
-"""Replays of many questions by many policies and budgets, as a table, and what their differences are worth."""
+"""Replays of many questions by many policies and budgets, as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 import pandas as pd
 
@@ -12,8 +11,6 @@ from ...graphs.search.policies.registry import create_policy
 from ...graphs.search.policy import Policy
 from ...graphs.search.stop import create_stop
 from ...graphs.threads.context import Limits
-from ..metrics.intervals import mean_interval
-from ..metrics.statistics import PairedComparison, adjust_comparisons, compare_paired
 from .oracle_order import OracleOrder
 from .play import Judging, Played, chunk_by_chunk, play
 from .world import World
@@ -76,66 +73,4 @@ def _row(played: Played, budget: int) -> dict[str, object]:
         "sub_runs": len(played.expansions),
         "rounds": played.expansions[-1].round if played.expansions else 0,
         "misses": played.misses,
-    }
-
-
-def summarize(rows: pd.DataFrame, *, baseline: str = "breadth") -> pd.DataFrame:
-    """Compute means over questions by budget and policy, and compare each policy with the baseline on the same ones.
-
-    Returns:
-        A row for each budget and policy: ``complete`` with ``low`` and ``high`` (Wilson, 95 %), ``recall``, ``calls``,
-        ``area``, ``sub_runs``, ``coverage`` (share of the questions that asked nothing that is not recorded); and
-        against the baseline ``gain`` of complete with ``gain_low``, ``gain_high`` (Bonett and Price) and ``p``
-        (McNemar, adjusted by Holm over the policies of the budget); empty for the baseline itself.
-
-    Raises:
-        KeyError: The baseline was not played.
-    """
-    summary: list[dict[str, object]] = []
-    for budget, of_budget in rows.groupby("budget", sort=True):
-        by_policy = {str(name): group.set_index("question") for name, group in of_budget.groupby("policy", sort=False)}
-        against = by_policy[baseline]
-        others = [name for name in by_policy if name != baseline]
-        compared = dict(zip(others, _compared(by_policy, others, against), strict=True))
-        for name, group in by_policy.items():
-            means = group[["recall", "calls", "area", "sub_runs"]].mean().to_dict()
-            share = mean_interval(group["complete"].astype(float).tolist(), scale="share")
-            summary.append(
-                {
-                    "budget": budget,
-                    "policy": name,
-                    "complete": share.mean,
-                    "low": share.low,
-                    "high": share.high,
-                    **means,
-                    "coverage": float((group["misses"] == 0).mean()),
-                    **(_gain(compared[name]) if name in compared else {}),
-                }
-            )
-    return pd.DataFrame(summary)
-
-
-def _compared(
-    by_policy: Mapping[str, pd.DataFrame], names: Iterable[str], against: pd.DataFrame
-) -> tuple[PairedComparison, ...]:
-    expected = against["complete"].astype(float).tolist()
-    return adjust_comparisons(
-        [
-            compare_paired(
-                by_policy[name].loc[against.index, "complete"].astype(float).tolist(),
-                expected,
-                metric="complete",
-                test="mcnemar",
-            )
-            for name in names
-        ]
-    )
-
-
-def _gain(compared: PairedComparison) -> dict[str, object]:
-    return {
-        "gain": compared.difference.mean,
-        "gain_low": compared.difference.low,
-        "gain_high": compared.difference.high,
-        "p": cast(float, compared.adjusted_p_value),
     }

@@ -21,7 +21,7 @@ from tests.eval.replay.test_play import grants_of
 from tests.graphs.bushy import ROOT, BushyJudge, bushy_context
 from tests.graphs.fakes import thread
 
-OF = {"judge.kind": "bushy"}
+OF = {"judge.kind": "bushy", "depth": "2"}
 DATASET = Dataset(
     name="bushy",
     questions=(EvalQuestion(id="one", question=ROOT, answers=("an answer",), supporting=("q/0/1", "q/2/0")),),
