@@ -1,8 +1,9 @@
 """How often an ideal judge and reader see all the evidence of a HotpotQA question, and at how many calls.
 
-The judge and the reader know the supporting paragraphs; graph, index and search are the real ones. There are two
+The judge and the reader know the supporting paragraphs; graph, index and search are the real ones. There are three
 judges. The one with the requirement knows which chunks were retrieved together, and scores a gold chunk 2 once all gold
-is among them. The literal one knows its chunk alone, so a question of two paragraphs never gets a 2.
+is among them. The literal one knows its chunk alone, so a question of two paragraphs never gets a 2. The batched one
+takes all chunks of a query in one call, and says whether they suffice.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import parse_prompt
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
+from judgetree.evaluation.runs.gold_table import gold_table
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.judge.contract import AnyJudge, Verdict, judges_sets
+from judgetree.modules.judge.gold import sub_question
+from judgetree.modules.judge.noise import Noise
+from judgetree.modules.judge.noisy import noisy_judge
 from judgetree.modules.reader.prompts import REFUSAL
 from judgetree.modules.retriever.contract import ChunkRetriever
 from judgetree.modules.retriever.retriever import Retriever
@@ -38,6 +43,7 @@ DEPTH = 1
 NAIVE, NAIVE_TOLERANCE = 0.46, 0.02
 LEAST_COMPLETE, MOST_CALLS = 0.92, 6.2
 LITERAL_CALLS = 9.6
+BATCHED_CALLS = 3.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +65,6 @@ class Need:
 
 Needs = Mapping[str, tuple[Need, ...]]
 """By query."""
-
-
-def sub_question(title: str) -> str:
-    """Return the sub-question for a missing paragraph."""
-    return f'What is stated about "{title}"?'
 
 
 def needs_of(dataset: Dataset) -> dict[str, tuple[Need, ...]]:
@@ -161,33 +162,37 @@ class Figures:
     """Judge's and reader's calls a question."""
 
 
-def figures_of(results: Iterable[RagResult]) -> Figures:
-    """Compute the figures; verdicts count as calls, though this judge makes none."""
+def figures_of(results: Iterable[RagResult], *, is_batched: bool) -> Figures:
+    """Compute the figures; verdicts count as calls, or those of a query as one, though these judges make none."""
     asked = list(results)
     return Figures(
         complete=fmean(result.status == "answered" for result in asked),
-        calls=fmean(
-            result.usage["llm_calls"] + sum(chunk.verdict == "judged" for chunk in result.tree.chunk_nodes())
-            for result in asked
-        ),
+        calls=fmean(result.usage["llm_calls"] + _judge_calls(result, is_batched=is_batched) for result in asked),
     )
 
 
-def measure_system(given: HotpotQA, retriever: RememberingRetriever, *, system: str, seen: Seen) -> Figures:
+def _judge_calls(result: RagResult, *, is_batched: bool) -> int:
+    judged = [sum(chunk.verdict == "judged" for chunk in node.chunks) for node in result.tree.query_nodes()]
+    return sum(min(chunks, 1) if is_batched else chunks for chunks in judged)
+
+
+def measure_system(
+    given: HotpotQA, retriever: RememberingRetriever, *, system: str, judge: AnyJudge | None = None
+) -> Figures:
     """Ask one system every question."""
-    needs = needs_of(given.dataset)
     context = RagContext(
-        reader=GoldReader(needs),
+        reader=GoldReader(needs_of(given.dataset)),
         retriever=retriever,
-        judge=GoldJudge(needs, seen, key_field=retriever.key_field) if system == "judge" else None,
+        judge=judge,
         limits=Limits(max_rec_depth=DEPTH),
     )
     with RagSession(system=system, context=context, settings=given.settings) as session:
-        return figures_of(ask_all(session, [row.question for row in given.dataset.questions]))
+        results = ask_all(session, [row.question for row in given.dataset.questions])
+        return figures_of(results, is_batched=judge is not None and judges_sets(judge))
 
 
 def measure() -> list[Row]:
-    """Measure naive RAG, the judge that knows the retrieved set, and the literal judge."""
+    """Measure naive RAG, the judge that knows the retrieved set, the literal judge, and the batched one."""
     what = f"HotpotQA, ideal judge and reader, top-k {TOPK}, depth {DEPTH}"
     required = f"≥ {LEAST_COMPLETE:.0%} at ≤ {MOST_CALLS} calls"
     given = hotpotqa()
@@ -196,9 +201,13 @@ def measure() -> list[Row]:
     with given.index() as index:
         searching = Retriever(index, topk=TOPK, search_type="hybrid")
         retriever = RememberingRetriever(searching, given.dataset.key_field)
-        naive = measure_system(given, retriever, system="naive", seen=_alone)
-        together = measure_system(given, retriever, system="judge", seen=lambda query, _: retriever.retrieved(query))
-        literal = measure_system(given, retriever, system="judge", seen=_alone)
+        needs, key_field = needs_of(given.dataset), retriever.key_field
+        knowing = GoldJudge(needs, lambda query, _: retriever.retrieved(query), key_field=key_field)
+        naive = measure_system(given, retriever, system="naive")
+        together = measure_system(given, retriever, system="judge", judge=knowing)
+        alone = GoldJudge(needs, _alone, key_field=key_field)
+        literal = measure_system(given, retriever, system="judge", judge=alone)
+        batched = measure_batched(given, retriever)
     what = f"{len(given.dataset.questions)} {what}: evidence complete, calls a question"
     return [
         Row(
@@ -214,7 +223,19 @@ def measure() -> list[Row]:
             holds=together.complete >= LEAST_COMPLETE and together.calls <= MOST_CALLS,
         ),
         Row("the same; judge, each chunk by itself", _text(literal), f"about {LITERAL_CALLS} calls"),
+        Row(
+            "the same; judge, all chunks in one call, which stops once they suffice",
+            _text(batched),
+            f"≥ {LEAST_COMPLETE:.0%} at ≤ {BATCHED_CALLS} calls",
+            holds=batched.complete >= LEAST_COMPLETE and batched.calls <= BATCHED_CALLS,
+        ),
     ]
+
+
+def measure_batched(given: HotpotQA, retriever: RememberingRetriever) -> Figures:
+    """Measure the ideal judge of sets."""
+    judge = noisy_judge(gold_table(given.dataset), Noise(batched=True))
+    return measure_system(given, retriever, system="judge", judge=judge)
 
 
 def _alone(query: str, key: str) -> frozenset[str]:

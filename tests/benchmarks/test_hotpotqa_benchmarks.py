@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from benchmarks.hotpotqa_oracle import GoldJudge, GoldReader, RememberingRetriever, Seen, needs_of, sub_question
+from benchmarks.hotpotqa_oracle import GoldJudge, GoldReader, RememberingRetriever, Seen, needs_of
 from benchmarks.hotpotqa_retrieval import Bm25, BruteForce, fuse, words_of
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.gold import sub_question
 from judgetree.modules.reader.prompts import REFUSAL, reader_messages
 
 QUESTION = "Which river drives the mill of Tarn?"
