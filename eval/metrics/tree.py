@@ -45,13 +45,19 @@ class TreeFigures:
     """Completion tokens of ``chat_calls``."""
     cached_seconds: float = 0.0
     """Seconds that the cache saved on the longest chain of dependent calls."""
+    shared_questions: int = 0
+    """Chunks that took their answer from the run of an equal question."""
+    saved_sub_runs: int = 0
+    """Sub-runs that were not made because of that."""
+    saved_chat_calls: int = 0
+    """Chat calls of such runs, as often as these were shared."""
 
 
 def figures_of(tree: SearchTree) -> TreeFigures:
     """Count the nodes and calls of a finished, failed or open tree. Makes no calls."""
     queries = list(tree.query_nodes())
     chunk_ids = [chunk.chunk_id for chunk in tree.chunk_nodes()]
-    verdicts, usage = tree.verdict_counts, tree.usage
+    verdicts, usage, saved = tree.verdict_counts, tree.usage, tree.saved_by_sharing
     return TreeFigures(
         sub_runs=tree.sub_runs,
         depth=tree.depth,
@@ -69,6 +75,9 @@ def figures_of(tree: SearchTree) -> TreeFigures:
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],
         cached_seconds=round(_longest_chain_s(tree.root) - _longest_chain_s(tree.root, cached=False), 3),
+        shared_questions=saved["questions"],
+        saved_sub_runs=saved["sub_runs"],
+        saved_chat_calls=saved["llm_calls"],
     )
 
 

@@ -28,6 +28,8 @@ KS = (3, 10)
 """Cut-offs of recall@k and all@k, up to the number of retrieved chunks; see ``ks_of``."""
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
+SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_chat_calls")
+"""Columns of runs whose trees share sub-runs."""
 COST_METRICS = (
     "chat_calls",
     "cached_chat_calls",

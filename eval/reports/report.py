@@ -29,6 +29,7 @@ from .failures import FailureKind, completeness_counts, damage_lines, failure_ki
 from .frames import (
     ANSWER_METRICS,
     COST_METRICS,
+    SAVED_BY_SHARING,
     common_frame,
     failure_frame,
     ks_of,
@@ -186,6 +187,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
     questions["failure"] = _failures(run)
     ks = ks_of(run.experiment.topk)
     metrics = [name for name in (*ANSWER_METRICS, *retrieval_metrics(ks), *COST_METRICS) if name in questions]
+    if run.experiment.sharing != "off":
+        metrics += [name for name in SAVED_BY_SHARING if name in questions]
     metrics += [*ragas_columns_in(questions), *own_columns_in(questions)]
     conversation = conversation_frame(questions, ks=ks, seed=seed)
     return Report(
@@ -238,8 +241,8 @@ def _shown_metrics(metrics: tuple[str, ...] | None, there: Collection[str], ks: 
         raise SettingsError(
             f"The experiment's metrics name {', '.join(unknown)}, which this run lacks. Allowed: {', '.join(there)}."
         )
-    found = (f"all@{ks[0]}", "tree_all")
-    return metrics or ("em", "f1", "cover_em", *found, *SHOWN_COSTS)
+    saved = [name for name in SAVED_BY_SHARING if name in there]
+    return metrics or ("em", "f1", "cover_em", f"all@{ks[0]}", "tree_all", *SHOWN_COSTS, *saved)
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:

@@ -24,6 +24,9 @@ _NAMES = {
     "cost_usd": "cost",
     "paid_cost_usd": "cost paid",
     "sub_runs": "sub-runs",
+    "shared_questions": "questions shared",
+    "saved_sub_runs": "sub-runs saved",
+    "saved_chat_calls": "calls saved",
 }
 
 

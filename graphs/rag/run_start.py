@@ -15,7 +15,7 @@ from ...modules.errors import SettingsError, UnknownThread
 from ...modules.formats import check_text
 from ..threads.context import RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, extra_inputs
-from ..threads.interrupts import INTERRUPTS, raise_interrupts
+from ..threads.interrupts import INTERRUPTS, interrupts_in, raise_interrupts
 from ..threads.snapshots import is_finished
 from ..threads.state import RagState
 
@@ -73,6 +73,8 @@ class Run:
 
     def returned(self, state: RagState) -> RagState:
         """Return a final state for the caller, with the key ``rag_thread_id`` inside nodes of other graphs."""
+        if INTERRUPTS in state:
+            state = cast(RagState, {**state, INTERRUPTS: [*interrupts_in(state)]})
         if self.outer is None:
             return state
         return cast(RagState, {**state, "rag_thread_id": self.context.thread_id})

@@ -20,8 +20,12 @@ INTERRUPTS = "__interrupt__"
 
 
 def interrupts_in(final: Mapping[str, object]) -> tuple[Interrupt, ...]:
-    """Return the interrupts that a run ended with; empty for a finished one."""
-    return tuple(cast(Sequence[Interrupt], final.get(INTERRUPTS, ())))
+    """Return the interrupts that a run ended with, each once; empty for a finished one.
+
+    Chunks that share a sub-run pass on the same one.
+    """
+    found = cast(Sequence[Interrupt], final.get(INTERRUPTS, ()))
+    return tuple({each.id: each for each in found}.values())
 
 
 def waiting_words(interrupts: Sequence[Interrupt]) -> str:

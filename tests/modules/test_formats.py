@@ -22,8 +22,8 @@ from judgetree.modules.llm.cache import CompletionCache
 
 
 def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:
-    refuse_other_format("judgetree-rows/5", "rows", where="x")
-    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/5' only\. Go\."):
+    refuse_other_format("judgetree-rows/6", "rows", where="x")
+    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/6' only\. Go\."):
         refuse_other_format("judgetree-rows/1", "rows", where="x", remedy="Go.", error=SettingsError)
     with pytest.raises(LoadingError, match=r"x has no format; .* 'judgetree-run/3' only\.$"):
         refuse_other_format(None, "run", where="x")

@@ -68,6 +68,15 @@ def test_every_figure_is_counted_over_the_whole_tree() -> None:
     )
 
 
+def test_a_shared_question_saves_its_run_and_those_below() -> None:
+    metadata = {**ROOT.chunks[2].metadata, "shared_thread_id": REFUSED.thread_id}
+    root = replace(ROOT, chunks=(*ROOT.chunks[:2], replace(ROOT.chunks[2], metadata=metadata)))
+    figures, below = figures_of(SearchTree(root=root)), SearchTree(root=REFUSED)
+    saved = (figures.shared_questions, figures.saved_sub_runs, figures.saved_chat_calls)
+    assert saved == (1, 1 + below.sub_runs, figures_of(below).chat_calls) == (1, 2, 2)
+    assert figures.chat_calls == figures_of(SearchTree(root=ROOT)).chat_calls
+
+
 def test_cached_calls_count_as_long_as_others_waited_for_them() -> None:
     """A verdict in two calls beside one in a single call, a sub-run below, and the answer: 2 + 1 + 1 calls in a row."""
     below = replace(ANSWERED, usage=(call_record("4", cached=True),))

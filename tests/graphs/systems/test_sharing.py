@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
 import pytest
+from langchain_core.documents import Document
+from langgraph.types import Command, interrupt
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.sharing import normalised
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.tree.nodes import walk_queries
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
-from tests.graphs.bushy import ROOT, BushyJudge, bushy_context, outline
+from judgetree.modules.judge.contract import Verdict
+from tests.graphs.bushy import ROOT, BushyJudge, Timing, bushy_context, outline
 from tests.graphs.fakes import thread
 
 
@@ -132,3 +137,22 @@ def test_links_are_shown_and_what_they_saved_is_counted() -> None:
     assert kinds.count("asked") == tree.sub_runs
     assert f'"shared":"{links[0].shared_thread_id}"' in tree.to_html(picture=False)
     assert SearchTree.from_json(tree.to_json()) == tree
+
+
+class AskingJudge(BushyJudge):
+    """Asks a human about the first chunk of every sub-question."""
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        if query != ROOT and chunk.metadata["rank"] == 0:
+            assert interrupt(f"May I judge {chunk.metadata['chunk_id']}?") == "yes"
+        return await super().judge(query, chunk, meter=meter, expand=expand)
+
+
+def test_an_interrupt_of_a_shared_run_is_asked_once_and_leaves_the_links_as_they_were() -> None:
+    context = sharing_context(seed=2)
+    with build_judge_rag(context=replace(context, judge=AskingJudge(2, Timing(0), 0.0, 7))) as graph:
+        state = graph.invoke(ROOT, thread("t"))
+        while asked := [each.id for each in state.get("__interrupt__", ())]:  # type: ignore[attr-defined]
+            assert len(asked) == len(set(asked))
+            state = graph.invoke(Command(resume=dict.fromkeys(asked, "yes")), thread("t"))
+        assert outline(SearchTree.from_history(graph, "t")) == outline(searched(context))
