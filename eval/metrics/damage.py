@@ -97,12 +97,13 @@ def _damage_to(node: QueryNode) -> Iterator[DamageKind]:
 
 def _damage_to_chunk(chunk: ChunkNode, verdict_calls: Sequence[CallRecord]) -> Iterator[DamageKind]:
     call_failed = not verdict_calls or bool(verdict_calls[-1]["error"])
-    has_no_question = bool(chunk.sub_run_error) and not chunk.next_rag_thread_id
+    is_asked = bool(chunk.next_rag_thread_id or chunk.shared_thread_id)
+    has_no_question = bool(chunk.sub_run_error) and not is_asked
     if chunk.verdict_label == "unknown":
         yield "failed_verdicts" if call_failed else "unusable_verdicts"
     elif chunk.budget_spent:
         yield "budget_cuts"
-    elif chunk.sub_run_error and chunk.next_rag_thread_id:
+    elif chunk.sub_run_error and is_asked:
         yield "failed_sub_runs"
     elif has_no_question and call_failed:
         yield "failed_sub_questions"

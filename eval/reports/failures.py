@@ -179,6 +179,7 @@ class _Search:
         self.gold = frozenset(question.supporting)
         self._lang = question.lang
         self._root = tree.root
+        self._queries = {query.thread_id: query for query in tree.query_nodes()}
         self._keys = row.keys_by_chunk
         self._deepest = float(tree.fingerprint.get("max_rec_depth", "inf"))
         chunks = list(tree.chunk_nodes())
@@ -215,8 +216,8 @@ class _Search:
         handed_up = (
             self.reaching(sub_run)
             for chunk in shown
-            for sub_run in chunk.sub_runs
-            if self._is_drawn_from(sub_run.answer, [found for _, found in walk_chunks(sub_run)])
+            for answer, sub_run in self._answers_to(chunk)
+            if self._is_drawn_from(answer, [found for _, found in walk_chunks(sub_run)])
         )
         by_answer: defaultdict[str, list[ChunkNode]] = defaultdict(list)
         for chunk in query.chunks:
@@ -225,6 +226,13 @@ class _Search:
             self._gold_of(found) for answer, found in by_answer.items() if self._is_drawn_from(answer, found)
         )
         return self._gold_of(shown).union(*handed_up, *followed_up)
+
+    def _answers_to(self, chunk: ChunkNode) -> Iterator[tuple[str, QueryNode]]:
+        """Yield the answers to a chunk's sub-questions with the queries that gave them, shared ones too."""
+        if shared := self._queries.get(chunk.shared_thread_id):
+            yield chunk.sub_answer, shared
+        answers = [each["answer"] for each in chunk.tries] or [chunk.sub_answer]
+        yield from zip(answers, chunk.sub_runs, strict=False)  # a try without a question has no run
 
     def _is_drawn_from(self, answer: str, chunks: Iterable[ChunkNode]) -> bool:
         """Whether an answer may be drawn from the gold among the chunks."""

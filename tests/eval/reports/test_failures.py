@@ -207,6 +207,14 @@ def test_sub_answer_is_handed_up_through_every_level() -> None:
     assert kind_of(asked("a", deep, sub_answer=REFUSAL)) == "wrong_sub_answer"
 
 
+def test_sub_answer_of_a_shared_run_is_handed_up_where_it_is_shared() -> None:
+    first = asked("x", chunk("b", "2"), sub_answer=REFUSAL)
+    other = chunk("a", "1", None, "40 mm")
+    sharing = replace(other, metadata={**other.metadata, "shared_thread_id": "t1"})
+    assert kind_of(first, sharing) == "reader_missed"
+    assert kind_of(first, other) == "wrong_sub_answer"
+
+
 def test_reader_with_all_gold_refused_or_missed_it() -> None:
     both = (chunk("a"), chunk("b"))
     assert kind_of(*both, system="naive") == "reader_missed"
