@@ -20,7 +20,7 @@
     │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
     │   └── ModelRequestError     it refused one request for good; others may succeed
     ├── QuestionInterrupted       a question waits for a person's answer, where none can be given
-    └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
+    └── BudgetSpent               a limit of the search tree is reached (caught inside the graphs)
 
 A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
 where they are called, with ``raise … from``.
@@ -31,7 +31,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -127,8 +127,17 @@ class ModelRequestError(ModelCallError):
     """A model endpoint refused one request for good, for example for its length; others may succeed."""
 
 
+LimitName = Literal["calls", "sub_runs", "tokens", "cost", "seconds"]
+"""A limit of a search tree."""
+
+
 class BudgetSpent(JudgetreeError):
-    """The search tree's allowance of model calls is used up."""
+    """A limit of the search tree is reached."""
+
+    def __init__(self, message: str, *, limit: LimitName = "calls") -> None:
+        """Create an error; ``limit`` is the limit that is reached."""
+        super().__init__(message)
+        self.limit: LimitName = limit
 
 
 class QuestionInterrupted(JudgetreeError):

@@ -248,6 +248,7 @@ class LimitedLLM(ChatWrapper):
             return await call()
         expected = expected_record(messages, options, model=self._billed_as, meter=meter)
         place = await self._spending.reserve(self._spending.amount_of(expected))
+        before = len(meter.records)
         taken: CallRecord | None = expected  # if the call is cancelled
         try:
             completion = await call()
@@ -256,7 +257,7 @@ class LimitedLLM(ChatWrapper):
             taken = meter.records[-1]
             raise
         except BudgetSpent:
-            taken = None
+            taken = meter.records[-1] if len(meter.records) > before else None  # cut off by the time of the question
             raise
         finally:
             used = _NOTHING

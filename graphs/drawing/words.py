@@ -27,8 +27,12 @@ VERDICT_MARKS: dict[VerdictLabel, str] = {
 _SKIP_WORDS: dict[SkipReason, str] = {
     "calls": "not asked: too few model calls are left",
     "sub_runs": "not asked: the tree has all its sub-runs",
+    "tokens": "not asked: too few tokens are left",
+    "cost": "not asked: too little money is left",
+    "seconds": "not asked: the time of the search was over",
     "policy": "not asked: the policy ended the search",
     "cycle": "not asked: an equal question waits for this answer",
+    "stop": "not judged: another chunk sufficed",
 }
 
 

@@ -93,7 +93,7 @@ def with_sub_answer(state: RagState, chunk_id: str, old_thread_id: str, thread_i
     chunk = next(each for each in state["similar_chunks"] if each.metadata["chunk_id"] == chunk_id)
     changes: dict[str, JsonScalar | list[Try]] = {}
     if chunk.metadata["next_rag_thread_id"] == old_thread_id:
-        changes = {"next_rag_thread_id": thread_id, "sub_answer": answer, "sub_run_error": "", "budget_spent": False}
+        changes = {"next_rag_thread_id": thread_id, "sub_answer": answer, "sub_run_error": "", "budget_spent": ""}
     if tries := cast(list[Try], chunk.metadata.get("tries") or []):
         changes["tries"] = [
             Try(**{**each, "thread_id": thread_id, "answer": answer, "error": ""})

@@ -14,10 +14,10 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, StateSnapshot
 
 from ...modules.calls.journal import CallJournal, thread_calls
-from ...modules.calls.record import INTERRUPTED
 from ...modules.calls.transcript_writer import ThreadTranscripts
 from ...modules.calls.usage import CallBudget
 from ...modules.settings import Durability
+from ..threads.amounts import budget_of, count_earlier, keep_root_answer
 from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
@@ -108,9 +108,11 @@ async def prepare_run(
         extra=extra_inputs_of(asked.given, start, known),
     )
     durability = asked.options.get("durability") or durability
-    context = _context_of(asked, graph, fingerprint, durability)
+    context = await _context_of(asked, graph, fingerprint, durability)
     calls = await thread_calls(journal, asked.thread_id, is_new=asked.is_new, transcripts=transcripts)
     context = replace(context, calls=calls)
+    if known is None or not is_finished(known):
+        keep_root_answer(start.get("reader_query") or start["query"], context)
     if known is not None:
         refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
         context = await _continued(context, asked, known)
@@ -129,8 +131,10 @@ async def prepare_run(
     )
 
 
-def _context_of(asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability) -> RunContext:
-    budget = CallBudget(limit=asked.services.limits.max_llm_calls)
+async def _context_of(
+    asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
+) -> RunContext:
+    budget = await budget_of(asked.services)
     digest = digest_of(fingerprint)
     return RunContext(
         services=asked.services,
@@ -149,7 +153,10 @@ def _context_of(asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], d
 async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
-    context.budget.used = len(_calls_made(tree) | (context.calls.known_ids if context.calls else set()))
+    made = (record for node in tree.query_nodes() for record in node.paid)
+    # A fork has taken over its cached calls.
+    saved = (record for record in made if not (tree.fork and record["cached"]))
+    count_earlier((*(context.calls.known_records if context.calls else ()), *saved), context)
     if not is_finished(known):
         await restore_settled(context, tree.root)
     announce_saved(known, context)
@@ -158,14 +165,6 @@ async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) ->
     if isinstance(asked.given, Command):
         return replace(context, answers=answers_of(asked.given, known, asked.thread_id))
     return replace(context, answers=outer_answers(asked.outer, known)) if asked.outer is not None else context
-
-
-def _calls_made(tree: SearchTree) -> set[str]:
-    records = (record for node in tree.query_nodes() for record in node.paid if record["kind"] == "chat")
-    # Cached calls count, since each used a place in the budget, but not those that a fork has taken over. An
-    # interrupted call counts when it is made again.
-    made = (record for record in records if not (tree.fork and record["cached"]))
-    return {record["call_id"] for record in made if record["error"] != INTERRUPTED}
 
 
 async def update_thread(

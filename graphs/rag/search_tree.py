@@ -12,6 +12,7 @@ from pydantic import Field
 from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals, total_usage
+from ...modules.errors import LimitName
 from ..drawing.dot import Direction, draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
 from ..drawing.marks import UNMARKED, Mark, Marks
@@ -155,8 +156,13 @@ class SearchTree:
 
     @property
     def budget_spent(self) -> bool:
-        """True if the limit of model calls was reached, so that the answer rests on a part of the evidence."""
+        """True if a limit of the tree was reached, so that the answer rests on a part of the evidence."""
         return any(chunk.budget_spent for chunk in self.chunk_nodes())
+
+    @property
+    def spent_limits(self) -> frozenset[LimitName]:
+        """The limits that were reached: calls, sub_runs, tokens, cost or seconds."""
+        return frozenset(chunk.spent_limit for chunk in self.chunk_nodes() if chunk.spent_limit is not None)
 
     def diff(self, other: SearchTree) -> TreeDiff:
         """Compare with another tree, aligned by query and chunk: where they part, and what differs from there on."""

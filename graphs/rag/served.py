@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
 from ...modules.calls.usage import CallBudget
+from ..threads.amounts import budget_of, keep_root_answer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, extra_inputs, fingerprint_of
 from ..threads.state import RagState
@@ -40,9 +41,9 @@ def served_graph(inner: Compiled, services: RagContext, *, system: str, source: 
             services=services,
             extra=extra_inputs(start.get("reader_query", ""), start.get("kept_chunks", [])),
         )
-        context = _context_of(
-            inner, services, fingerprint, str(config["configurable"].get("thread_id") or uuid.uuid4())
-        )
+        thread_id = str(config["configurable"].get("thread_id") or uuid.uuid4())
+        context = _context_of(inner, services, await budget_of(services), fingerprint, thread_id)
+        keep_root_answer(start.get("reader_query") or start["query"], context)
         # Without a config of its own it is a subgraph, which keeps its steps under this node and resumes there.
         final = await inner.ainvoke(cast(RagState, {**start, "fingerprint": fingerprint}), context=context)
         # The thread may hold the results of an earlier question.
@@ -55,10 +56,13 @@ def served_graph(inner: Compiled, services: RagContext, *, system: str, source: 
     return builder.compile(name=inner.name)
 
 
-def _context_of(inner: Compiled, services: RagContext, fingerprint: Mapping[str, str], thread_id: str) -> RunContext:
+def _context_of(
+    inner: Compiled, services: RagContext, budget: CallBudget, fingerprint: Mapping[str, str], thread_id: str
+) -> RunContext:
+    budget.hold(thread_id)
     return RunContext(
         services=services,
-        budget=CallBudget(limit=services.limits.max_llm_calls, held={thread_id}),
+        budget=budget,
         graph=inner,
         fingerprint=digest_of(fingerprint),
         durability="async",

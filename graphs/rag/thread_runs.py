@@ -16,6 +16,7 @@ from langgraph.types import StateSnapshot
 from ...modules.background_loop import BackgroundLoop, background_loop
 from ...modules.errors import BudgetSpent, ModelCallError
 from ...modules.formats import check_id
+from ..threads.amounts import keep_for_answer
 from ..threads.candidates import findings_of, sub_runs_to_come
 from ..threads.checkpoints import Saver
 from ..threads.context import Compiled, RunContext
@@ -127,8 +128,14 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
 def announce_saved(saved: StateSnapshot, context: RunContext) -> None:
     """Tell the frontier what is saved of a resumed thread's search, as far as its nodes will not say it again."""
     to_come = [] if is_finished(saved) else sub_runs_to_come(saved)
-    if context.frontier is not None and to_come is not None:
-        context.frontier.planned(context.thread_id, to_come, findings_of(cast(RagState, saved.values)))
+    context.judge_calls.restore(saved, context.services.stop)
+    if to_come is None:
+        return
+    state = cast(RagState, saved.values)
+    if not is_finished(saved):
+        keep_for_answer(state, context, to_ask=len(to_come))
+    if context.frontier is not None:
+        context.frontier.planned(context.thread_id, to_come, findings_of(state))
 
 
 async def _run_subgraph(query: str, child: RunContext) -> RagState:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-SkipReason = Literal["calls", "sub_runs", "policy", "cycle"]
-"""Why a candidate was not asked. calls: the rest of the budget does not pay for the expansion. sub_runs: the tree has
-all the sub-runs that it may have. policy: the policy ended the search. cycle: the answer of an equal question waits for
-this one's."""
+from ...modules.calls.ledger import NO_SHARE, Share
+
+SkipReason = Literal["calls", "sub_runs", "tokens", "cost", "seconds", "policy", "stop", "cycle"]
+"""Why a candidate was not asked. calls, tokens, cost: the rest of the budget does not pay for the expansion. sub_runs:
+the tree has all the sub-runs that it may have. seconds: the time of the search is over. policy: the policy ended the
+search. stop: a chunk of the same query sufficed before this one was judged. cycle: the answer of an equal question
+waits for this one's."""
 
 Path = tuple[str, ...]
 """Chunk ids and sub-questions in turn, from the root's chunk on; the same in each run, unlike thread ids."""
@@ -46,6 +49,8 @@ class Candidate:
     """Sub-questions of the chunk's earlier tries."""
     calls: int = 0
     """Model calls that the expansion is expected to take, its answer included."""
+    share: Share = NO_SHARE
+    """Tokens and money that it is expected to take; nothing unless they are limited."""
 
     @property
     def depth(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -114,6 +115,10 @@ class Frontier:
         """Grants of an earlier run that have not come again, by digest of the thread."""
         self._searching: dict[str, asyncio.Event] = {}
         """Events of running threads whose end is awaited."""
+        self._answering: set[str] = set()
+        """Threads whose answers a round awaits, since what they use decides on its grants."""
+        self._branches: Counter[str] = Counter()
+        """Branches of threads that have not ended."""
         self._round = 0
         self._failure: UserError | None = None
         self.asks_again = policy.asks_again(())
@@ -129,23 +134,35 @@ class Frontier:
         """Announce the chunks of a thread that will ask; only the first call for a thread counts."""
         if thread_id not in self._running:
             return
-        self._expected.update((thread_id, chunk_id, 1) for chunk_id in candidates)
+        asking = [(thread_id, chunk_id, 1) for chunk_id in candidates]
+        self._expected.update(asking)
+        self._branches[thread_id] = len(asking)
         self._budget.judged(thread_id)
+        if not asking:
+            self._answers(thread_id)
         if expansion := self._expansions.get(thread_id):
             found = replace(expansion, found=findings.needed, suffices=findings.suffices)
             self._expansions[thread_id] = found
             self._ask_again(found.candidate)
         self._end(thread_id)
 
-    def ended(self, thread_id: str) -> None:
-        """Note that a thread asks nothing more, whether it announced its candidates or failed before; idempotent."""
+    def augmented(self, thread_id: str) -> None:
+        """Note that a thread asks nothing more, and answers."""
+        if thread_id in self._running:
+            self._answers(thread_id)
         self._expected = {place for place in self._expected if place[0] != thread_id}
+        self._end(thread_id)
+
+    def ended(self, thread_id: str) -> None:
+        """Note that the run of a thread has ended; idempotent."""
+        self._expected = {place for place in self._expected if place[0] != thread_id}
+        self._answering.discard(thread_id)
         self._end(thread_id)
 
     def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
         """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found."""
         self._expected.discard(_place(candidate))
-        self._budget.restore(sub_thread_id, max(candidate.calls, 1))
+        self._budget.restore(sub_thread_id, max(candidate.calls, 1), candidate.share)
         self._remember(grant)
         self._start(candidate, sub_thread_id, grant)
 
@@ -198,6 +215,9 @@ class Frontier:
         """Note that the branch of a chunk has ended, so that none of its tries is awaited any more."""
         for place in [place for place in self._waiting if place[:2] == (thread_id, chunk_id)]:
             self._running.discard(self._waiting.pop(place).sub_thread_id)
+        self._branches[thread_id] -= 1
+        if not self._branches[thread_id]:
+            self._answers(thread_id)
         self._next_round()
 
     def _ask_again(self, candidate: Candidate) -> None:
@@ -207,6 +227,14 @@ class Frontier:
             return
         again = candidate.again()
         self._wait(again, self.thread_of_try(again))
+
+    def _answers(self, thread_id: str) -> None:
+        """Let rounds await the answer of a sub-run, if tokens or money are limited.
+
+        Otherwise a grant would depend on which answers have come.
+        """
+        if self._budget.limits_amounts and thread_id in self._expansions:
+            self._answering.add(thread_id)
 
     def _wait(self, candidate: Candidate, sub_thread_id: str) -> None:
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -246,7 +274,7 @@ class Frontier:
 
     def _next_round(self) -> None:
         """Decide on the waiting candidates, if nothing that runs could add another."""
-        if self._running or self._expected or self._failure is not None:
+        if self._running or self._expected or self._answering or self._failure is not None:
             return
         waiting = {id(each.candidate): each for each in self._waiting.values() if not each.decision.done()}
         if not waiting or self._grant_again(waiting.values()):
@@ -273,7 +301,8 @@ class Frontier:
             self._round += 1
             self._grant([waiting[id(each)] for each in granted])
             return
-        reason = skip_reason(self._limits, has_chosen=bool(chosen), sub_runs=sub_runs)
+        short_of = self._budget.short_of
+        reason = skip_reason(self._limits, has_chosen=bool(chosen), sub_runs=sub_runs, short_of=short_of)
         for each in waiting.values():
             each.decision.set_result(Skipped(reason=reason))
 
@@ -294,7 +323,7 @@ class Frontier:
         known = [(each, self._granted_before.get(_digest(each.sub_thread_id))) for each in waiting]
         for each, grant in known:
             if grant is not None:
-                self._budget.restore(each.sub_thread_id, max(each.candidate.calls, 1))
+                self._budget.restore(each.sub_thread_id, max(each.candidate.calls, 1), each.candidate.share)
                 self._start(each.candidate, each.sub_thread_id, grant)
                 each.decision.set_result(grant)
         return any(grant for _, grant in known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...modules.calls.usage import CallBudget
+from ...modules.errors import LimitName
 from .candidate import Candidate, SearchLimits, SkipReason
 
 
@@ -28,13 +29,13 @@ def affordable(
     for each in chosen:
         if most is not None and len(granted) >= most:
             break
-        if budget.reserve(thread_of(each), max(each.calls, 1)):
+        if budget.reserve(thread_of(each), max(each.calls, 1), each.share):
             granted.append(each)
     return granted
 
 
-def skip_reason(limits: SearchLimits, *, has_chosen: bool, sub_runs: int) -> SkipReason:
-    """Return why nothing was granted."""
+def skip_reason(limits: SearchLimits, *, has_chosen: bool, sub_runs: int, short_of: LimitName = "calls") -> SkipReason:
+    """Return why nothing was granted; ``short_of`` is the limit that refused the budget's newest reservation."""
     if not has_chosen:
         return "policy"
-    return "sub_runs" if limits.max_sub_runs is not None and sub_runs >= limits.max_sub_runs else "calls"
+    return "sub_runs" if limits.max_sub_runs is not None and sub_runs >= limits.max_sub_runs else short_of

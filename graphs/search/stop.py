@@ -19,6 +19,9 @@ class Stop(ABC):
 
     name: ClassVar[str]
 
+    eager: bool = False
+    """Whether a chunk that closes its query cancels the judge calls of the query that have not begun."""
+
     def fingerprint(self) -> dict[str, str]:
         """Return the name and the parameters."""
         return {"name": self.name, **{key: str(value) for key, value in asdict(self).items()}}

@@ -7,23 +7,25 @@ import logging
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from langchain_core.documents import Document
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
+from ...modules.calls.ledger import NO_SHARE, Amount, Share
 from ...modules.calls.usage import CallMeter
-from ...modules.errors import BudgetSpent, ModelCallError, UserError
+from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.sub_questions import ModelWriter
 from ..rag.thread_runs import run_sub_thread, saved_thread
 from ..search.candidate import Candidate
-from ..search.frontier import Frontier, Grant, Skipped
+from ..search.frontier import Decision, Frontier, Grant, Link, Skipped
 from ..search.sharing import Link
 from ..threads.branches import Branches
 from ..threads.candidates import as_ancestor, candidate_of, saved_grant
 from ..threads.context import RunContext, emit, utc_now
+from ..threads.eager import JudgeCalls
 from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, Try
 
 logger = logging.getLogger(__name__)
@@ -43,7 +45,7 @@ async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> 
     """
     chunk, context = state["similar_chunk"], runtime.context
     chunk_id, thread_id = str(chunk.metadata["chunk_id"]), str(chunk.metadata["next_rag_thread_id"])
-    candidate = candidate_of(chunk, context, calls=state["expected_calls"])
+    candidate = candidate_of(chunk, context, calls=state["expected_calls"], share=_share_of(state["expected_share"]))
     meter = CallMeter(node="call_new_rag", chunk_id=chunk_id, budget=context.budget, calls=context.calls)
     changes: dict[str, JsonScalar | list[Try]]
     async with context.branches.entered():
@@ -107,10 +109,10 @@ class _Tries:
             with suppress(BudgetSpent, ModelCallError):  # the journal has the reply, whose record the node keeps
                 await self._question(each.candidate, each.thread_id)
         if not granted:
-            decision = await self.frontier.ask(candidate, thread_id)
+            decision = await self._decision(candidate, thread_id)
             if isinstance(decision, Skipped):
-                is_spent = decision.reason in ("calls", "sub_runs")
-                return {"next_rag_thread_id": "", "skipped": decision.reason, "budget_spent": is_spent}
+                limit = decision.reason if decision.reason in get_args(LimitName) else ""
+                return {"next_rag_thread_id": "", "skipped": decision.reason, "budget_spent": limit}
             if isinstance(decision, Link):
                 return await self._linked(decision.thread_id)
             granted = [_Asked(candidate, thread_id, decision)]
@@ -144,11 +146,15 @@ class _Tries:
         return [*this, *further]
 
     async def _further(self, before: _Asked) -> list[_Asked]:
-        again = await self.frontier.further_try(before.candidate, before.thread_id)
+        try:
+            async with self.runtime.context.budget.in_time():
+                again = await self.frontier.further_try(before.candidate, before.thread_id)
+        except BudgetSpent:
+            return []
         if again is None:
             return []
         candidate, thread_id = again
-        grant = await self.frontier.ask(candidate, thread_id)
+        grant = await self._decision(candidate, thread_id)
         if not isinstance(grant, Grant):
             return []
         try:
@@ -160,12 +166,21 @@ class _Tries:
         self.frontier.written(thread_id, candidate)
         return await self._from(_Asked(candidate, thread_id, grant))
 
+    async def _decision(self, candidate: Candidate, thread_id: str) -> Decision:
+        """Wait for the round that decides on a candidate, or for the end of the time."""
+        try:
+            async with self.runtime.context.budget.in_time():
+                return await self.frontier.ask(candidate, thread_id)
+        except BudgetSpent:
+            return Skipped(reason="seconds")
+
     async def _question(self, candidate: Candidate, thread_id: str) -> str:
         """Write the question of a further try, by a call that its thread has reserved."""
         context = self.runtime.context
         meter = replace(self.meter, judged_in=thread_id)  # the records are shared
         writer = context.services.writer or ModelWriter(context.services.reader, prompts=context.services.prompts)
-        return await writer.write(self.query, self.chunk, candidate.tried, meter=meter)
+        async with context.budget.in_time():
+            return await writer.write(self.query, self.chunk, candidate.tried, meter=meter)
 
     async def _only(self, asked: _Asked) -> list[_Asked]:
         shared = self.frontier.shared
@@ -205,11 +220,19 @@ async def _sub_answer(asked: _Asked, runtime: Runtime[RunContext]) -> Outcome:
     except (UserError, GraphBubbleUp):
         raise
     except (BudgetSpent, ModelCallError) as error:
-        return {"sub_run_error": str(error), "budget_spent": isinstance(error, BudgetSpent)}
+        return {"sub_run_error": str(error), "budget_spent": error.limit if isinstance(error, BudgetSpent) else ""}
     except Exception as error:
         logger.exception("sub-run %s failed", asked.thread_id)
         return {"sub_run_error": f"{type(error).__name__}: {error}"}
-    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": False}
+    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": ""}
+
+
+def _share_of(expected: list[float]) -> Share:
+    """Return the share that a state holds."""
+    if not expected:
+        return NO_SHARE
+    tokens, cost_usd, answer_tokens, answer_cost_usd = expected
+    return Share(Amount(round(tokens), cost_usd), Amount(round(answer_tokens), answer_cost_usd))
 
 
 def _context_of(asked: _Asked, runtime: Runtime[RunContext]) -> RunContext:
@@ -224,6 +247,7 @@ def _context_of(asked: _Asked, runtime: Runtime[RunContext]) -> RunContext:
         ancestors=(*parent.ancestors, as_ancestor(asked.candidate)),
         grant=asked.grant,
         branches=Branches(),
+        judge_calls=JudgeCalls(),
         started_at=utc_now(),
         calls=parent.calls.of_thread(asked.thread_id) if parent.calls else None,
         emit_to=parent.emit_to or runtime.stream_writer,

@@ -16,6 +16,7 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, UserError
 from ...modules.judge.contract import AnyJudge, SetVerdict, Verdict, checked_set_verdict, checked_verdict, judges_sets
 from ..threads.context import RunContext, emit
+from ..threads.eager import Withdrawn
 from ..threads.state import ChunkPatch, JudgeSetState, JudgeState, RagState
 
 logger = logging.getLogger(__name__)
@@ -51,8 +52,14 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
         verdict = await judge.judge(state["old_query"], _copied(chunk), meter=meter, expand=_expands(context))
         return checked_verdict(verdict)
 
+    calls, stop = context.judge_calls, context.services.stop
     async with context.branches.entered():
-        verdict = await _asked(ask, meter, instead=lambda verdict: verdict)
+        try:
+            async with calls.cancellable(meter, stop):
+                verdict = await _asked(ask, meter, instead=lambda verdict: verdict)
+        except Withdrawn:
+            verdict = Verdict(status="cancelled", problem="not judged: another chunk sufficed")
+    calls.judged(verdict.score, verdict.confidence, stop)
     return {"similar_chunks": [_patch(chunk, verdict, runtime)], "usage": meter.records}
 
 
@@ -87,11 +94,14 @@ T = TypeVar("T")
 async def _asked(ask: Callable[[], Awaitable[T]], meter: CallMeter, *, instead: Callable[[Verdict], T]) -> T:
     """Return what the judge says, or ``instead`` of the verdict that stands for its failure."""
     try:
-        return await ask()
+        if meter.budget is None:
+            return await ask()
+        async with meter.budget.in_time():
+            return await ask()
     except (UserError, GraphBubbleUp):
         raise
     except BudgetSpent as spent:
-        return instead(Verdict(status="cancelled", problem=str(spent), budget_spent=True))
+        return instead(Verdict(status="cancelled", problem=str(spent), budget_spent=spent.limit))
     except Exception as error:
         logger.exception("the judge failed on %s", f"chunk {meter.chunk_id}" if meter.chunk_id else "the chunks")
         return instead(Verdict(status="unknown", problem=f"{type(error).__name__}: {error}"))
@@ -136,6 +146,7 @@ def _patch(chunk: Document, verdict: Verdict, runtime: Runtime[RunContext]) -> C
             "reason": verdict.reason if verdict.status == "judged" else verdict.problem,
             "next_query": verdict.next_query,
             "sub_run_error": f"no sub-question: {verdict.problem}" if unanswered else "",
-            "budget_spent": verdict.budget_spent,
+            "budget_spent": "calls" if verdict.budget_spent is True else verdict.budget_spent or "",
+            "skipped": "stop" if verdict.status == "cancelled" and not verdict.budget_spent else "",
         },
     )

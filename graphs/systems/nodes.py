@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Literal
 
@@ -21,15 +22,16 @@ from langgraph.types import Overwrite
 
 from ...modules.calls.growing_text import TextListener
 from ...modules.calls.messages import Message
-from ...modules.calls.tokens import is_longer
+from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
-from ...modules.errors import BudgetSpent, ModelCallError, UserError
+from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.llm.endpoint import CallOptions
 from ...modules.reader.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ...modules.retriever.callbacks import search_heard
+from ..threads.amounts import evidence_room
 from ..threads.context import RunContext, emit
 from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Step, Try
 
@@ -51,7 +53,7 @@ UNJUDGED: Mapping[str, JsonScalar | list[Try]] = {
     "tries": [],
     "sub_answer": "",
     "sub_run_error": "",
-    "budget_spent": False,
+    "budget_spent": "",
     "shown_place": None,
     "round_answer": "",
 }
@@ -86,11 +88,23 @@ def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar
 
 
 async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
-    """Search with the graph's retriever; returns (chunk, retrieval score), best first."""
+    """Search with the graph's retriever; returns (chunk, retrieval score), best first.
+
+    The root's search finds nothing once the time of the tree is over.
+
+    Raises:
+        BudgetSpent: The time was over in a sub-run.
+    """
     retriever = context.services.retriever
     if retriever is None:
         raise TypeError("this graph retrieves: give RagContext a retriever")
-    return await search_heard(retriever, query, meter)
+    try:
+        async with context.budget.in_time():
+            return await search_heard(retriever, query, meter)
+    except BudgetSpent:
+        if context.depth:
+            raise
+        return []
 
 
 def searched(query: str, started: float, hits: Sequence[tuple[Document, float]]) -> Search:
@@ -111,7 +125,7 @@ def as_found(chunk: Document, **place: JsonScalar) -> Document:
 async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader."""
     if runtime.context.frontier is not None:
-        runtime.context.frontier.ended(runtime.context.thread_id)
+        runtime.context.frontier.augmented(runtime.context.thread_id)
     return as_evidence(usable_chunks(state["similar_chunks"]))
 
 
@@ -130,19 +144,43 @@ async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     services, meter = runtime.context.services, _answer_meter(runtime)
     chunks = state["similar_chunks"]
     evidence = await _fitting_evidence(state, runtime, meter)
-    answer = await read_evidence(
-        services.strategy,
-        services.reader,
-        state.get("reader_query") or state["query"],
-        evidence,
-        split_evidence(evidence, chunks),
-        meter=meter,
-        on_text=_growing(runtime, "answer"),
-        on_thinking=_growing(runtime, "thinking"),
-        prompts=services.prompts,
-    )
-    patches = cut_short_patches(chunks, answer.problem) if answer.problem else []
+    room = evidence_room(state.get("reader_query") or state["query"], runtime.context)
+    has_room = room is None or not is_longer(evidence, room)
+    if room is not None and not has_room:
+        evidence = await _cut(evidence, state, room)
+    async with _time_of(runtime.context):
+        answer = await read_evidence(
+            services.strategy,
+            services.reader,
+            state.get("reader_query") or state["query"],
+            evidence,
+            split_evidence(evidence, chunks),
+            meter=meter,
+            on_text=_growing(runtime, "answer"),
+            on_thinking=_growing(runtime, "thinking"),
+            prompts=services.prompts,
+        )
+    patches = cut_short_patches(chunks, answer.problem, answer.limit) if answer.limit else []
+    if not has_room:
+        limit: LimitName = "cost" if services.limits.max_tree_tokens is None else "tokens"
+        patches += cut_short_patches(chunks, "the evidence was cut: the budget of this question is spent", limit)
     return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "evidence": evidence}
+
+
+async def _cut(evidence: str, state: RagState, room: int) -> str:
+    """Shorten the passages of the evidence, so that it has so many tokens."""
+
+    async def shorten(_: list[Message]) -> None:
+        return None
+
+    passages = split_evidence(evidence, state["similar_chunks"])
+    longest = text_tokens(evidence) * 4 + 1000  # so that all passages are in one batch
+    return await digested(passages, state["query"], shorten, max_prompt_tokens=longest, max_tokens=room)
+
+
+def _time_of(context: RunContext) -> AbstractAsyncContextManager[None]:
+    """Return the time of an answer: that of the search for a sub-run, its own for the root."""
+    return context.budget.in_time() if context.depth else nullcontext()
 
 
 async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> str:
@@ -197,7 +235,7 @@ def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> di
     return {"answer": answer, "status": status, "usage": meter.records}
 
 
-def cut_short_patches(chunks: Sequence[Document], problem: str) -> list[ChunkPatch]:
+def cut_short_patches(chunks: Sequence[Document], problem: str, limit: LimitName) -> list[ChunkPatch]:
     """Write the spent budget, for the tree, into the last chunk, preferably one without a problem or a sub-run."""
 
     def is_free(chunk: Document) -> tuple[bool, bool]:
@@ -206,7 +244,7 @@ def cut_short_patches(chunks: Sequence[Document], problem: str) -> list[ChunkPat
     return [
         ChunkPatch(
             chunk_id=str(chunk.metadata["chunk_id"]),
-            changes={"sub_run_error": chunk.metadata["sub_run_error"] or problem, "budget_spent": True},
+            changes={"sub_run_error": chunk.metadata["sub_run_error"] or problem, "budget_spent": limit},
         )
         for chunk in sorted(chunks, key=is_free)[-1:]
     ]

@@ -9,6 +9,7 @@ from typing import Unpack
 
 from langgraph.runtime import Runtime
 
+from ...modules.errors import BudgetSpent
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.multistep_prompts import OBSERVATION, Observed, parse_action, react_messages
 from ..rag.graph import GraphOptions, RagGraph
@@ -59,7 +60,11 @@ async def use_tool(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     """
     newest = state["steps"][-1]
     tool = next(each for each in runtime.context.services.tools if each.name == newest["next_tool"])
-    results = await tool.use(newest["next_query"])
+    try:
+        async with runtime.context.budget.in_time():
+            results = await tool.use(newest["next_query"])
+    except BudgetSpent:
+        results = []
     return add_round(state, runtime, results, node="use_tool", query=newest["next_query"], tool=tool.name)
 
 

@@ -19,6 +19,7 @@ from ...modules.calls.messages import CallOptions, Message
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
 from ..rag.graph import GraphOptions, RagGraph
+from ..threads.amounts import keep_for_answer
 from ..threads.context import RunContext, emit
 from ..threads.state import JsonScalar, RagState, Step
 from . import nodes
@@ -130,11 +131,13 @@ async def write_step(
     """
     context, step = runtime.context, state["steps"][-1]
     meter = CallMeter(node=node, budget=context.budget, calls=context.calls)
+    keep_for_answer(state, context)
     try:
-        completion = await context.services.reader.complete(messages, meter=meter, options=CallOptions(stop=stop))
+        async with context.budget.in_time():
+            completion = await context.services.reader.complete(messages, meter=meter, options=CallOptions(stop=stop))
     except BudgetSpent as spent:
-        patches = nodes.cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
-        return {"similar_chunks": patches}
+        chunks, problem = state.get("similar_chunks", []), f"the search ended early: {spent}"
+        return {"similar_chunks": nodes.cut_short_patches(chunks, problem, spent.limit), "usage": meter.records}
     written = read(completion.text)
     next_one = _told_apart(written.next_query, written.next_tool)
     if next_one in (_told_apart(each["query"], each["tool"]) for each in state["steps"]):

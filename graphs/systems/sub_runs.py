@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import astuple
 
 from langchain_core.documents import Document
 from langgraph.runtime import Runtime
@@ -10,6 +11,7 @@ from langgraph.types import Send
 
 from ...modules.judge.contract import expected_calls
 from ..search.frontier import Findings
+from ..threads.amounts import expected_share, keep_for_answer
 from ..threads.candidates import findings_of
 from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
@@ -39,6 +41,7 @@ async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[s
             next_query=next_query,
             next_rag_thread_id=thread_id,
         )
+    keep_for_answer(state, context, to_ask=len(patches))
     if context.frontier is not None:
         context.frontier.planned(context.thread_id, [each["chunk_id"] for each in patches], findings)
     return {"similar_chunks": patches}
@@ -56,6 +59,8 @@ async def to_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> list[Sen
     """Route to one ``call_new_rag`` per planned sub-run; to ``augment`` without any."""
     chunks = state["similar_chunks"]
     calls = _expected_calls(len(chunks), runtime.context)
+    share = expected_share(state, runtime.context, calls=calls)
+    expected = [*astuple(share.total), *astuple(share.answer)] if share else []
     sends = [
         Send(
             "call_new_rag",
@@ -64,6 +69,7 @@ async def to_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> list[Sen
                 old_query=state["query"],
                 similar_chunk=chunk,
                 expected_calls=calls,
+                expected_share=expected,
             ),
         )
         for chunk in chunks

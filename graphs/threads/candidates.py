@@ -9,6 +9,7 @@ from typing import cast
 from langchain_core.documents import Document
 from langgraph.types import PregelTask, StateSnapshot
 
+from ...modules.calls.ledger import NO_SHARE, Share
 from ...modules.calls.usage import CallBudget
 from ..search.candidate import Ancestor, Candidate, SearchLimits
 from ..search.frontier import Findings, Frontier, Grant
@@ -34,8 +35,8 @@ def frontier_of(services: RagContext, budget: CallBudget, root: str, query: str,
     )
 
 
-def candidate_of(chunk: Document, context: RunContext, *, calls: int) -> Candidate:
-    """Return the candidate of a chunk with a sub-question; ``calls`` is what its sub-run is expected to take."""
+def candidate_of(chunk: Document, context: RunContext, *, calls: int, share: Share = NO_SHARE) -> Candidate:
+    """Return the candidate of a chunk with a sub-question; ``calls`` and ``share`` are what its sub-run may take."""
     metadata = chunk.metadata
     chunk_id, next_query = str(metadata["chunk_id"]), str(metadata["next_query"])
     return Candidate(
@@ -49,6 +50,7 @@ def candidate_of(chunk: Document, context: RunContext, *, calls: int) -> Candida
         rank=int(metadata["rank"]),
         ancestors=context.ancestors,
         calls=calls,
+        share=share,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from ...modules.calls.journal import ThreadCalls
+from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
@@ -28,6 +30,7 @@ from ..search.policy import Policy
 from ..search.sharing import Sharing
 from ..search.stop import SetSuffices, Stop
 from .branches import Branches
+from .eager import JudgeCalls
 from .interrupts import Answers
 from .state import JsonScalar, RagState
 
@@ -63,6 +66,10 @@ RunEvent = Mapping[str, object]
 """A live event: ``event``, ``node``, ``thread_id``, ``parent_thread_id``, ``root_thread_id``, ``depth`` and more."""
 
 
+_WHOLE_NUMBERS = {"max_rec_depth": 0, "max_llm_calls": 1, "width": 1, "max_sub_runs": 0, "max_tree_tokens": 1}
+"""Limits that are whole numbers, with their least values."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of one question.
@@ -82,6 +89,14 @@ class Limits:
     """Most sub-questions that a round of the search grants; None for no limit."""
     max_sub_runs: int | None = None
     """Sub-runs of the whole tree; None for no limit."""
+    max_tree_tokens: int | None = None
+    """Prompt and completion tokens of the whole tree's chat calls; None for no limit."""
+    max_tree_cost_usd: float | None = None
+    """US dollars of the whole tree's chat calls; None for no limit. Every model needs a price."""
+    max_tree_seconds: float | None = None
+    """Seconds of the search, in each run of the thread; None for no limit. Then what is open is cancelled within a
+    second, and the root's answer is written, which takes its own time."""
+
     sharing: Sharing = "off"
     """Whether a sub-question that the tree has asked already is linked to its run ("equal") or asked again ("off")."""
 
@@ -89,12 +104,17 @@ class Limits:
         if self.sharing not in get_args(Sharing):
             allowed = ", ".join(get_args(Sharing))
             raise SettingsError(f"sharing={self.sharing!r} is not allowed. Allowed: {allowed}.")
-        for name, least in (("max_rec_depth", 0), ("max_llm_calls", 1), ("width", 1), ("max_sub_runs", 0)):
+        for name, least in _WHOLE_NUMBERS.items():
             given = getattr(self, name)
-            if given is None and name in ("width", "max_sub_runs"):
+            if given is None and name in ("width", "max_sub_runs", "max_tree_tokens"):
                 continue
             if isinstance(given, bool) or not isinstance(given, int) or given < least:
                 raise SettingsError(f"{name}={given!r} is not allowed. Give a whole number from {least} on.")
+        for name in ("max_tree_cost_usd", "max_tree_seconds"):
+            given = getattr(self, name)
+            is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+            if given is not None and not (is_number and given > 0):
+                raise SettingsError(f"{name}={given!r} is not allowed. Give a number above 0.")
 
 
 _METHODS: Mapping[str, tuple[str, ...]] = {
@@ -134,6 +154,8 @@ class RagContext:
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of the graph's own calls; a judge has those that it was made with."""
+    prices: Prices | None = None
+    """Prices for ``Limits(max_tree_cost_usd=…)``; None for those of the package."""
     tools: tuple[Tool, ...] = ()
     """Tools of an agent besides the retriever, from ``create_tools``."""
 
@@ -183,6 +205,8 @@ class RunContext:
     """Whether to emit the root's answer as it grows."""
     branches: Branches = field(default_factory=Branches)
     """Branches of this thread."""
+    judge_calls: JudgeCalls = field(default_factory=JudgeCalls)
+    """Judge calls of this thread."""
     calls: ThreadCalls | None = None
     """Journal of the thread's model calls; None without checkpoints."""
     started_at: str = field(default_factory=utc_now)

@@ -55,6 +55,8 @@ def fingerprint_of(
             parts["prompts"] = prompts.digest
     parts["reader.prompt"] = prompts.version(READER_PROMPTS if services.retriever else CLOSED_BOOK_PROMPTS)
     parts["max_llm_calls"] = str(limits.max_llm_calls)
+    amounts = ("max_tree_tokens", "max_tree_cost_usd", "max_tree_seconds")
+    parts |= {name: str(getattr(limits, name)) for name in amounts if getattr(limits, name) is not None}
     if services.retriever is not None:
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
         if services.strategy != "stuff":  # threads of older versions lack the key

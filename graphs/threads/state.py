@@ -170,3 +170,5 @@ class CallNewRagState(TypedDict):
     similar_chunk: Document
     expected_calls: int
     """Model calls that the sub-run is expected to take, its answer included."""
+    expected_share: list[float]
+    """Tokens and US dollars that it is expected to take, then those of its answer; empty unless they are limited."""

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Literal, TypedDict, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
+from ...modules.errors import LimitName
 from ...modules.judge.contract import Score, VerdictStatus
 from ..search.candidate import SkipReason
 from ..threads.snapshots import ThreadStatus
@@ -151,7 +152,14 @@ class ChunkNode:
 
         The last chunk of a query is marked too if the spent budget ended the search or the reading early.
         """
-        return self.verdict == "cancelled" or self.metadata.get("budget_spent") is True
+        spent = bool(self.metadata.get("budget_spent"))
+        return spent or (self.verdict == "cancelled" and self.skipped != "stop")
+
+    @property
+    def spent_limit(self) -> LimitName | None:
+        """The limit that was reached where ``budget_spent`` is true; None where no limit was."""
+        given = self.metadata.get("budget_spent")
+        return next((name for name in get_args(LimitName) if name == given), None)
 
     @property
     def shown_place(self) -> int | None:

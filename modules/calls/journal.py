@@ -207,9 +207,9 @@ class ThreadCalls:
     """Recorder of the calls; None where none are recorded."""
 
     @property
-    def known_ids(self) -> set[str]:
-        """Ids of the calls of the whole tree whose replies were in the journal when the run began."""
-        return {call.kept.record["call_id"] for call in self.known.values() if call.kept is not None}
+    def known_records(self) -> list[CallRecord]:
+        """Records of the calls of the whole tree whose replies were in the journal when the run began."""
+        return [call.kept.record for call in self.known.values() if call.kept is not None]
 
     def of_thread(self, thread_id: str) -> ThreadCalls:
         """Return the journal for another thread of the tree."""

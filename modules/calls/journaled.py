@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
-from ..errors import ModelCallError
+from ..errors import BudgetSpent, ModelCallError
 from .completion import Completion
 from .growing_text import Listeners, TextListeners
 from .journal import CallSlot
 from .kept import KeptCall
+from .ledger import LIKELY_COMPLETION_TOKENS, Amount, Ledger
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key
-from .record import INTERRUPTED, CallRecord
+from .record import CANCELLED, INTERRUPTED, CallRecord
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter
-
-LIKELY_COMPLETION_TOKENS = 256
-"""Expected tokens of a reply of unknown length."""
 
 
 class JournaledLLM(ABC):
@@ -58,7 +59,7 @@ class JournaledLLM(ABC):
         records of interrupted tries. Tokens that the endpoint does not report are estimated, and marked as estimates.
 
         Raises:
-            BudgetSpent: The tree may make no more calls; none was made.
+            BudgetSpent: The tree may make no more calls, and none was made; or its time was over during the call.
             ModelCallError: The endpoint failed after the last attempt, or refused the call.
             SettingsError: The journal cannot be written; no call was made.
         """
@@ -72,23 +73,70 @@ class JournaledLLM(ABC):
                 meter.transcribe(messages, options, completion)
                 receivers.settle(text=completion.text, thinking=completion.thinking)
                 return completion
-        meter.reserve()
-        begin = None if slot is None else partial(_begin, slot, messages, options, self.model, meter)
-        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=begin)
+        reserved = await meter.reserve_amount(partial(amount_of_call, messages, options, self.model))
+        sending = _Sending(slot, messages, options, self.model, meter)
+        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=sending.begin)
         try:
-            completion = await self._call(messages, own, options, receivers)
+            async with meter.in_time(reserved):
+                completion = await self._call(messages, own, options, receivers)
         except ModelCallError:
+            meter.settle(reserved, own.records[-1] if own.records else sending.expected)
             if slot is not None:
                 await slot.calls.journal.drop(slot.key)
             meter.records.extend(own.records)
             meter.transcribe(messages, options, None)
             raise
+        except (asyncio.CancelledError, BudgetSpent):
+            meter.settle(reserved, sending.cut_off())
+            raise
+        except BaseException:
+            meter.settle(reserved, sending.expected if sending.has_begun else None)
+            raise
         record = _counted(own.records[-1], messages, completion)
+        meter.settle(reserved, record)
         if slot is not None:
             await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
         meter.records.append(record)
         meter.transcribe(messages, options, completion)
         return completion
+
+
+def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: Ledger) -> Amount:
+    """Return what a call may use: its prompt, by estimate, and the longest reply."""
+    return ledger.of_call(model, message_tokens(messages), options.max_tokens or LIKELY_COMPLETION_TOKENS)
+
+
+@dataclass
+class _Sending:
+    """What happens before the first request of a call."""
+
+    slot: CallSlot | None
+    messages: Sequence[Message]
+    options: CallOptions
+    model: str
+    meter: CallMeter
+    has_begun: bool = False
+
+    async def begin(self) -> None:
+        """Journal the call, unless it is held back."""
+        if self.meter.sending is not None:
+            await self.meter.sending()
+        self.has_begun = True
+        if self.slot is not None:
+            await _begin(self.slot, self.messages, self.options, self.model, self.meter)
+
+    @property
+    def expected(self) -> CallRecord:
+        """The usage that the call is expected to have."""
+        return expected_record(self.messages, self.options, model=self.model, meter=self.meter)
+
+    def cut_off(self) -> CallRecord | None:
+        """Record a call that was cancelled while it was made; None for one that had not begun."""
+        if not self.has_begun:
+            return None
+        cancelled = {"call_id": uuid.uuid4().hex, "error": CANCELLED}
+        self.meter.records.append(CallRecord(**{**self.expected, **cancelled}))  # type: ignore[typeddict-item]
+        return self.meter.records[-1]
 
 
 async def _begin(

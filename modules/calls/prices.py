@@ -17,8 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import SettingsError, faults_of
-from .record import INTERRUPTED
-from .usage import CallKind, CallRecord
+from .record import INTERRUPTED, CallKind, CallRecord
 
 FILE_NAME = "prices.toml"
 LOCAL = "local:"
@@ -157,6 +156,11 @@ class Prices:
 
     def __init__(self, by_kind: Mapping[CallKind, Mapping[str, Price]]) -> None:
         self._by_kind = by_kind
+
+    def with_free(self, models: Iterable[str]) -> Prices:
+        """Return the prices with these chat models free, since they run in this process."""
+        free = dict.fromkeys(models, Price(prompt=0.0))
+        return Prices({**self._by_kind, "chat": {**self._by_kind.get("chat", {}), **free}})
 
     def of(self, model: str, kind: CallKind = "chat") -> Price | None:
         """Return the price of a model; None if it is unknown.

@@ -12,6 +12,10 @@ INTERRUPTED = "the process ended before the reply was kept"
 """Error of a call that was in flight when its process was killed; it may have been billed."""
 
 
+CANCELLED = "cancelled while it was made"
+"""Error of a call that was cancelled after it had been sent; it may be billed."""
+
+
 class CallRecord(TypedDict):
     """One model call as plain data, as it is saved in a thread's checkpoints."""
 

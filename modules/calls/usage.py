@@ -5,47 +5,21 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from ..errors import BudgetSpent
+from ..errors import BudgetSpent, LimitName
 from .record import CallKind, CallRecord
 
 if TYPE_CHECKING:
     from .completion import Completion
     from .journal import CallSlot, ThreadCalls
+    from .ledger import Amount, Ledger, Reservation, Share
     from .messages import CallOptions, Message
-
-_MOST_TOKENS = 1_000_000_000
-"""More than any model reads or writes; a larger count is an error of the endpoint."""
-
-
-def keep_known_usage(reply: MutableMapping[str, object]) -> None:
-    """Replace a reply's ``usage`` by its two counts and their sum, or by None where a count is impossible.
-
-    Strings, negative numbers, fractions, 2**64 and 1e30 are impossible counts; the call's usage is then unknown.
-    """
-    if reply.get("usage") is None:
-        return
-    usage = reply["usage"]
-    known = usage if isinstance(usage, dict) else {}
-    prompt, completion = _count(known.get("prompt_tokens")), _count(known.get("completion_tokens"))
-    if prompt is None or completion is None:
-        reply["usage"] = None
-    else:
-        total = prompt + completion
-        reply["usage"] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
-
-
-def _count(value: object) -> int | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= _MOST_TOKENS or value != int(value):  # type: ignore[operator, call-overload]
-        return None
-    return int(value)  # type: ignore[call-overload, no-any-return]
-
 
 __all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "sum_usage", "total_usage"]
 
@@ -83,6 +57,14 @@ def sum_usage(parts: Iterable[UsageTotals]) -> UsageTotals:
     return totals
 
 
+@dataclass(frozen=True)
+class Taken:
+    """A call that was taken from the budget, and whose it was; ``""`` for a call of all."""
+
+    held_by: str = ""
+    set_aside_for: str = ""
+
+
 @dataclass(kw_only=True)
 class CallBudget:
     """The model calls that one search tree may still make, shared by all of its threads.
@@ -98,30 +80,51 @@ class CallBudget:
     """Threads that hold a call for their answer."""
     set_aside: Counter[str] = field(default_factory=Counter)
     """Calls for the judges of threads, by thread id."""
+    ledger: Ledger | None = None
+    """Limits of tokens, money and time; None without any."""
+    short_of: LimitName = "calls"
+    """The limit that refused the newest reservation that was refused."""
 
     @property
     def committed(self) -> int:
         """Calls that were made, or are held or set aside."""
         return self.used + len(self.held) + self.set_aside.total()
 
-    def reserve(self, thread_id: str, calls: int) -> bool:
-        """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left."""
+    @property
+    def limits_amounts(self) -> bool:
+        """Whether tokens or money are limited."""
+        return self.ledger is not None and self.ledger.limits_amounts
+
+    def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
+        """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
+
+        ``share`` is what they are expected to use.
+        """
         if self.committed + calls > self.limit:
+            self.short_of = "calls"
             return False
-        self.restore(thread_id, calls)
+        limit = self.ledger.short_of(share.total) if self.ledger and share else None
+        if limit is not None:
+            self.short_of = limit
+            return False
+        self.restore(thread_id, calls, share)
         return True
 
-    def restore(self, thread_id: str, calls: int) -> None:
+    def restore(self, thread_id: str, calls: int, share: Share | None = None) -> None:
         """Reserve the calls of a sub-run again that an earlier run reserved, even where fewer are left.
 
         The calls that it has made since then are counted as used, but will not be made again.
         """
         self.held.add(thread_id)
         self.set_aside[thread_id] = calls - 1
+        if self.ledger is not None and share is not None:
+            self.ledger.plan(thread_id, share)
 
     def judged(self, thread_id: str) -> None:
         """Free the calls that are still set aside for the judges of a thread."""
         self.set_aside.pop(thread_id, None)
+        if self.ledger is not None:
+            self.ledger.judged(thread_id)
 
     def hold(self, thread_id: str) -> bool:
         """Set a call aside for the answer of ``thread_id``; False when none is left. A second hold has no effect."""
@@ -136,9 +139,24 @@ class CallBudget:
         """Release all calls that are reserved for ``thread_id``."""
         self.held.discard(thread_id)
         self.judged(thread_id)
+        if self.ledger is not None:
+            self.ledger.release(thread_id)
 
-    def take(self, *, held_by: str = "", judged_in: str = "") -> None:
-        """Reserve one call before it is made.
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Cancel what is inside once the time of the tree is over.
+
+        Raises:
+            BudgetSpent: The time is over.
+        """
+        if self.ledger is None:
+            yield
+            return
+        async with self.ledger.in_time():
+            yield
+
+    def take(self, *, held_by: str = "", judged_in: str = "") -> Taken:
+        """Reserve one call before it is made, and return whose it was, for ``give_back``.
 
         It is the call held by ``held_by``, or one set aside for the judges of ``judged_in``, if there is one.
 
@@ -147,11 +165,32 @@ class CallBudget:
         """
         if held_by in self.held:
             self.held.remove(held_by)
+            taken = Taken(held_by=held_by)
         elif self.set_aside.get(judged_in, 0):
             self.set_aside[judged_in] -= 1
+            taken = Taken(set_aside_for=judged_in)
         elif self.committed >= self.limit:
             raise BudgetSpent(f"The budget of {self.limit} model calls for this question is spent.")
+        else:
+            taken = Taken()
         self.used += 1
+        return taken
+
+    def give_back(self, taken: Taken) -> None:
+        """Undo ``take`` for a call that was not made."""
+        self.used -= 1
+        if taken.held_by:
+            self.held.add(taken.held_by)
+        elif taken.set_aside_for in self.set_aside:
+            self.set_aside[taken.set_aside_for] += 1
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """A call that was reserved."""
+
+    taken: Taken | None = None
+    amount: Reservation | None = None
 
 
 @dataclass(kw_only=True)
@@ -179,6 +218,8 @@ class CallMeter:
     """Number of calls made so far, by request."""
     begin: Callable[[], Awaitable[None]] | None = None
     """Journals the call; awaited once, before its first request. None without a journal."""
+    sending: Callable[[], Awaitable[None]] | None = None
+    """Awaited before the first request of each call, which it may hold back until it is cancelled."""
 
     def holds(self, request: Callable[[], bytes]) -> bool:
         """Return whether the journal has the reply to the next call of a request, which will then not be made.
@@ -205,13 +246,58 @@ class CallMeter:
             await begin()
 
     def reserve(self) -> None:
-        """Reserve the next call.
+        """Reserve the next call, whose tokens ``record`` counts.
 
         Raises:
             BudgetSpent: The tree's budget is used up.
         """
-        if self.budget is not None:
-            self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
+        if self.budget is None:
+            return
+        ledger = self.budget.ledger
+        if ledger is not None and self.held_by not in self.budget.held and (limit := ledger.short_of()):
+            raise ledger.spent(limit)
+        self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
+
+    async def reserve_amount(self, amount: Callable[[Ledger], Amount]) -> Reserved:
+        """Reserve the next call with what it may use, until ``settle`` or ``give_back``.
+
+        Raises:
+            BudgetSpent: The tree's budget is used up.
+        """
+        if self.budget is None:
+            return Reserved()
+        taken = self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
+        ledger = self.budget.ledger
+        if ledger is None:
+            return Reserved(taken)
+        try:
+            return Reserved(taken, await ledger.reserve(self._account, amount(ledger), is_answer=bool(taken.held_by)))
+        except BaseException:
+            self.budget.give_back(taken)
+            raise
+
+    def settle(self, reserved: Reserved, record: CallRecord | None) -> None:
+        """Correct what is reserved by the record of the call; None gives the call back, which was not made."""
+        if self.budget is None or reserved.taken is None:
+            return
+        if record is None:
+            self.budget.give_back(reserved.taken)
+        if reserved.amount is not None and self.budget.ledger is not None:
+            self.budget.ledger.settle(reserved.amount, record)
+
+    @asynccontextmanager
+    async def in_time(self, reserved: Reserved) -> AsyncIterator[None]:
+        """Cancel a call once the time of the tree is over, except for the one that a thread holds for its answer."""
+        is_of_answer = reserved.taken is not None and reserved.taken.held_by
+        if self.budget is None or self.budget.ledger is None or is_of_answer:
+            yield
+            return
+        async with self.budget.ledger.in_time():
+            yield
+
+    @property
+    def _account(self) -> str:
+        return self.held_by or self.judged_in
 
     def record(
         self,
@@ -244,6 +330,8 @@ class CallMeter:
                 ended_at=round(time.time(), 4),
             )
         )
+        if kind == "chat" and self.budget is not None and self.budget.ledger is not None:
+            self.budget.ledger.book(self._account, self.records[-1])
 
     def transcribe(self, messages: Sequence[Message], options: CallOptions, reply: Completion | None) -> None:
         """Keep the texts of the newest record's call, where calls are recorded; a chat model calls it after ``record``.

@@ -64,7 +64,7 @@ class SubQuestionAsker:
         except ModelSetupError:
             raise
         except (ModelCallError, BudgetSpent) as error:
-            return replace(verdict, problem=str(error), budget_spent=isinstance(error, BudgetSpent))
+            return replace(verdict, problem=str(error), budget_spent=isinstance(error, BudgetSpent) and error.limit)
 
 
 def question_in(reply: str) -> str:

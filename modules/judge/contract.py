@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast, get_args
 from typing_extensions import TypeIs
 
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent, SettingsError, UserError
+from ..errors import BudgetSpent, LimitName, SettingsError, UserError
 from ..formats import storable
 from ..reader.evidence import foreign_addresses, without_control_tokens
 
@@ -54,8 +54,8 @@ class Verdict:
     """Supplementary question of a score of 1; ``""`` otherwise, or if none was usable."""
     problem: str = ""
     """Why a verdict is unknown, or why a score of 1 has no question; ``""`` otherwise."""
-    budget_spent: bool = False
-    """True where the problem is that the search tree may make no more model calls."""
+    budget_spent: bool | LimitName = False
+    """The limit of the search tree that is the problem, True for its model calls; False where none is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +185,9 @@ async def judge_each(
     given = await asyncio.gather(*map(one, chunks), return_exceptions=True)
     return raised_or_all(
         [
-            Verdict(status="cancelled", problem=str(each), budget_spent=True) if isinstance(each, BudgetSpent) else each
+            Verdict(status="cancelled", problem=str(each), budget_spent=each.limit)
+            if isinstance(each, BudgetSpent)
+            else each
             for each in given
         ]
     )
@@ -287,7 +289,7 @@ def checked_verdict(given: object) -> Verdict:
         reason=storable(given.reason),
         next_query=next_query,
         problem=problem,
-        budget_spent=given.budget_spent is True,
+        budget_spent=given.budget_spent if given.budget_spent in (True, *get_args(LimitName)) else False,
     )
 
 

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from ..calls.completion import Completion
 from ..calls.growing_text import Listeners, TextListeners
+from ..calls.journaled import amount_of_call
 from ..calls.kept import KeptCall
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
@@ -135,8 +136,9 @@ class CachedLLM(ChatWrapper):
             kept = await asyncio.to_thread(get, key)
             if kept is None:
                 return await self._pay(key, call, meter)
-        meter.reserve()
+        reserved = await meter.reserve_amount(functools.partial(amount_of_call, messages, options, self.model))
         meter.record_cached(kept.record)
+        meter.settle(reserved, kept.record)
         completion = kept.completion
         meter.transcribe(messages, options, completion)
         Listeners(**listeners).settle(text=completion.text, thinking=completion.thinking)

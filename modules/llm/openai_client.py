@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
 from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
-from ..calls.usage import keep_known_usage
+from ..calls.reported_usage import keep_known_usage
 from ..settings import MAX_REPLY_BYTES
 
 _WHOLE = "was_not_streamed"

@@ -12,7 +12,7 @@ from ..calls.messages import Message
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.tokens import beginning, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent
+from ..errors import BudgetSpent, LimitName
 from ..llm.endpoint import ChatLLM
 from .prompts import (
     REFUSAL,
@@ -82,6 +82,8 @@ class ReaderAnswer:
     text: str
     problem: str = ""
     """Why the spent budget cut the strategy short; ``""`` if it did not."""
+    limit: LimitName | None = None
+    """The limit that did."""
 
 
 async def read_evidence(  # noqa: PLR0913 - the last three have defaults
@@ -130,7 +132,9 @@ async def read_evidence(  # noqa: PLR0913 - the last three have defaults
         text = last
     else:
         text = (await llm.complete(last, meter=meter, on_text=on_text, on_thinking=on_thinking)).text
-    return ReaderAnswer(text=text, problem=f"{strategy} was cut short: {reading.spent}" if reading.spent else "")
+    if reading.spent is None:
+        return ReaderAnswer(text=text)
+    return ReaderAnswer(text=text, problem=f"{strategy} was cut short: {reading.spent}", limit=reading.spent.limit)
 
 
 @dataclass
@@ -143,8 +147,8 @@ class _Reading:
     passages: Sequence[str]
     meter: CallMeter
     prompts: Prompts
-    spent: str = ""
-    """The budget's error for a call that was not made; ``""`` if all were made."""
+    spent: BudgetSpent | None = None
+    """The budget's error for a call that was not made; None if all were made."""
 
     def all_at_once(self) -> list[Message]:
         return reader_messages(self.query, self.evidence, self.prompts)
@@ -187,7 +191,7 @@ class _Reading:
             last = replies.index(None)
             messages = scored_messages(self.query, self.passages[last], self.prompts)
             replies[last] = (await self.llm.complete(messages, meter=self.meter)).text
-            self.spent = ""
+            self.spent = None
         scored = [parse_scored(reply) for reply in replies if reply is not None]
         answers = [answer for answer in scored if not is_refusal(answer.text)]
         if answers:
@@ -212,7 +216,7 @@ class _Reading:
             unheld = replace(self.meter, held_by="")  # the records are shared
             return (await self.llm.complete(messages, meter=unheld)).text
         except BudgetSpent as spent:
-            self.spent = str(spent)
+            self.spent = spent
             return None
 
 

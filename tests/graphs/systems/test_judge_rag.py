@@ -99,7 +99,7 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "recursion_depth": 0,
         "sub_answer": "212 °C",
         "sub_run_error": "",
-        "budget_spent": False,
+        "budget_spent": "",
         "shown_place": 1,
         "round_answer": "",
         "skipped": "",

@@ -1,0 +1,119 @@
+"""Tokens, money and time of a search tree: what a run may use, what its sub-runs and answers are expected to use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, NOTHING, Amount, Ledger, Share
+from ...modules.calls.prices import load_prices
+from ...modules.calls.record import INTERRUPTED, CallRecord
+from ...modules.calls.tokens import message_tokens, text_tokens
+from ...modules.calls.usage import CallBudget
+from ...modules.errors import SettingsError
+from ...modules.reader.evidence import render_evidence, usable_chunks
+from ...modules.reader.prompts import reader_messages
+from .context import RagContext, RunContext
+from .state import RagState
+
+_SUB_ANSWER_TOKENS = 64
+"""Expected tokens of a sub-question and its answer in the evidence."""
+_JUDGING = ("judge", "judge_set")
+
+
+async def budget_of(services: RagContext) -> CallBudget:
+    """Return the budget of a run that begins now."""
+    limits = services.limits
+    budget = CallBudget(limit=limits.max_llm_calls)
+    if (limits.max_tree_tokens, limits.max_tree_cost_usd, limits.max_tree_seconds) == (None, None, None):
+        return budget
+    prices = services.prices
+    if prices is None and limits.max_tree_cost_usd is not None:
+        prices = await asyncio.to_thread(load_prices)
+    seconds = limits.max_tree_seconds
+    budget.ledger = Ledger(
+        max_tree_tokens=limits.max_tree_tokens,
+        max_tree_cost_usd=limits.max_tree_cost_usd,
+        deadline=None if seconds is None else asyncio.get_running_loop().time() + seconds,
+        prices=prices,
+    )
+    return budget
+
+
+def keep_root_answer(query: str, context: RunContext) -> None:
+    """Keep the shortest answer of the root back.
+
+    Raises:
+        SettingsError: The limits do not pay for it.
+    """
+    ledger = context.budget.ledger
+    if ledger is None or not ledger.limits_amounts:
+        return
+    least = _answer_amount(query, 0, context, ledger)
+    for name, needed in (("max_tree_tokens", least.tokens), ("max_tree_cost_usd", least.cost_usd)):
+        limit = getattr(ledger, name)
+        if limit is not None and needed > limit:
+            raise SettingsError(
+                f"{name}={limit:g} does not pay for an answer without any evidence, which takes about {needed:.2g}. "
+                "Give more, or leave it out."
+            )
+    ledger.plan(context.thread_id, Share(least, least))
+
+
+def count_earlier(records: Iterable[CallRecord], context: RunContext) -> None:
+    """Count the calls of earlier runs of the tree, each once.
+
+    Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again.
+    """
+    made = {each["call_id"]: each for each in records if each["kind"] == "chat" and each["error"] != INTERRUPTED}
+    context.budget.used = len(made)
+    if context.budget.ledger is not None:
+        context.budget.ledger.book("", *made.values())
+
+
+def keep_for_answer(state: RagState, context: RunContext, *, to_ask: int = 0) -> None:
+    """Keep what the answer of a thread is expected to use, once its chunks are known; ``to_ask`` sub-runs follow."""
+    ledger = context.budget.ledger
+    if ledger is not None and ledger.limits_amounts:
+        ledger.keep(context.thread_id, _expected_answer(state, context, ledger, to_ask))
+
+
+def expected_share(state: RagState, context: RunContext, *, calls: int) -> Share | None:
+    """Return what a sub-run below a thread is expected to use in so many calls; None where nothing limits it.
+
+    That is its parent's answer, and for each other call the mean of its parent's judge calls.
+    """
+    ledger = context.budget.ledger
+    if ledger is None or not ledger.limits_amounts:
+        return None
+    answer = _expected_answer(state, context, ledger, 0)
+    judged = [ledger.of_record(each) for each in state.get("usage", []) if each["node"] in _JUDGING]
+    judging = sum(judged, NOTHING).times((calls - 1) / len(judged)) if judged else NOTHING
+    return Share(answer + judging, answer)
+
+
+def evidence_room(query: str, context: RunContext) -> int | None:
+    """Return the most tokens of evidence that the limits leave for the answer of a thread; None for no limit."""
+    ledger = context.budget.ledger
+    if ledger is None or not ledger.limits_amounts:
+        return None
+    room, bare = ledger.room(context.thread_id), _answer_amount(query, 0, context, ledger)
+    most = []
+    if ledger.max_tree_tokens is not None:
+        most.append(room.tokens - bare.tokens)
+    a_token = ledger.of_call(context.services.reader.model, 1, 0).cost_usd
+    if ledger.max_tree_cost_usd is not None and a_token:
+        most.append(int((room.cost_usd - bare.cost_usd) / a_token))
+    return max(min(most), 0) if most else None
+
+
+def _expected_answer(state: RagState, context: RunContext, ledger: Ledger, to_ask: int) -> Amount:
+    evidence = text_tokens(render_evidence(usable_chunks(state.get("similar_chunks", []))))
+    query = state.get("reader_query") or state["query"]
+    return _answer_amount(query, evidence + to_ask * _SUB_ANSWER_TOKENS, context, ledger)
+
+
+def _answer_amount(query: str, evidence_tokens: int, context: RunContext, ledger: Ledger) -> Amount:
+    services = context.services
+    prompt = message_tokens(reader_messages(query, "", services.prompts)) + evidence_tokens
+    return ledger.of_call(services.reader.model, prompt, LIKELY_COMPLETION_TOKENS)

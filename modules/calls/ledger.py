@@ -1,0 +1,252 @@
+"""The ledger of a search tree's tokens, money and time: reserved before each call, corrected after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from ..errors import BudgetSpent, LimitName, SettingsError
+from .prices import FILE_NAME, Prices, load_prices
+from .record import CallRecord
+
+LIKELY_COMPLETION_TOKENS = 256
+"""Expected tokens of a reply of unknown length."""
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Tokens and money.
+
+    >>> Amount(10, .5) + Amount(2, .25)
+    Amount(tokens=12, cost_usd=0.75)
+    """
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+
+    def at_least(self, other: Amount) -> Amount:
+        """Return the larger of both in each respect."""
+        return Amount(max(self.tokens, other.tokens), max(self.cost_usd, other.cost_usd))
+
+    def times(self, factor: float) -> Amount:
+        """Return the amount of so many such things."""
+        return Amount(round(self.tokens * factor), self.cost_usd * factor)
+
+
+NOTHING = Amount()
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the calls of a sub-run are expected to take."""
+
+    total: Amount = NOTHING
+    answer: Amount = NOTHING
+    """The part of ``total`` that is for the answer."""
+
+
+NO_SHARE = Share()
+
+
+@dataclass
+class _Account:
+    """One thread. What it has reserved for itself counts as spent until its search has ended."""
+
+    planned: Amount = NOTHING
+    kept: Amount = NOTHING
+    """For the answer."""
+    spent: Amount = NOTHING
+    """Paid, or reserved by calls in flight."""
+
+    @property
+    def total(self) -> Amount:
+        return self.planned.at_least(self.spent + self.kept)
+
+
+@dataclass(eq=False)
+class Reservation:
+    """The expected amount of a call in flight."""
+
+    thread_id: str
+    amount: Amount
+
+
+@dataclass(kw_only=True)
+class Ledger:
+    """What the calls of one search tree may use besides their number; used on one event loop.
+
+    A call is reserved with the estimate of its prompt and the most tokens of its reply, and corrected by what it used.
+    One that does not fit waits for those in flight, which may use less; with none in flight, the limit is reached. So
+    tokens and money are exceeded only by what the calls in flight use beyond their estimates.
+    """
+
+    max_tree_tokens: int | None = None
+    max_tree_cost_usd: float | None = None
+    prices: Prices | None = None
+    """None for those of the package."""
+    deadline: float | None = None
+    """Time of the event loop at which the search ends."""
+    _accounts: dict[str, _Account] = field(default_factory=dict)
+    _in_flight: set[Reservation] = field(default_factory=set)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def limits_amounts(self) -> bool:
+        """Whether tokens or money are limited."""
+        return self.max_tree_tokens is not None or self.max_tree_cost_usd is not None
+
+    @property
+    def committed(self) -> Amount:
+        """What was used, or is reserved."""
+        return sum((each.total for each in self._accounts.values()), NOTHING)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
+
+    def of_call(self, model: str, prompt_tokens: int, completion_tokens: int) -> Amount:
+        """Return the amount of a chat call.
+
+        Raises:
+            SettingsError: Money is limited, and the price of the model is unknown.
+        """
+        tokens = prompt_tokens + completion_tokens
+        if self.max_tree_cost_usd is None:
+            return Amount(tokens)
+        self.prices = self.prices or load_prices()
+        price = self.prices.of(model)
+        if price is None:
+            raise SettingsError(
+                f"max_tree_cost_usd={self.max_tree_cost_usd:g} cannot be enforced, since the price of the chat model "
+                f'{model!r} is unknown. Write it into {FILE_NAME} in the settings\' home, as [chat."{model}"] and '
+                "below it prompt = 0.5 and completion = 1.5 (dollars per million tokens), or leave the limit out."
+            )
+        return Amount(tokens, (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION)
+
+    def of_record(self, record: CallRecord) -> Amount:
+        """Return the amount of a call that was made, or answered by the cache."""
+        return self.of_call(record["model"], record["prompt_tokens"], record["completion_tokens"])
+
+    def short_of(self, more: Amount = NOTHING) -> LimitName | None:
+        """Return the limit that leaves no room for ``more``; None if there is room."""
+        if self.is_over:
+            return "seconds"
+        return self._exceeded(self.committed + more)
+
+    def plan(self, thread_id: str, share: Share) -> None:
+        """Reserve a share for the calls of a thread."""
+        account = self._of(thread_id)
+        account.planned, account.kept = share.total.at_least(share.answer), share.answer
+
+    def judged(self, thread_id: str) -> None:
+        """Free what is planned for a thread's search, except for its answer."""
+        if thread_id in self._accounts:
+            self._accounts[thread_id].planned = NOTHING
+
+    def keep(self, thread_id: str, answer: Amount) -> None:
+        """Reserve the amount of an answer, as far as there is room; what is kept already stays."""
+        account = self._of(thread_id)
+        before = account.kept
+        account.kept = before.at_least(answer)
+        if self._exceeded(self.committed):
+            account.kept = before
+
+    def release(self, thread_id: str) -> None:
+        """Free what a thread has reserved and not used."""
+        if account := self._accounts.get(thread_id):
+            account.planned = account.kept = NOTHING
+
+    def book(self, thread_id: str, *records: CallRecord) -> None:
+        """Count calls that were made without a reservation."""
+        account = self._of(thread_id)
+        account.spent = sum(map(self.of_record, records), account.spent)
+
+    async def reserve(self, thread_id: str, amount: Amount, *, is_answer: bool) -> Reservation:
+        """Wait until there is room for a call, and reserve its amount; an answer always has room.
+
+        Raises:
+            BudgetSpent: There is no room.
+        """
+        account = self._of(thread_id)
+        if is_answer:
+            account.kept = NOTHING
+        while not is_answer and (limit := self._no_room(account, amount)):
+            if limit == "seconds" or not self._in_flight:
+                raise self.spent(limit)
+            await self._settled.wait()
+        reservation = Reservation(thread_id, amount)
+        self._in_flight.add(reservation)
+        account.spent += amount
+        return reservation
+
+    def settle(self, reservation: Reservation, record: CallRecord | None) -> None:
+        """Replace the reservation of a call by what it used; None for a call that was not made."""
+        self._in_flight.discard(reservation)
+        used = NOTHING if record is None else self.of_record(record)
+        account, expected = self._of(reservation.thread_id), reservation.amount
+        account.spent += Amount(used.tokens - expected.tokens, used.cost_usd - expected.cost_usd)
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def room(self, thread_id: str) -> Amount:
+        """Return what is left for the answer of a thread: what is kept for it, and what nothing else has reserved."""
+        account, committed = self._of(thread_id), self.committed
+        others = Amount(
+            committed.tokens - account.total.tokens + account.spent.tokens,
+            committed.cost_usd - account.total.cost_usd + account.spent.cost_usd,
+        )
+        tokens = 0 if self.max_tree_tokens is None else self.max_tree_tokens - others.tokens
+        cost = 0.0 if self.max_tree_cost_usd is None else self.max_tree_cost_usd - others.cost_usd
+        return Amount(tokens, cost).at_least(NOTHING)
+
+    def spent(self, limit: LimitName) -> BudgetSpent:
+        """Return the error of a limit that is reached."""
+        amounts = {"tokens": f"{self.max_tree_tokens} tokens", "cost": f"${self.max_tree_cost_usd}", "seconds": "time"}
+        return BudgetSpent(f"The budget of {amounts[limit]} for this question is spent.", limit=limit)
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Cancel what is inside once the time is over.
+
+        Raises:
+            BudgetSpent: The time is over.
+        """
+        if self.deadline is None:
+            yield
+            return
+        if self.is_over:
+            raise self.spent("seconds")
+        try:
+            async with asyncio.timeout_at(self.deadline) as scope:
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise self.spent("seconds") from None
+
+    def _of(self, thread_id: str) -> _Account:
+        return self._accounts.setdefault(thread_id, _Account())
+
+    def _no_room(self, account: _Account, amount: Amount) -> LimitName | None:
+        if self.is_over:
+            return "seconds"
+        before = account.spent
+        account.spent = before + amount
+        limit = self._exceeded(self.committed)
+        account.spent = before
+        return limit
+
+    def _exceeded(self, committed: Amount) -> LimitName | None:
+        if self.max_tree_tokens is not None and committed.tokens > self.max_tree_tokens:
+            return "tokens"
+        if self.max_tree_cost_usd is not None and committed.cost_usd > self.max_tree_cost_usd * (1 + 1e-9):
+            return "cost"
+        return None
