@@ -211,6 +211,11 @@ class ThreadCalls:
         """Records of the calls of the whole tree whose replies were in the journal when the run began."""
         return [call.kept.record for call in self.known.values() if call.kept is not None]
 
+    @property
+    def known_ids(self) -> set[str]:
+        """Ids of these calls."""
+        return {record["call_id"] for record in self.known_records}
+
     def of_thread(self, thread_id: str) -> ThreadCalls:
         """Return the journal for another thread of the tree."""
         return replace(self, thread_id=thread_id)
