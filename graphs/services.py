@@ -11,13 +11,14 @@ from typing import TypedDict
 from langchain_core.tools import BaseTool
 
 from ..modules.addresses import Address
+from ..modules.calls.prices import Prices, load_prices
 from ..modules.calls.prompts import Prompts
 from ..modules.index.factory import open_index
 from ..modules.index.index import Index
 from ..modules.judge.contract import AnyJudge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, ChatLLM
-from ..modules.llm.factory import create_llm
+from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned
 from ..modules.prompts.reading import GivenPrompts
@@ -110,8 +111,16 @@ class SessionServices:
             stop=self.stop,
             strategy=self.strategy,
             prompts=self.prompts,
+            prices=self._prices(llm),
             tools=tools,
         )
+
+    def _prices(self, llm: ChatLLM) -> Prices | None:
+        """Return the prices for a limit of money, with the model free if it runs in this process."""
+        if self.limits is None or self.limits.max_tree_cost_usd is None:
+            return None
+        is_free = self._llm is None and is_local(self.settings.llm_spec)
+        return load_prices(self.settings.home).with_free([llm.model] if is_free else ())
 
     def _tuned(self, llm: ChatLLM) -> ChatLLM:
         return tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking)

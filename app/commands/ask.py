@@ -23,6 +23,9 @@ from .options import (
     Llm,
     MaxDepth,
     MaxSubRuns,
+    MaxTreeCost,
+    MaxTreeSeconds,
+    MaxTreeTokens,
     Policy,
     Prompts,
     Record,
@@ -65,6 +68,9 @@ class AskOptions:
     width: int | None = None
     max_sub_runs: int | None = None
     sharing: SharingName | None = None
+    max_tree_tokens: int | None = None
+    max_tree_cost_usd: float | None = None
+    max_tree_seconds: float | None = None
     strategy: StrategyName | None = None
     tools: tuple[str, ...] | None = None
     llm: str | None = None
@@ -87,6 +93,9 @@ class AskOptions:
         def number(key: str) -> int | None:
             return int(fingerprint[key]) if fingerprint.get(key, "None") != "None" else None
 
+        def amount(key: str) -> float | None:
+            return float(fingerprint[key]) if key in fingerprint else None
+
         return cls(
             collection=fingerprint.get("retriever.collection"),
             system=system_of(fingerprint),
@@ -101,6 +110,9 @@ class AskOptions:
             width=number("width"),
             max_sub_runs=number("max_sub_runs"),
             sharing=next((name for name in get_args(SharingName) if name == fingerprint.get("sharing")), None),
+            max_tree_tokens=number("max_tree_tokens"),
+            max_tree_cost_usd=amount("max_tree_cost_usd"),
+            max_tree_seconds=amount("max_tree_seconds"),
             strategy=next(
                 (name for name in get_args(StrategyName) if name == fingerprint.get("reader.strategy")), None
             ),
@@ -127,6 +139,9 @@ def ask(  # noqa: PLR0913 - one parameter an option
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
     sharing: Sharing = None,
+    max_tree_tokens: MaxTreeTokens = None,
+    max_tree_cost_usd: MaxTreeCost = None,
+    max_tree_seconds: MaxTreeSeconds = None,
     strategy: Strategy = None,
     tool: Tools = None,
     prompts: Prompts = None,
@@ -165,6 +180,9 @@ def ask(  # noqa: PLR0913 - one parameter an option
         width=width,
         max_sub_runs=max_sub_runs,
         sharing=sharing,
+        max_tree_tokens=max_tree_tokens,
+        max_tree_cost_usd=max_tree_cost_usd,
+        max_tree_seconds=max_tree_seconds,
         strategy=strategy,
         tools=tuple(tool) if tool else None,
         llm=llm,
@@ -256,6 +274,9 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
             width=options.width,
             max_sub_runs=options.max_sub_runs,
             sharing=options.sharing or "off",
+            max_tree_tokens=options.max_tree_tokens,
+            max_tree_cost_usd=options.max_tree_cost_usd,
+            max_tree_seconds=options.max_tree_seconds,
         ),
         settings=settings,
         on_progress=on_progress,
@@ -264,14 +285,14 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
 
 def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
     """Print status, cost and the next commands on standard error."""
-    from ...graphs.drawing.words import usage_words
+    from ...graphs.drawing.words import spent_words, usage_words
 
     if result.error:
         say(result.error, style="red")
     cost = usage_words(result.usage_this_run)
     say(f"{result.status} · {cost} · {result.wall_s:.1f} s in all", style="dim")
     if result.tree.budget_spent:
-        say("The budget of model calls was spent: the answer rests on part of the evidence.", style="yellow")
+        say(f"{spent_words(result.tree.spent_limits)}: the answer rests on part of the evidence.", style="yellow")
     if result.status in UNANSWERED:
         say(f"resume: {resume_command(result.thread_id, options)}")
     say(f"tree:   judgetree tree {result.thread_id} · calls: judgetree calls {result.thread_id}", style="dim")

@@ -88,6 +88,20 @@ Sharing = Annotated[
         help="Whether a sub-question that the tree has asked already is linked to its run: equal, or off (the default)."
     ),
 ]
+MaxTreeTokens = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Most tokens of one question's whole tree; default: no limit."),
+]
+MaxTreeCost = Annotated[
+    float | None,
+    typer.Option(metavar="USD", help="Most US dollars of one question's whole tree; default: no limit."),
+]
+MaxTreeSeconds = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S", help="Most seconds of one question's search, then it is answered from what is there; no limit."
+    ),
+]
 Strategy = Annotated[
     StrategyName | None,
     typer.Option(

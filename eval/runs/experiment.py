@@ -43,6 +43,7 @@ SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model"]
 HistoryKind = Literal["own", "given"]
 """Source of the earlier answers of a dialogue: the system itself, or the data set."""
+_Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ConversationSwitches(BaseModel):
@@ -157,6 +158,9 @@ class Experiment(BaseModel):
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     max_sub_runs: int | None = Field(default=None, ge=0, description="Sub-runs of one question's whole tree.")
     sharing: Sharing = Field(default="off", description="equal links a sub-question that its tree has asked already.")
+    max_tree_tokens: int | None = Field(default=None, ge=1, description="Tokens of one question's whole tree.")
+    max_tree_cost_usd: _Amount | None = Field(default=None, description="US dollars of one question's whole tree.")
+    max_tree_seconds: _Amount | None = Field(default=None, description="Seconds of one question's search.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
 
     history: HistoryKind = Field(
@@ -181,9 +185,7 @@ class Experiment(BaseModel):
     concurrency: int = Field(default=8, ge=1, description="Questions, or dialogues, at once.")
     max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
     max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")
-    max_cost: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Stop cleanly once it has paid so many US dollars."
-    )
+    max_cost: _Amount | None = Field(default=None, description="Stop cleanly once it has paid so many US dollars.")
 
     seed: int = Field(default=0, ge=0, description="Of the sample, and of the intervals of a report's means.")
     baseline: str | None = Field(

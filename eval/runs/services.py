@@ -13,7 +13,7 @@ from ...graphs.search.policies.registry import create_policy
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
-from ...modules.calls.prices import LOCAL
+from ...modules.calls.prices import LOCAL, load_prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS
 from ...modules.errors import CollectionError, SettingsError
 from ...modules.index.factory import open_index
@@ -149,6 +149,9 @@ class Services:
             width=self.experiment.width,
             max_sub_runs=self.experiment.max_sub_runs,
             sharing=self.experiment.sharing,
+            max_tree_tokens=self.experiment.max_tree_tokens,
+            max_tree_cost_usd=self.experiment.max_tree_cost_usd,
+            max_tree_seconds=self.experiment.max_tree_seconds,
         )
         return RagContext(
             reader=tuned(
@@ -164,6 +167,7 @@ class Services:
             stop=create_stop(self.experiment.stop),
             strategy=self.experiment.strategy,
             prompts=self._prompts,
+            prices=load_prices(self.settings.home).with_free(self.local_models),
             tools=self._tools if find_system(system).uses_tools else (),
         )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...modules.calls.usage import UsageTotals, total_usage
+from ...modules.errors import LimitName
 from ..search.candidate import SkipReason
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_saved_by_sharing, count_verdicts, walk_queries
 
@@ -11,7 +14,7 @@ VERDICT_WORDS: dict[VerdictLabel, str] = {
     "1": "holds a needed fact",
     "0": "does not help",
     "unknown": "no verdict: the judge failed",
-    "cancelled": "not judged: budget spent",
+    "cancelled": "not judged: the call was cancelled",
     "pending": "not judged",
 }
 VERDICT_MARKS: dict[VerdictLabel, str] = {
@@ -39,6 +42,21 @@ _SKIP_WORDS: dict[SkipReason, str] = {
 def skip_words(reason: SkipReason) -> str:
     """Say why a supplementary question was not asked."""
     return _SKIP_WORDS[reason]
+
+
+_LIMIT_WORDS: dict[LimitName, str] = {
+    "calls": "model calls",
+    "sub_runs": "sub-runs",
+    "tokens": "tokens",
+    "cost": "money",
+    "seconds": "time",
+}
+
+
+def spent_words(limits: Collection[LimitName]) -> str:
+    """Name the limits that a search tree has reached: "The budget of tokens and time was spent"."""
+    named = " and ".join(words for name, words in _LIMIT_WORDS.items() if name in limits)
+    return f"The budget of {named or 'model calls'} was spent"
 
 
 def count_of(number: int, noun: str) -> str:

@@ -20,7 +20,7 @@ from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.sub_questions import ModelWriter
 from ..rag.thread_runs import run_sub_thread, saved_thread
 from ..search.candidate import Candidate
-from ..search.frontier import Decision, Frontier, Grant, Link, Skipped
+from ..search.frontier import Decision, Frontier, Grant, Skipped
 from ..search.sharing import Link
 from ..threads.branches import Branches
 from ..threads.candidates import as_ancestor, candidate_of, saved_grant
