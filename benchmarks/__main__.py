@@ -15,6 +15,7 @@ BENCHMARKS = (
     "throughput",
     "faults",
     "ideal_depth",
+    "tree_limits",
     "indexing",
     "drawing",
     "weight",

@@ -179,8 +179,7 @@ class Experiment(BaseModel):
     )
     record: Record | None = Field(
         default=None,
-        description="Texts of model calls that are kept in the run directory, as in JUDGETREE_RECORD: full, prompts or "
-        "none; full.",
+        description="Texts of model calls that the run keeps, as in JUDGETREE_RECORD: full, prompts or none; full.",
     )
     concurrency: int = Field(default=8, ge=1, description="Questions, or dialogues, at once.")
     max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
