@@ -105,6 +105,7 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "skipped": "",
         "round": 1,
         "priority": 0,
+        "shared_thread_id": "",
         "tries": [],
     }
     assert second.metadata["next_rag_thread_id"] == ""
