@@ -24,7 +24,7 @@ from judgetree.modules.errors import ModelCallError
 from judgetree.modules.judge.contract import Score, Verdict
 from tests.graphs.bushy import BushyRetriever, BushyWriter, Timing, draw
 
-PRICES = Prices({"chat": {"priced": Price(prompt=1, completion=2)}})
+PRICES = Prices({"chat": {"priced": Price(prompt=1, completion=2), "bushy": Price(prompt=0, completion=0)}})
 JUDGING = CallOptions(max_tokens=40)
 SUFFICES = "2"
 
