@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, NOTHING, Amount, Ledger, Share
-from ...modules.calls.prices import load_prices
+from ...modules.calls.prices import dollars, load_prices
 from ...modules.calls.record import INTERRUPTED, CallRecord
 from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.calls.usage import CallBudget
@@ -50,11 +50,15 @@ def keep_root_answer(query: str, context: RunContext) -> None:
     if ledger is None or not ledger.limits_amounts:
         return
     least = _answer_amount(query, 0, context, ledger)
-    for name, needed in (("max_tree_tokens", least.tokens), ("max_tree_cost_usd", least.cost_usd)):
+    tokens, cost_usd = least.tokens, least.cost_usd
+    for name, needed, said in (
+        ("max_tree_tokens", tokens, f"{tokens} tokens"),
+        ("max_tree_cost_usd", cost_usd, dollars(cost_usd)),
+    ):
         limit = getattr(ledger, name)
         if limit is not None and needed > limit:
             raise SettingsError(
-                f"{name}={limit:g} does not pay for an answer without any evidence, which takes about {needed:.2g}. "
+                f"{name}={limit:g} does not pay for an answer without any evidence, which takes about {said}. "
                 "Give more, or leave it out."
             )
     ledger.plan(context.thread_id, Share(least, least))
