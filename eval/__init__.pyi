@@ -13,9 +13,12 @@ from .labels.labelling import LabelPlan as LabelPlan
 from .papers.files import write_csv as write_csv
 from .papers.files import write_latex as write_latex
 from .papers.files import write_plots as write_plots
+from .record_and_replay import answer_replay as answer_replay
 from .record_and_replay import record as record
+from .record_and_replay import replay_cost as replay_cost
 from .record_and_replay import replay_recording as replay_recording
 from .replay.outcome import Replay as Replay
+from .replay.readers import ReplayReaders as ReplayReaders
 from .replay.replay_page import draw_replay as draw_replay
 from .reports.compare import Comparison as Comparison
 from .reports.compare import compare_runs as compare_runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..graphs.threads.context import Limits, RagContext
@@ -14,11 +15,13 @@ from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
 from .replay.noisy_world import NoisyWorld
 from .replay.outcome import Replay
-from .replay.play import batched, chunk_by_chunk
+from .replay.play import Played, batched, chunk_by_chunk
+from .replay.readers import Reading, ReadingCost, ReplayReaders
 from .replay.recorder import Coverage
 from .replay.recorder import record as record_questions
 from .replay.recording import FILE_NAME, Recording
 from .replay.replays import BUDGETS, POLICIES, replay
+from .replay.shown import ShownTrees
 from .replay.summary import summarize
 from .replay.world import World
 from .runs.batch_run import with_experiment
@@ -91,13 +94,14 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
     depth: int | None = None,
     width: int | None = 1,
     baseline: str = "",
+    keep_trees: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
-    """Play policies and budgets on a recording, without a model call.
+    """Play policies and budgets on the questions of a recording that have gold documents, without a model call.
 
     ::
 
-        played = evaluation.replay("runs/recorded", policies=("breadth", "wider"), judge="noisy:auc=.8")
+        played = evaluation.replay_recording("runs/recorded", policies=("breadth", "wider"), judge="noisy:auc=.8")
         print(played.summary)
 
     Args:
@@ -109,6 +113,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         depth: Levels of sub-questions; those below the recording's depth count as misses. None: as many as recorded.
         width: Most sub-questions that a round grants; None for no limit.
         baseline: Policy that the others are compared with; the first one if empty.
+        keep_trees: Keep what the readers of the trees are shown, for ``answer_replay``.
         on_progress: Called with (questions done, questions in all).
 
     Raises:
@@ -116,9 +121,10 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         SettingsError: A policy, the judge or the stop is unknown, or the recording has no gold documents.
     """
     recording = Recording(Path(run) / FILE_NAME)
-    recorded = recording.worlds()
-    if not any(each.gold for each in recorded.values()):
+    recorded = {key: each for key, each in recording.worlds().items() if each.gold}
+    if not recorded:
         raise SettingsError(f"The questions of {run} have no gold documents, so that replays have nothing to count.")
+    policies, budgets = tuple(dict.fromkeys(policies)), tuple(dict.fromkeys(budgets))
     baseline = baseline or policies[0]
     if baseline not in policies:
         raise SettingsError(f"baseline={baseline!r} is not played. Allowed: {', '.join(policies)}.")
@@ -129,6 +135,11 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
         is_batched = noise.batched
     depth = recording.depth if depth is None else depth
+    trees = {key: ShownTrees(world) for key, world in worlds.items()} if keep_trees else {}
+
+    def keep(question: str, policy: str, budget: int, played: Played) -> None:
+        trees[question].add(policy, budget, played)
+
     rows = replay(
         worlds,
         policies=policies,
@@ -137,6 +148,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         limits=Limits(max_rec_depth=depth, width=width),
         judging=batched if is_batched else chunk_by_chunk,
         on_progress=on_progress,
+        on_played=keep if keep_trees else None,
     )
     return Replay(
         rows=rows,
@@ -151,4 +163,55 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
             "depth": depth,
             "width": width,
         },
+        recording=recording,
+        trees=trees,
+    )
+
+
+def replay_cost(played: Replay, readers: ReplayReaders, *, settings: Settings | None = None) -> ReadingCost:
+    """Return what ``answer_replay`` costs at most; makes no call."""
+    return _reading(played, readers, settings).cost()
+
+
+def answer_replay(
+    played: Replay,
+    readers: ReplayReaders,
+    *,
+    settings: Settings | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_setup: Callable[[int, int, str], None] | None = None,
+) -> Replay:
+    """Let a model answer from what each tree of a replay shows its readers, each thing once and through the cache.
+
+    ::
+
+        played = evaluation.replay_recording("runs/recorded", keep_trees=True)
+        readers = evaluation.ReplayReaders(llm="openai:gpt-4o-mini", max_cost=1.0)
+        print(evaluation.replay_cost(played, readers).cost)
+        print(evaluation.answer_replay(played, readers).summary)
+
+    Args:
+        played: A replay with its trees.
+        readers: The model and its limits. The same call with higher limits pays for the rest.
+        settings: None reads environment and ``.env``.
+        on_progress: Called with (questions answered, questions in all).
+        on_setup: Called with (done, total, stage) while a local model is loaded.
+
+    Returns:
+        The replay with ``answer``, ``em`` and ``f1`` in its rows, their means in its summary, and ``reading``.
+
+    Raises:
+        SettingsError: The replay has no trees.
+        UserError: A wrong model, key or price, or a call that is not in the cache where ``cache`` is "replay".
+    """
+    answers, reading = _reading(played, readers, settings).answer(on_progress=on_progress, on_setup=on_setup)
+    rows = played.rows.merge(answers, on=["question", "policy", "budget"], how="left")
+    return replace(played, rows=rows, summary=summarize(rows, baseline=played.baseline), reading=reading)
+
+
+def _reading(played: Replay, readers: ReplayReaders, settings: Settings | None) -> Reading:
+    if not played.trees:
+        raise SettingsError("This replay kept no trees to answer from. Give replay_recording(keep_trees=True).")
+    return Reading(
+        recording=played.recording, trees=played.trees, options=readers, settings=settings or load_settings()
     )

@@ -95,7 +95,14 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"judge-fits": 1, "labels": 1, "prompts": 1, "rows": 6, "search-tree": 7}
+_VERSIONS: Mapping[Thing, int] = {
+    "judge-fits": 1,
+    "labels": 1,
+    "prompts": 1,
+    "recording": 4,
+    "rows": 6,
+    "search-tree": 7,
+}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 

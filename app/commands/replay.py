@@ -1,4 +1,4 @@
-"""``judgetree replay``: plays policies and budgets on a recording, without a model call."""
+"""``judgetree replay``: plays policies and budgets on a recording; only readers that are asked for call a model."""
 
 from __future__ import annotations
 
@@ -8,15 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...modules.errors import SettingsError, needs_extra
-from ..terminal.terminal import busy, counting_bar, write_json, write_result
-from .options import Json, MaxDepth, RunFolder, Stop, Width
+from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
+from .options import CacheModeName, Json, Llm, MaxDepth, RunFolder, Stop, Strategy, Thinking, Width
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ...evaluation.replay.outcome import Replay
+    from ...evaluation.replay.readers import ReplayReaders
 
-_SHOWN = ("complete", "low", "high", "recall", "calls", "area", "coverage", "gain", "gain_low", "gain_high", "p")
+_SHOWN = (
+    "complete",
+    "low",
+    "high",
+    "recall",
+    "calls",
+    "area",
+    "coverage",
+    "gain",
+    "gain_low",
+    "gain_high",
+    "p",
+    "em",
+    "f1",
+)
 
 
 def replay(  # noqa: PLR0913 - one parameter an option
@@ -41,11 +56,25 @@ def replay(  # noqa: PLR0913 - one parameter an option
         Path | None, typer.Option(metavar="FILE", help="Table, plots and words as a page that needs no network.")
     ] = None,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The plots as SVG and PDF.")] = None,
+    answer: Annotated[
+        bool, typer.Option("--answer", help="Let a model answer from what each tree shows its readers: EM and F1.")
+    ] = False,
+    llm: Llm = None,
+    thinking: Thinking = None,
+    strategy: Strategy = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before it pays more calls.")] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before it pays more dollars.")] = None,
+    cache: Annotated[CacheModeName, typer.Option(help="How its calls are kept.")] = "write",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before its calls.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare policies on a recording of `judgetree eval record`; no model is called."""
+    """Compare policies on a recording of `judgetree eval record`; without --answer no model is called.
+
+    What --answer costs at most is said before; what the cache has costs nothing.
+    """
     with busy("starting"), needs_extra("eval"):
         from ...evaluation.record_and_replay import replay_recording
+        from ...evaluation.replay.readers import ReplayReaders
         from ...evaluation.replay.replays import POLICIES
 
     with counting_bar("questions") as show:
@@ -58,13 +87,41 @@ def replay(  # noqa: PLR0913 - one parameter an option
             depth=max_depth,
             width=1 if width is None else width,
             baseline=baseline,
+            keep_trees=answer,
             on_progress=lambda done, total: show(done, total, ""),
         )
+    if answer:
+        readers = ReplayReaders(
+            llm=llm,
+            thinking=thinking,
+            strategy=strategy or "stuff",
+            max_calls=max_calls,
+            max_cost=max_cost,
+            cache=cache,
+        )
+        played = _answered(played, readers, yes=yes)
     _write_files(played, csv=csv, html=html, plots=plots)
     if as_json:
         write_json(played.to_document())
     else:
         write_result("\n".join([table_of(played.summary), "", *played.words()]))
+
+
+def _answered(played: Replay, readers: ReplayReaders, *, yes: bool) -> Replay:
+    from ...evaluation.record_and_replay import answer_replay, replay_cost
+    from ...graphs.drawing.words import count_of
+
+    cost = replay_cost(played, readers)
+    tokens = f"{cost.usage['prompt_tokens']:,} + {cost.usage['completion_tokens']:,} tokens"
+    shown = f"show{'s' if cost.trees == 1 else ''} {count_of(cost.contexts, 'context')}"
+    say(
+        f"{count_of(cost.trees, 'tree')} {shown}: at most "
+        f"{count_of(cost.usage['llm_calls'], 'call')}, about {tokens}, cost {cost.cost}."
+    )
+    if not yes and not agrees("Ask the readers?"):
+        raise typer.Exit
+    with progress_bar() as on_setup, counting_bar("questions answered") as show:
+        return answer_replay(played, readers, on_progress=lambda done, total: show(done, total, ""), on_setup=on_setup)
 
 
 def _write_files(played: Replay, *, csv: Path | None, html: Path | None, plots: Path | None) -> None:

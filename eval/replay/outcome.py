@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from ..reports.frames import records_of
+from .readers import ReadingSummary
+from .recording import Recording
+from .shown import ShownTrees
 from .summary import is_shown
 
 
@@ -23,6 +26,11 @@ class Replay:
     """Policy that the others are compared with."""
     of: Mapping[str, object]
     """Name of the recording, questions, judge, stop, depth, width, and ``recorded``: its depth and tries."""
+    recording: Recording = field(repr=False)
+    trees: Mapping[str, ShownTrees] = field(repr=False, default_factory=dict)
+    """What readers are shown, by question; empty unless it was kept."""
+    reading: ReadingSummary | None = None
+    """What readers were paid for; None if none were asked."""
 
     @property
     def policies(self) -> Sequence[str]:
@@ -52,11 +60,17 @@ class Replay:
 
     def to_document(self) -> dict[str, object]:
         """Return summary, words and settings as plain data for ``json.dumps``."""
-        return {**self.of, "baseline": self.baseline, "summary": records_of(self.summary), "words": self.words()}
+        return {
+            **self.of,
+            "baseline": self.baseline,
+            "summary": records_of(self.summary),
+            "words": self.words(),
+            "reading": self.reading.to_document() if self.reading else None,
+        }
 
     def words(self) -> list[str]:
         """Return all that is said in words."""
-        return [*self.gain_words(), *self.coverage_words()]
+        return [*self.gain_words(), *self.coverage_words(), *(self.reading.words() if self.reading else ())]
 
     def _gain_words(self, score: str, name: str) -> Iterator[str]:
         prefix = "" if score == "complete" else f"{score}_"

@@ -14,7 +14,8 @@ from ...graphs.threads.context import Limits
 from ...modules.calls.usage import CallBudget
 from .world import JudgedQuery, NotRecorded, World
 
-_ROOT = "root"
+ROOT = "root"
+"""Name of the root's thread."""
 Judging = Callable[[int], int]
 """Model calls that judging so many chunks of a query takes."""
 
@@ -77,7 +78,7 @@ class Played:
 def play(world: World, policy: Policy, stop: Stop, limits: Limits, judging: Judging) -> Played:
     """Play a question; ``judging`` counts the calls of the judge."""
     search = _Search(world, policy, stop, limits, judging)
-    search.visit(_ROOT, (), (), world.question)
+    search.visit(ROOT, (), (), world.question)
     while search.next_round():
         pass
     return search.played()
@@ -101,7 +102,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.budget = CallBudget(limit=self.limits.max_llm_calls)
-        self.budget.hold(_ROOT)
+        self.budget.hold(ROOT)
         self.asks_again = self.policy.asks_again(())
         self.most = SearchLimits(
             max_calls=self.limits.max_llm_calls, max_sub_runs=self.limits.max_sub_runs, width=self.limits.width
@@ -124,7 +125,7 @@ class _Search:
         self.found |= judged.shown_keys & self.world.gold
         if depth < self.limits.max_rec_depth and not self.stop.closes(judged.findings):
             self._add_candidates(thread, path, ancestors, query, judged)
-        if thread == _ROOT:
+        if thread == ROOT:
             self._note()
         return judged
 
@@ -135,7 +136,7 @@ class _Search:
         candidates = sorted((each for each, _ in self.open.values()), key=lambda each: each.order)
         spent = Spent(calls=self.budget.committed, sub_runs=len(self.expansions), expansions=tuple(self.expansions))
         chosen = self.policy.choose(candidates, spent, self.most)
-        threads = {id(each): _thread_of(each) for each in chosen}
+        threads = {id(each): thread_of(each) for each in chosen}
         granted = affordable(
             chosen, self.most, self.budget, sub_runs=len(self.expansions), thread_of=lambda each: threads[id(each)]
         )
@@ -163,7 +164,7 @@ class _Search:
 
     def _expand(self, candidate: Candidate, priority: int) -> None:
         _, above = self.open.pop(id(candidate))
-        thread = _thread_of(candidate)
+        thread = thread_of(candidate)
         if not candidate.next_query:
             candidate = self._written(candidate, thread, above) or candidate
         judged = None
@@ -225,6 +226,6 @@ class _Search:
         self.moments.append(Moment(calls=self.budget.committed, gold=len(self.found)))
 
 
-def _thread_of(candidate: Candidate) -> str:
-    """Return a name of the thread of a try, before its question is written."""
+def thread_of(candidate: Candidate) -> str:
+    """Return a name of the thread of a try, the same before its question is written and after."""
     return "\0".join((*candidate.chunk_path, str(candidate.attempt)))

@@ -102,6 +102,8 @@ class _Recorder:
                 question=question.question,
                 gold=frozenset(question.supporting),
                 answers=question.answers,
+                answers_known=question.answers_known,
+                lang=question.lang,
             )
         )
         level, seen = [question.question], {question.question}

@@ -31,6 +31,9 @@ class RecordedQuestion:
     gold: frozenset[str]
     """Keys of the documents that the answer needs."""
     answers: tuple[str, ...] = ()
+    answers_known: bool = True
+    lang: str = "en"
+    """ISO 639-1 code; selects the variant of the answer metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ def replay(
     limits: Limits = _NARROW,
     judging: Judging = chunk_by_chunk,
     on_progress: Callable[[int, int], None] | None = None,
+    on_played: Callable[[str, str, int, Played], None] | None = None,
 ) -> pd.DataFrame:
     """Play every question by every policy within every budget; no model is called.
 
@@ -46,6 +47,7 @@ def replay(
         limits: Depth, width and sub-runs. With a width, an order can matter.
         judging: Calls that judging so many chunks takes: ``chunk_by_chunk`` or ``batched``.
         on_progress: Called with (questions done, questions in all).
+        on_played: Called with question, policy, budget and the search as it was played.
 
     Raises:
         SettingsError: A policy or the stop is unknown.
@@ -58,6 +60,8 @@ def replay(
             playing: Policy = OracleOrder(world) if policy is None else policy
             for budget in budgets:
                 played = play(world, playing, halting, replace(limits, max_llm_calls=budget), judging)
+                if on_played is not None:
+                    on_played(question, spec, budget, played)
                 rows.append({"question": question, "policy": spec, "budget": budget, **_row(played, budget)})
         if on_progress is not None:
             on_progress(done, len(worlds))

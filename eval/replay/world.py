@@ -67,8 +67,12 @@ class JudgedQuery:
     @cached_property
     def shown_keys(self) -> frozenset[str]:
         """Keys of the documents that the reader of this query sees."""
-        usable = [each for each in self.chunks if each.is_usable] or list(self.chunks)
-        return frozenset().union(*(each.keys for each in usable))
+        return frozenset().union(*(each.keys for each in self.shown))
+
+    @property
+    def shown(self) -> tuple[JudgedChunk, ...]:
+        """The chunks that the reader of this query sees, by rank."""
+        return tuple(each for each in self.chunks if each.is_usable) or self.chunks
 
 
 class World(Protocol):

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from tests.app.conftest import CHAIN, Cli, write_corpus
+from tests.app.commands.test_eval_calibrate import write_mills
+from tests.app.conftest import CHAIN, Cli, Dam, killed, write_corpus
 from tests.eval.dataset_files import write_lines
 
 
@@ -53,3 +54,89 @@ def test_a_replay_as_table_page_plots_and_data(cli: Cli, data: str, tmp_path: Pa
     assert [(row["policy"], row["budget"], row["complete"]) for row in document["summary"]] == [
         *(("breadth", 2, 0.0), ("random", 2, 0.0), ("breadth", 12, 1.0), ("random", 12, 1.0))
     ]
+
+
+def answered(cli: Cli, folder: Path, *options: str) -> dict[str, object]:
+    given = ("--policy", "breadth", "--policy", "wider", "--budget", "2,12", "--answer", "--yes", "--json")
+    return dict(json.loads(cli("replay", str(folder), *given, *options).ok().out))
+
+
+def test_readers_are_paid_once_for_what_trees_show_and_nothing_for_what_a_live_run_asked(
+    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    folder = tmp_path / "recorded"
+    record(cli, data, folder)
+    live = ("--systems", "judge", "--judge", "generated", "--topk", "1", "--max-depth", "1", "--width", "1")
+    cli("eval", "run", "--dataset", data, *live, "--out", str(tmp_path / "run")).ok()
+    paid = scripted.requests.total()
+    told = cli("replay", str(folder), "--policy", "breadth", "--budget", "12", "--answer", "--yes").ok()
+    assert "1 tree shows 2 contexts: at most 2 calls" in told.err.replace("\n", " ")
+    assert scripted.requests.total() == paid, "the run's readers were shown the same"
+
+    document = answered(cli, folder)
+    # Of the four trees two show the root's chunk alone: that is new; the others show what the run's readers saw.
+    assert scripted.requests.total() == paid + 1
+    assert [(row["budget"], row["em"], row["answered"]) for row in document["summary"]] == [
+        *((2, 0.0, 1), (2, 0.0, 1), (12, 1.0, 1), (12, 1.0, 1))
+    ]
+    assert (document["reading"]["calls"], document["reading"]["cached_calls"]) == (1, 2)
+    cli("replay", str(folder), "--answer").refused("--yes")
+
+
+def test_a_limit_leaves_questions_and_the_next_call_pays_for_the_rest(
+    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    folder = tmp_path / "recorded"
+    record(cli, data, folder)
+    paid = scripted.requests.total()
+    stopped = answered(cli, folder, "--max-calls", "1")
+    assert (stopped["reading"]["unanswered"], stopped["reading"]["stopped_by"]) == (1, "max_calls=1")
+    assert scripted.requests.total() == paid + 1
+    assert "em" not in stopped["summary"][0]
+    assert answered(cli, folder)["reading"]["unanswered"] == 0
+    assert scripted.requests.total() == paid + 3
+
+
+def test_a_killed_recording_goes_on_and_pays_for_nothing_twice(
+    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    options = ("--dataset", data, "--judge", "generated", "--topk", "2", "--depth", "1")
+    scripted.responses = dam = Dam(lambda _: len(dam.let_through) >= 3)
+    killed("eval", "record", str(parts), *options, at=dam)
+    scripted.responses = None
+    told = json.loads(cli("eval", "record", str(parts), *options, "--json").ok().out)
+    before = scripted.requests.total()
+    assert json.loads(cli("eval", "record", str(parts), *options, "--json").ok().out) == {**told, "calls": 0}
+    assert scripted.requests.total() == before
+    cli("eval", "record", str(whole), *options).ok()
+    replayed = [cli("replay", str(folder), "--budget", "3,30", "--json").ok().out for folder in (whole, parts)]
+    assert replayed[0].replace("whole", "parts") == replayed[1]
+
+
+def test_a_noisy_recording_asks_no_judge_and_is_replayed_as_recorded(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted: ScriptedServer
+) -> None:
+    monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
+    folder, mills = tmp_path / "recorded", write_mills(tmp_path / "mills.json")
+    options = ("--limit", "3", "--judge", "noisy:auc=.9", "--topk", "2", "--depth", "1", "--tries", "2")
+    told = json.loads(cli("eval", "record", str(folder), "--dataset", mills, *options, "--json").ok().out)
+    assert (told["questions"], told["calls"], scripted.requests.total()) == (3, 0, 0)
+    played = [
+        json.loads(cli("replay", str(folder), "--budget", "8", *judge, "--json").ok().out)["summary"]
+        for judge in ((), ("--judge", "noisy:auc=.9"))
+    ]
+    assert played[0] == played[1]
+
+
+def test_what_cannot_be_replayed_is_refused(cli: Cli, data: str, tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    record(cli, data, folder)
+    for options, advice in (
+        (("--policy", "breadth", "--baseline", "wider"), "baseline='wider' is not played. Allowed: breadth."),
+        (("--budget", "8,none"), "--budget '8,none' is not allowed"),
+        (("--judge", "generated"), "noisy"),
+        (("--html", str(tmp_path / "nowhere" / "page.html")), "nowhere"),
+        (("--answer", "--yes", "--max-cost", "1"), "max_cost=1 cannot be enforced"),
+    ):
+        cli("replay", str(folder), *options).refused(advice)

@@ -72,8 +72,8 @@ def test_a_recording_goes_on_where_it_stopped_and_pays_for_nothing_twice(tmp_pat
     [
         ("", "is damaged"),
         ('{"format": "judgetree-rows/1", "of": {}}', "has the format 'judgetree-rows/1'; this judgetree reads"),
-        ('{"format": "judgetree-recording/3", "of": {}}\n{"hits": 3}', r"is damaged: ValueError: unknown line"),
-        ('{"format": "judgetree-recording/3", "of": {"judge.kind": "a"}}', "something else .*'a' then, 'bushy' now"),
+        ('{"format": "judgetree-recording/4", "of": {}}\n{"hits": 3}', r"is damaged: ValueError: unknown line"),
+        ('{"format": "judgetree-recording/4", "of": {"judge.kind": "a"}}', "something else .*'a' then, 'bushy' now"),
     ],
 )
 def test_another_or_damaged_recording_is_refused(tmp_path: Path, text: str, message: str) -> None:
