@@ -105,6 +105,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
         write_json(played.to_document())
     else:
         write_result("\n".join([table_of(played.summary), "", *played.words()]))
+    if played.reading is not None and played.reading.failed:
+        raise typer.Exit(1)
 
 
 def _answered(played: Replay, readers: ReplayReaders, *, yes: bool) -> Replay:

@@ -100,7 +100,10 @@ class ReadingSummary:
     def words(self) -> list[str]:
         """Say what was paid, and what is missing."""
         paid = f"Readers: {self.calls:,} calls paid, cost {self.cost}; {self.cached_calls:,} from the cache."
-        missing = [f"{self.failed:,} trees have no answer since the model failed, and count as wrong."]
+        missing = [
+            f"{self.failed:,} trees have no answer, since the model failed or nothing of their question was recorded, "
+            "and count as wrong. The same command asks again where the model failed."
+        ]
         left = [
             f"{self.unanswered:,} questions are unanswered and in no mean of EM and F1, since the readers reached "
             f"{self.stopped_by}. Run the same command with a higher limit to continue."
