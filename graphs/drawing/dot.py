@@ -23,7 +23,16 @@ from .boxes import (
 )
 from .decisive import decisive_sentence
 from .marks import UNMARKED, Mark, Marks
-from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, cost_words, origin_words, skip_words, tree_words
+from .words import (
+    VERDICT_MARKS,
+    VERDICT_WORDS,
+    answer_words,
+    cost_words,
+    grant_words,
+    origin_words,
+    skip_words,
+    tree_words,
+)
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, over pale tints of it.
 VERDICT_LOOKS: dict[VerdictLabel, Look] = {
@@ -66,7 +75,8 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
     folded = {node.thread_id: _unhelpful(node, marks) for node in walk_queries(root)} if fold else {}
     lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root, marks.remarks)};"]
-    lines += [_query_box(names[node.thread_id], node) for node in walk_queries(root)]
+    grants = {each.thread_id: grant_words(chunk, each) for _, chunk in walk_chunks(root) for each in chunk.sub_runs}
+    lines += [_query_box(names[node.thread_id], node, grants.get(node.thread_id, "")) for node in walk_queries(root)]
     chunk_names: dict[tuple[str, str], str] = {}
     for number, (parent, chunk) in enumerate(walk_chunks(root)):
         if any(chunk is other for other in folded.get(parent.thread_id, ())):
@@ -97,9 +107,10 @@ def _edge_to_chunk(query: str, chunk: str) -> str:
     return f'  {query} -> {chunk} [color="#8C8C8C", arrowhead=none];'
 
 
-def _query_box(name: str, node: QueryNode) -> str:
+def _query_box(name: str, node: QueryNode, granted: str) -> str:
     kind = "query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}"
     flag = "" if node.status == "finished" else f" · {node.status.upper()}"
+    flag += f" · {granted}" if granted else ""
     flag += " · linked" if node.linked_from else ""
     look = LINKED_LOOK if node.linked_from else THREAD_LOOKS[node.status]
     plain_answer = node.status == "finished" and node.answer_status == "answered"

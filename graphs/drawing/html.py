@@ -35,6 +35,7 @@ from .words import (
     VERDICT_WORDS,
     answer_words,
     cost_words,
+    grant_words,
     origin_words,
     skip_words,
     tree_words,
@@ -262,8 +263,9 @@ def query_data(
     transcripts: Transcripts = NOT_RECORDED,
     texts: SharedTexts | None = None,
     marks: Marks = UNMARKED,
+    granted: str = "",
 ) -> Mapping[str, Json]:
-    """Describe a query and its subtree for tree.js.
+    """Describe a query and its subtree for tree.js; ``granted`` says where the search granted it.
 
     A page that adds to a chunk, or stores its text elsewhere, passes its own ``describe``. The texts of calls are
     described at the chunk that they are about, else at the query; ``texts`` takes the instructions, which many share.
@@ -278,6 +280,7 @@ def query_data(
     answer = printable(answer_words(node))
     return {
         "kind": ("query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}")
+        + (f" · {granted}" if granted else "")
         + (" · linked" if node.linked_from else ""),
         "thread": printable(node.thread_id),
         "depth": node.depth,
@@ -296,7 +299,14 @@ def query_data(
                 **_marked(describe(chunk), marks.chunks.get((node.thread_id, chunk.chunk_id))),
                 "said": said.get(chunk.chunk_id, []),
                 "sub_runs": [
-                    query_data(sub_run, describe, transcripts=transcripts, texts=texts, marks=marks)
+                    query_data(
+                        sub_run,
+                        describe,
+                        transcripts=transcripts,
+                        texts=texts,
+                        marks=marks,
+                        granted=grant_words(chunk, sub_run),
+                    )
                     for sub_run in chunk.sub_runs
                 ],
             }

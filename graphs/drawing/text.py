@@ -8,7 +8,16 @@ from ..tree.nodes import ChunkNode, QueryNode
 from ..tree.places import chunk_name, query_numbers
 from .layout import columns, one_line, shorten
 from .marks import UNMARKED, Marks
-from .words import VERDICT_MARKS, answer_words, cost_words, origin_words, skip_words, tree_lines, verdict_counts_words
+from .words import (
+    VERDICT_MARKS,
+    answer_words,
+    cost_words,
+    grant_words,
+    origin_words,
+    skip_words,
+    tree_lines,
+    verdict_counts_words,
+)
 
 
 def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> str:
@@ -28,10 +37,13 @@ def _fit(indent: str, text: str, cost: str, width: int) -> str:
     return indent + shorten(text, room) + cost
 
 
-def _query_lines(node: QueryNode, numbers: Mapping[str, int], marks: Marks) -> Iterator[tuple[str, str, str]]:
+def _query_lines(
+    node: QueryNode, numbers: Mapping[str, int], marks: Marks, granted: str = ""
+) -> Iterator[tuple[str, str, str]]:
     """Yield indent, text and cost of each line."""
     number = numbers.get(node.thread_id)
-    yield "", f"{f'{number} ' if number else ''}Q: {one_line(node.query)}", ""
+    place = f" ({granted})" if granted else ""
+    yield "", f"{f'{number} ' if number else ''}Q{place}: {one_line(node.query)}", ""
     yield "", f"A: {one_line(answer_words(node))}", f"  ({cost_words(node)})"
     for chunk in node.chunks:
         last = chunk is node.chunks[-1]
@@ -48,7 +60,7 @@ def _query_lines(node: QueryNode, numbers: Mapping[str, int], marks: Marks) -> I
         if chunk.shared_thread_id:
             yield indent, f"↪ asked already: {chunk.next_query} → {chunk.sub_answer}", ""
         for sub_run in chunk.sub_runs:
-            for deeper, text, cost in _query_lines(sub_run, numbers, marks):
+            for deeper, text, cost in _query_lines(sub_run, numbers, marks, grant_words(chunk, sub_run)):
                 yield indent + deeper, text, cost
 
 

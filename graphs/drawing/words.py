@@ -59,6 +59,17 @@ def spent_words(limits: Collection[LimitName]) -> str:
     return f"The budget of {named or 'model calls'} was spent"
 
 
+def grant_words(chunk: ChunkNode, sub_run: QueryNode) -> str:
+    """Say in which round one of a chunk's sub-runs was granted, and which try it is, as far as these tell something.
+
+    A round that is the depth of the sub-run is that of ``breadth``, and is left out.
+    """
+    place = next(number for number, each in enumerate(chunk.sub_runs) if each is sub_run)
+    rounds = [each["round"] for each in chunk.tries] or [granted[0] for granted in (chunk.granted_in,) if granted]
+    parts = [f"round {rounds[place]}"] if place < len(rounds) and rounds[place] != sub_run.depth else []
+    return " · ".join([*parts, f"try {place + 1}"] if len(chunk.sub_runs) > 1 else parts)
+
+
 def count_of(number: int, noun: str) -> str:
     """Format a count: "1 call", "1,203 calls"."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.graphs.drawing.layout import columns, glyph_ems, one_line, shorten, wrap
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.threads.state import JsonScalar
+from judgetree.graphs.threads.state import JsonScalar, Try
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.formats import printable
 from tests.graphs.fakes import answered
@@ -99,3 +102,19 @@ def test_text_is_one_line_a_node_whatever_the_text(text: str) -> None:
 
     assert len(tree.to_text().split("\n")) == 4
     assert "\x1b" not in tree.to_text()
+
+
+def test_every_drawing_says_in_which_round_and_try_a_sub_question_was_asked_and_why_others_were_not() -> None:
+    first, second = (answered(f"s{number}", f"Why {number}?", "", parent_thread_id="r", depth=1) for number in (1, 2))
+    tries = tuple(Try(query="", thread_id="", answer="", error="", round=at, priority=0) for at in (2, 5))
+    asked = replace(chunk(rank=0, verdict="judged", score=1), sub_runs=(first, second), tries=tries)
+    skipped = chunk(rank=1, verdict="judged", score=1, next_query="Which?", skipped="sub_runs")
+    tree = SearchTree(root=answered("r", "Who?", "", asked, skipped))
+    for text in (tree.to_text(), tree.to_svg(), tree.to_html()):
+        words = html.unescape(text)
+        assert "round 2 · try 1" in words
+        assert "round 5 · try 2" in words
+        assert (
+            "not asked: the tree has all its sub-runs" in words
+            or '["not asked","the tree has all its sub-runs"]' in words
+        )
