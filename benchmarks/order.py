@@ -164,9 +164,7 @@ def draw(rows: pd.DataFrame, title: str) -> Figure:
     figure.supxlabel("model calls a question")
     figure.supylabel("evidence complete")
     figure.suptitle(title)
-    figure.legend(
-        *panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(_SHOWN), frameon=False
-    )
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 
 
