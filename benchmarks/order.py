@@ -24,8 +24,9 @@ from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.replay.play import batched, chunk_by_chunk
 from judgetree.evaluation.replay.recording import Hits, Recording
-from judgetree.evaluation.replay.replays import replay, summarize
+from judgetree.evaluation.replay.replays import replay
 from judgetree.evaluation.replay.simulated import SimulatedWorld
+from judgetree.evaluation.replay.summary import summarize
 from judgetree.evaluation.replay.world import NotRecorded
 from judgetree.evaluation.runs.gold_table import gold_table
 from judgetree.evaluation.runs.services import open_corpus
