@@ -8,11 +8,12 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from langchain_core.documents import Document
 
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.search.policies.registry import create_policy
+from judgetree.graphs.search.policies.registry import POLICIES, create_policy
 from judgetree.graphs.search.policy import Policy
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.calls.usage import CallMeter
@@ -20,6 +21,8 @@ from judgetree.modules.judge.contract import Score, Verdict
 from tests.graphs.fakes import FakeLLM, chunk
 
 ROOT = "q"
+RUNNABLE = [name for name in POLICIES if name != "treequest" or find_spec("treequest")]
+"""Policies whose libraries are there."""
 
 
 def draw(*place: object) -> float:

@@ -17,11 +17,12 @@ from .best_first import BestFirst
 from .breadth import Breadth
 from .mcts import Mcts
 from .random_order import RandomOrder
+from .treequest_policy import TreeQuest
 from .value_cost import ValueCost
 from .wider import Wider
 
 POLICIES: Mapping[str, type[NamedPolicy]] = {
-    kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Mcts, RandomOrder)
+    kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Mcts, RandomOrder, TreeQuest)
 }
 """In the order of reports."""
 
@@ -74,6 +75,7 @@ def spec_of(fingerprint: Mapping[str, str], prefix: str) -> str | None:
     """
     own = {key.removeprefix(f"{prefix}."): text for key, text in fingerprint.items() if key.startswith(f"{prefix}.")}
     name = own.pop("name", None)
+    own.pop("libraries", None)
     if name is None or "part" in own:
         return name
     return name + (":" if own else "") + ",".join(f"{key}={text}" for key, text in own.items())

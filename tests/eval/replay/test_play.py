@@ -9,11 +9,11 @@ import pytest
 from judgetree.evaluation.replay.play import chunk_by_chunk, play
 from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.search.policies.registry import POLICIES, create_policy
+from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import Limits
-from tests.graphs.bushy import ROOT, bushy_context, draw
+from tests.graphs.bushy import ROOT, RUNNABLE, bushy_context, draw
 from tests.graphs.fakes import thread
 
 TOPK, SUFFICES = 4, 0.05
@@ -56,7 +56,7 @@ def grants_of(tree: SearchTree) -> dict[str, tuple[int, int]]:
     return grants
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, "mcts:backup=mean,tries=2"])
+@pytest.mark.parametrize("policy", [*RUNNABLE, "mcts:backup=mean,tries=2"])
 @pytest.mark.parametrize(("calls", "width"), [(30, 1), (47, 3)])
 def test_a_replay_makes_the_choices_and_the_calls_of_a_live_search(policy: str, calls: int, width: int) -> None:
     limits = Limits(max_rec_depth=2, max_llm_calls=calls, width=width)

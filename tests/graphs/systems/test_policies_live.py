@@ -12,13 +12,12 @@ from langchain_core.documents import Document
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
-from judgetree.graphs.search.policies.registry import POLICIES
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelSetupError, SettingsError
 from judgetree.modules.judge.contract import Verdict
-from tests.graphs.bushy import ROOT, BushyJudge, bushy_context, outline
+from tests.graphs.bushy import ROOT, RUNNABLE, BushyJudge, bushy_context, outline
 from tests.graphs.fakes import thread
 
 
@@ -29,7 +28,7 @@ def searched(context: RagContext) -> SearchTree:
         return SearchTree.from_history(graph, "t")
 
 
-@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "value_cost"] + ["value_cost:worth=1000"])
+@pytest.mark.parametrize("policy", [name for name in RUNNABLE if name != "value_cost"] + ["value_cost:worth=1000"])
 @pytest.mark.parametrize("width", [None, 2])
 def test_a_tree_depends_on_verdicts_and_not_on_timing(policy: str, width: int | None) -> None:
     trees = [
