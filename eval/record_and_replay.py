@@ -11,6 +11,7 @@ from ..modules.calls.prices import load_prices
 from ..modules.errors import SettingsError
 from ..modules.judge.noise import Noise
 from ..modules.judge.sub_questions import ModelWriter
+from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
 from .replay.noisy_world import NoisyWorld
@@ -91,6 +92,8 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
     budgets: Sequence[int] = BUDGETS,
     judge: str = "",
     stop: str = "set",
+    evidence: EvidenceKind = "useful",
+    evidence_tokens: int | None = None,
     depth: int | None = None,
     width: int | None = 1,
     baseline: str = "",
@@ -110,6 +113,8 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         budgets: Model calls of a question's whole tree.
         judge: ``noisy:…`` judges anew from gold and noise; empty keeps the recorded verdicts.
         stop: Spec of the stop.
+        evidence: Chunks that the readers see: "useful", "sufficient" or "all"; gold in these counts as found.
+        evidence_tokens: Most tokens of these. Answers to sub-questions, which a replay does not know, do not count.
         depth: Levels of sub-questions; those below the recording's depth count as misses. None: as many as recorded.
         width: Most sub-questions that a round grants; None for no limit.
         baseline: Policy that the others are compared with; the first one if empty.
@@ -135,7 +140,8 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
         is_batched = noise.batched
     depth = recording.depth if depth is None else depth
-    trees = {key: ShownTrees(world) for key, world in worlds.items()} if keep_trees else {}
+    choice = EvidenceChoice(kind=evidence, max_tokens=evidence_tokens)
+    trees = {key: ShownTrees(world, choice) for key, world in worlds.items()} if keep_trees else {}
 
     def keep(question: str, policy: str, budget: int, played: Played) -> None:
         trees[question].add(policy, budget, played)
@@ -146,6 +152,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         budgets=budgets,
         stop=stop,
         limits=Limits(max_rec_depth=depth, width=width),
+        evidence=choice,
         judging=batched if is_batched else chunk_by_chunk,
         on_progress=on_progress,
         on_played=keep if keep_trees else None,

@@ -22,6 +22,7 @@ from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned
 from ..modules.prompts.reading import GivenPrompts
+from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
@@ -48,6 +49,7 @@ class SessionServices:
     judge: str | object
     policy: Policy
     stop: Stop
+    evidence: EvidenceChoice
     llm: ChatLLM | LangChainModel | None
     strategy: AnswerStrategy
     prompts: Prompts
@@ -109,6 +111,7 @@ class SessionServices:
             limits=self.limits or Limits(),
             policy=self.policy,
             stop=self.stop,
+            evidence=self.evidence,
             strategy=self.strategy,
             prompts=self.prompts,
             prices=self._prices(llm),
@@ -158,6 +161,8 @@ class SessionOptions(TypedDict, total=False):
     judge: str | object
     policy: str | object
     stop: str
+    evidence: EvidenceKind
+    evidence_tokens: int | None
     llm: ChatLLM | LangChainModel | None
     strategy: AnswerStrategy
     prompts: GivenPrompts

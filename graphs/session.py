@@ -18,6 +18,7 @@ from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, Unkn
 from ..modules.llm.endpoint import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
 from ..modules.prompts.reading import GivenPrompts, load_prompts
+from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.own import needs_index
 from ..modules.settings import Settings, load_settings
@@ -72,6 +73,9 @@ class RagSession(TreeSession):
             rounds.
         stop: Closes a query whose verdicts suffice: "set" (a chunk scores 2, or the judge says that the chunks suffice
             together), "any" (a chunk scores 2), "confidence:p=0.9" or "never".
+        evidence: What a reader sees: "useful" chunks (score 1, 2 or unknown, else all), "sufficient" ones (2, else
+            useful) or "all" (see ``EvidenceChoice``).
+        evidence_tokens: Most tokens of the passages that a reader sees; None for no limit.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``modules.reader.strategies.read_evidence``. Closed book has none.
         prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
@@ -96,6 +100,8 @@ class RagSession(TreeSession):
         judge: str | object = "auto",
         policy: str | object = "breadth",
         stop: str = "set",
+        evidence: EvidenceKind = "useful",
+        evidence_tokens: int | None = None,
         llm: ChatLLM | LangChainModel | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
@@ -110,10 +116,12 @@ class RagSession(TreeSession):
         if strategy not in get_args(AnswerStrategy):
             allowed = ", ".join(get_args(AnswerStrategy))
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
-        if not chosen.judges and (policy, stop) != ("breadth", "set"):
+        if not chosen.judges and (policy, stop, evidence) != ("breadth", "set", "useful"):
             raise SettingsError(
-                f"The system {system!r} judges nothing: leave policy and stop out, or take the system judge."
+                f"The system {system!r} judges nothing: leave policy, stop and evidence out, or take the system judge."
             )
+        if not chosen.retrieves and evidence_tokens is not None:
+            raise SettingsError(f"The system {system!r} has no evidence: leave evidence_tokens out.")
         if tools and not chosen.uses_tools:
             raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
         if retriever is not None and search_type != "hybrid":
@@ -142,6 +150,7 @@ class RagSession(TreeSession):
             judge=judge,
             policy=create_policy(policy),
             stop=create_stop(stop),
+            evidence=EvidenceChoice(kind=evidence, max_tokens=evidence_tokens),
             llm=llm,
             strategy=strategy,
             prompts=self.prompts,

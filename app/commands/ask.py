@@ -17,6 +17,9 @@ from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, say, write_json
 from .options import (
     Collection,
+    Evidence,
+    EvidenceName,
+    EvidenceTokens,
     Json,
     JudgeKind,
     JudgeLlm,
@@ -65,6 +68,8 @@ class AskOptions:
     judge: str | None = None
     policy: str | None = None
     stop: str | None = None
+    evidence: EvidenceName | None = None
+    evidence_tokens: int | None = None
     width: int | None = None
     max_sub_runs: int | None = None
     sharing: SharingName | None = None
@@ -107,6 +112,10 @@ class AskOptions:
             judge=fingerprint.get("judge.part", fingerprint.get("judge.kind")),
             policy=spec_of(fingerprint, "policy"),
             stop=spec_of(fingerprint, "stop"),
+            evidence=next(
+                (name for name in get_args(EvidenceName) if name == fingerprint.get("reader.evidence")), None
+            ),
+            evidence_tokens=number("reader.evidence_tokens"),
             width=number("width"),
             max_sub_runs=number("max_sub_runs"),
             sharing=next((name for name in get_args(SharingName) if name == fingerprint.get("sharing")), None),
@@ -136,6 +145,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
     judge: JudgeKind = None,
     policy: Policy = None,
     stop: Stop = None,
+    evidence: Evidence = None,
+    evidence_tokens: EvidenceTokens = None,
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
     sharing: Sharing = None,
@@ -177,6 +188,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
         judge=judge,
         policy=policy,
         stop=stop,
+        evidence=evidence,
+        evidence_tokens=evidence_tokens,
         width=width,
         max_sub_runs=max_sub_runs,
         sharing=sharing,
@@ -266,6 +279,8 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
         judge=options.judge or "auto",
         policy=options.policy or "breadth",
         stop=options.stop or "set",
+        evidence=options.evidence or "useful",
+        evidence_tokens=options.evidence_tokens,
         strategy=options.strategy or "stuff",
         tools=options.tools or (),
         limits=Limits(

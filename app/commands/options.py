@@ -13,6 +13,7 @@ SharingName = Literal["off", "equal"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 DirectionName = Literal["right", "down"]
 RecordName = Literal["full", "prompts", "none"]
+EvidenceName = Literal["useful", "sufficient", "all"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -67,6 +68,7 @@ Policy = Annotated[
     typer.Option(
         metavar="NAME",
         help="Chooses the chunks that ask their sub-questions: breadth, best_first, value_cost, wider, mcts, random, "
+        "treequest (an extra), "
         "with parameters such as mcts:c=1.4; or module:name of your own. Default breadth.",
     ),
 ]
@@ -75,6 +77,17 @@ Stop = Annotated[
     typer.Option(
         metavar="NAME", help="Closes a query whose verdicts suffice: set, any, confidence:p=0.9, never; default set."
     ),
+]
+Evidence = Annotated[
+    EvidenceName | None,
+    typer.Option(
+        help="Chunks that a reader sees. useful: score 1, 2 or unknown, else all; sufficient: those with score 2, else "
+        "useful; all. Default useful."
+    ),
+]
+EvidenceTokens = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Most tokens of what a reader sees, best verdicts first; default: no limit."),
 ]
 Width = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Most sub-questions that a round grants; default: no limit.")

@@ -9,7 +9,19 @@ import typer
 
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
-from .options import CacheModeName, Json, Llm, MaxDepth, RunFolder, Stop, Strategy, Thinking, Width
+from .options import (
+    CacheModeName,
+    Evidence,
+    EvidenceTokens,
+    Json,
+    Llm,
+    MaxDepth,
+    RunFolder,
+    Stop,
+    Strategy,
+    Thinking,
+    Width,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +58,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
         str, typer.Option(metavar="noisy:auc=.8", help="Judge anew from gold and noise; default as recorded.")
     ] = "",
     stop: Stop = None,
+    evidence: Evidence = None,
+    evidence_tokens: EvidenceTokens = None,
     max_depth: MaxDepth = None,
     width: Width = None,
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
@@ -84,6 +98,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
             budgets=_budgets(budget),
             judge=judge,
             stop=stop or "set",
+            evidence=evidence or "useful",
+            evidence_tokens=evidence_tokens,
             depth=max_depth,
             width=1 if width is None else width,
             baseline=baseline,

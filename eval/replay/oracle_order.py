@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ...graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
+from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .world import NotRecorded, World
 
 
@@ -17,6 +18,8 @@ class OracleOrder:
     name: ClassVar[str] = "oracle_order"
 
     world: World
+    evidence: EvidenceChoice = USEFUL
+    """What the readers see."""
     _gold: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def fingerprint(self) -> dict[str, str]:
@@ -36,7 +39,7 @@ class OracleOrder:
     def _found_by(self, query: str) -> frozenset[str]:
         if query not in self._gold:
             try:
-                self._gold[query] = self.world.judged(query).shown_keys & self.world.gold
+                self._gold[query] = self.world.judged(query).shown_keys(self.evidence) & self.world.gold
             except NotRecorded:
                 self._gold[query] = frozenset()
         return self._gold[query]

@@ -12,6 +12,7 @@ from ...graphs.search.rounds import affordable, skip_reason
 from ...graphs.search.stop import Stop
 from ...graphs.threads.context import Limits
 from ...modules.calls.usage import CallBudget
+from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .world import JudgedQuery, NotRecorded, World
 
 ROOT = "root"
@@ -75,9 +76,16 @@ class Played:
         return held / (budget * self.needed) if self.needed else 1.0
 
 
-def play(world: World, policy: Policy, stop: Stop, limits: Limits, judging: Judging) -> Played:
-    """Play a question; ``judging`` counts the calls of the judge."""
-    search = _Search(world, policy, stop, limits, judging)
+def play(
+    world: World,
+    policy: Policy,
+    stop: Stop,
+    limits: Limits,
+    judging: Judging,
+    evidence: EvidenceChoice = USEFUL,
+) -> Played:
+    """Play a question; ``judging`` counts the calls of the judge, and ``evidence`` chooses what the readers see."""
+    search = _Search(world, policy, stop, limits, judging, evidence)
     search.visit(ROOT, (), (), world.question)
     while search.next_round():
         pass
@@ -91,6 +99,7 @@ class _Search:
     stop: Stop
     limits: Limits
     judging: Judging
+    evidence: EvidenceChoice
     open: dict[int, tuple[Candidate, str]] = field(default_factory=dict)
     """Open candidates with the queries that found their chunks, by identity."""
     expansions: list[Expansion] = field(default_factory=list)
@@ -122,7 +131,7 @@ class _Search:
         if depth < self.limits.max_rec_depth or self.limits.judge_leaves:
             self._pay(thread, self.judging(len(judged.chunks)))
         self.budget.judged(thread)
-        self.found |= judged.shown_keys & self.world.gold
+        self.found |= judged.shown_keys(self.evidence) & self.world.gold
         if depth < self.limits.max_rec_depth and not self.stop.closes(judged.findings):
             self._add_candidates(thread, path, ancestors, query, judged)
         if thread == ROOT:

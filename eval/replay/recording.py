@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ..rows.json_lines import append_line, cut_torn_end
-from .world import JudgedQuery, NotRecorded, RecordedWorld
+from .world import JudgedQuery, NotRecorded, RecordedWorld, tokens_of
 
 FILE_NAME = "recording.jsonl"
 Hits = list[tuple[Document, float]]
@@ -51,6 +51,8 @@ class RecordedJudgement:
 
 _QUESTION = TypeAdapter(RecordedQuestion)
 _JUDGEMENT = TypeAdapter(RecordedJudgement)
+_NOT_WRITTEN = {"judged": {"chunks": {"__all__": {"tokens"}}}}
+"""What the chunks say themselves."""
 
 
 class Recording:
@@ -135,7 +137,7 @@ class Recording:
 
     def add_judgement(self, judgement: RecordedJudgement) -> None:
         """Record the judgement of a query."""
-        self._write({"judgement": _JUDGEMENT.dump_python(judgement, mode="json")})
+        self._write({"judgement": _JUDGEMENT.dump_python(judgement, mode="json", exclude=_NOT_WRITTEN)})
         self._judgements[judgement.query] = judgement
 
     def add_question(self, question: RecordedQuestion) -> None:
@@ -146,7 +148,8 @@ class Recording:
 
     def worlds(self) -> dict[str, RecordedWorld]:
         """Return the questions as they were judged, by id."""
-        queries = {query: _asking(each) for query, each in self._judgements.items()}
+        tokens = {key: tokens_of(chunk) for key, chunk in self._chunks.items()}
+        queries = {query: _asking(each, tokens) for query, each in self._judgements.items()}
         further = {
             (query, chunk_id): questions[1:]
             for query, each in self._judgements.items()
@@ -192,8 +195,11 @@ class Recording:
                 raise ValueError(f"unknown line {str(line)[:80]!r}")
 
 
-def _asking(judgement: RecordedJudgement) -> JudgedQuery:
-    """Return a judged query whose chunks ask the first of their recorded questions."""
+def _asking(judgement: RecordedJudgement, tokens: Mapping[str, int]) -> JudgedQuery:
+    """Return a judged query whose chunks have their tokens and ask the first of their recorded questions."""
     first = {chunk_id: questions[0] for chunk_id, questions in judgement.questions.items() if questions}
-    chunks = (replace(each, next_query=first.get(each.chunk_id, "")) for each in judgement.judged.chunks)
+    chunks = (
+        replace(each, next_query=first.get(each.chunk_id, ""), tokens=tokens[each.chunk_id])
+        for each in judgement.judged.chunks
+    )
     return replace(judgement.judged, chunks=tuple(chunks))

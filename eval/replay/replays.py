@@ -11,6 +11,7 @@ from ...graphs.search.policies.registry import create_policy
 from ...graphs.search.policy import Policy
 from ...graphs.search.stop import create_stop
 from ...graphs.threads.context import Limits
+from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .oracle_order import OracleOrder
 from .play import Judging, Played, chunk_by_chunk, play
 from .world import World
@@ -29,6 +30,7 @@ def replay(
     stop: str = "set",
     limits: Limits = _NARROW,
     judging: Judging = chunk_by_chunk,
+    evidence: EvidenceChoice = USEFUL,
     on_progress: Callable[[int, int], None] | None = None,
     on_played: Callable[[str, str, int, Played], None] | None = None,
 ) -> pd.DataFrame:
@@ -46,6 +48,7 @@ def replay(
         stop: Spec of the stop.
         limits: Depth, width and sub-runs. With a width, an order can matter.
         judging: Calls that judging so many chunks takes: ``chunk_by_chunk`` or ``batched``.
+        evidence: What the readers see.
         on_progress: Called with (questions done, questions in all).
         on_played: Called with question, policy, budget and the search as it was played.
 
@@ -57,9 +60,9 @@ def replay(
     rows: list[dict[str, object]] = []
     for done, (question, world) in enumerate(worlds.items(), start=1):
         for spec, policy in made.items():
-            playing: Policy = OracleOrder(world) if policy is None else policy
+            playing: Policy = OracleOrder(world, evidence) if policy is None else policy
             for budget in budgets:
-                played = play(world, playing, halting, replace(limits, max_llm_calls=budget), judging)
+                played = play(world, playing, halting, replace(limits, max_llm_calls=budget), judging, evidence)
                 if on_played is not None:
                     on_played(question, spec, budget, played)
                 rows.append({"question": question, "policy": spec, "budget": budget, **_row(played, budget)})

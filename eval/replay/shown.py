@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from ...graphs.search.candidate import Expansion
+from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .play import ROOT, Played, thread_of
 from .world import NotRecorded, World
 
@@ -29,6 +30,7 @@ class ShownTrees:
     """What the readers of one question are shown in any of its trees; sub-questions stand before who asks them."""
 
     world: World
+    evidence: EvidenceChoice = USEFUL
     all: list[Shown] = field(default_factory=list)
     roots: dict[tuple[str, int], int | None] = field(default_factory=dict)
     """Places of what the readers of the question itself are shown, by policy and budget; None: it is not recorded."""
@@ -57,7 +59,7 @@ class ShownTrees:
                         if (question := each.candidate.next_query)
                     ),
                 )
-                for chunk in judged.shown
+                for chunk in judged.shown(self.evidence)
             ),
         )
         if shown not in self._places:

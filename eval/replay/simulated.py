@@ -14,7 +14,7 @@ from ...modules.judge.contract import AnyJudge, SetVerdict, judges_sets
 from ...modules.judge.gold import keys_of
 from ...modules.judge.sub_questions import SubQuestionWriter
 from .recording import Hits
-from .world import JudgedChunk, JudgedQuery
+from .world import JudgedChunk, JudgedQuery, tokens_of
 
 T = TypeVar("T")
 _METER = CallMeter(node="replay")
@@ -75,6 +75,7 @@ def judged_query(hits: Hits, given: SetVerdict, key_field: str) -> JudgedQuery:
             p_needed=verdict.p_needed,
             is_calibrated=verdict.is_calibrated,
             next_query=verdict.next_query,
+            tokens=tokens_of(chunk),
         )
         for rank, ((chunk, score), verdict) in enumerate(zip(hits, given.verdicts, strict=True))
     ]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Protocol
+
+from langchain_core.documents import Document
 
 from ...graphs.search.frontier import Findings
 from ...modules.judge.contract import VerdictStatus
+from ...modules.reader.evidence_choice import EvidenceChoice, passage_tokens
 
 
 class NotRecorded(LookupError):
@@ -33,11 +37,8 @@ class JudgedChunk:
     is_calibrated: bool = False
     next_query: str = ""
     """Sub-question; ``""`` for a chunk that asks nothing."""
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the reader sees the chunk where others are useful: its score is not 0."""
-        return self.score != 0
+    tokens: int = 0
+    """Tokens of its passage, without answers to its sub-questions, which no replay knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +65,23 @@ class JudgedQuery:
             p_suffices=self.p_suffices,
         )
 
-    @cached_property
-    def shown_keys(self) -> frozenset[str]:
-        """Keys of the documents that the reader of this query sees."""
-        return frozenset().union(*(each.keys for each in self.shown))
+    def shown_keys(self, evidence: EvidenceChoice) -> frozenset[str]:
+        """Return the keys of the documents that the reader of this query sees."""
+        return frozenset().union(*(each.keys for each in self.shown(evidence)))
 
-    @property
-    def shown(self) -> tuple[JudgedChunk, ...]:
-        """The chunks that the reader of this query sees, by rank."""
-        return tuple(each for each in self.chunks if each.is_usable) or self.chunks
+    def shown(self, evidence: EvidenceChoice) -> list[JudgedChunk]:
+        """Return the chunks that the reader of this query sees, in the order of the evidence."""
+        return evidence.chosen(self.chunks, score=attrgetter("score"), tokens=attrgetter("tokens"))
+
+
+def tokens_of(chunk: Document) -> int:
+    """Return the tokens of a chunk's passage, estimated once for each text."""
+    return _tokens(chunk.page_content, *(str(chunk.metadata.get(key) or "") for key in ("source", "title")))
+
+
+@lru_cache(maxsize=1 << 16)
+def _tokens(text: str, source: str, title: str) -> int:
+    return passage_tokens(Document(page_content=text, metadata={"source": source, "title": title}))
 
 
 class World(Protocol):

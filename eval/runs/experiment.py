@@ -31,6 +31,7 @@ from ...modules.judge.factory import is_own_judge
 from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.prompts.reading import GivenPrompts, load_prompts
+from ...modules.reader.evidence_choice import EvidenceKind
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Record, without_secrets
 from ...modules.tools.factory import check_tools
@@ -143,6 +144,10 @@ class Experiment(BaseModel):
         default="set",
         description="Closes a query whose verdicts suffice: set, any, confidence:p=0.9 or never.",
     )
+    evidence: EvidenceKind = Field(
+        default="useful", description="What the judge's reader sees: useful, sufficient (2s if any) or all chunks."
+    )
+    evidence_tokens: int | None = Field(default=None, ge=1, description="Most tokens of the passages that it sees.")
     width: int | None = Field(default=None, ge=1, description="Most sub-questions that a round of the search grants.")
     prompts: Prompts | None = Field(
         default=None,

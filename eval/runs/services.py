@@ -28,6 +28,7 @@ from ...modules.llm.endpoint import CallGate, ChatLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local
 from ...modules.llm.tuned import tuned
 from ...modules.progress import StageProgress
+from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.own import create_own_retriever, needs_index
 from ...modules.retriever.retriever import Retriever
@@ -165,6 +166,7 @@ class Services:
             limits=limits,
             policy=create_policy(self.experiment.policy),
             stop=create_stop(self.experiment.stop),
+            evidence=EvidenceChoice(kind=self.experiment.evidence, max_tokens=self.experiment.evidence_tokens),
             strategy=self.experiment.strategy,
             prompts=self._prompts,
             prices=load_prices(self.settings.home).with_free(self.local_models),

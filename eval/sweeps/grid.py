@@ -30,6 +30,8 @@ SWEPT = (
     "judge",
     "policy",
     "stop",
+    "evidence",
+    "evidence_tokens",
     "width",
     "max_sub_runs",
     "sharing",

@@ -46,6 +46,6 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
     return await write_step(state, runtime, node="draft", messages=messages, read=read)
 
 
-async def augment(state: RagState) -> dict[str, object]:
+async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader: the chunks of the last round."""
-    return nodes.as_evidence(chunks_of(state, state["steps"][-1]))
+    return nodes.as_evidence(runtime.context.services.evidence.of_chunks(chunks_of(state, state["steps"][-1])))

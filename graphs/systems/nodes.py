@@ -26,7 +26,7 @@ from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.llm.endpoint import CallOptions
-from ...modules.reader.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
+from ...modules.reader.evidence import render_evidence, render_sub_answer, split_evidence
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
@@ -126,7 +126,7 @@ async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, ob
     """Render the evidence for the reader."""
     if runtime.context.frontier is not None:
         runtime.context.frontier.augmented(runtime.context.thread_id)
-    return as_evidence(usable_chunks(state["similar_chunks"]))
+    return as_evidence(runtime.context.services.evidence.of_chunks(state["similar_chunks"]))
 
 
 def as_evidence(chunks: Sequence[Document], answered: Sequence[Step] = ()) -> dict[str, object]:

@@ -69,13 +69,14 @@ async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dic
     return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=_as_text)
 
 
-async def augment(state: RagState) -> dict[str, object]:
+async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader: the question's own chunks, then follow-ups with answers.
 
     Refused follow-ups are left out, since they carry no information.
     """
     first, *follow_ups = state["steps"]
-    return nodes.as_evidence(chunks_of(state, first), [step for step in follow_ups if not is_refusal(step["text"])])
+    shown = runtime.context.services.evidence.of_chunks(chunks_of(state, first))
+    return nodes.as_evidence(shown, [step for step in follow_ups if not is_refusal(step["text"])])
 
 
 async def after_search(

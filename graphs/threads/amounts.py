@@ -11,7 +11,7 @@ from ...modules.calls.record import INTERRUPTED, CallRecord
 from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
-from ...modules.reader.evidence import render_evidence, usable_chunks
+from ...modules.reader.evidence import render_evidence
 from ...modules.reader.prompts import reader_messages
 from .context import RagContext, RunContext
 from .state import RagState
@@ -112,7 +112,8 @@ def evidence_room(query: str, context: RunContext) -> int | None:
 
 
 def _expected_answer(state: RagState, context: RunContext, ledger: Ledger, to_ask: int) -> Amount:
-    evidence = text_tokens(render_evidence(usable_chunks(state.get("similar_chunks", []))))
+    shown = context.services.evidence.of_chunks(state.get("similar_chunks", []))
+    evidence = text_tokens(render_evidence(shown))
     query = state.get("reader_query") or state["query"]
     return _answer_amount(query, evidence + to_ask * _SUB_ANSWER_TOKENS, context, ledger)
 

@@ -19,6 +19,7 @@ from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
 from ...modules.judge.sub_questions import SubQuestionWriter
 from ...modules.llm.endpoint import ChatLLM
+from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
@@ -150,6 +151,8 @@ class RagContext:
     """Writes the sub-question of a further try, for policies that ask a chunk again; None lets the reader write it."""
     context_tokens: int | None = None
     """Token limit of a reader prompt: evidence of more than half of it is digested first. None: no limit."""
+    evidence: EvidenceChoice = USEFUL
+    """Which chunks the readers see, those of sub-runs too."""
     strategy: AnswerStrategy = "stuff"
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
     prompts: Prompts = DEFAULT_PROMPTS
@@ -162,6 +165,8 @@ class RagContext:
     def __post_init__(self) -> None:
         if not isinstance(self.prompts, Prompts):
             raise SettingsError(f"The prompts are {self.prompts!r:.80}. Give RagContext(prompts=load_prompts(…)).")
+        if not isinstance(self.evidence, EvidenceChoice):
+            raise SettingsError(f"The evidence is {self.evidence!r:.80}. Give RagContext(evidence=EvidenceChoice(…)).")
         for name, methods in _METHODS.items():
             given = getattr(self, name)
             if name == "judge" and is_judge(given):

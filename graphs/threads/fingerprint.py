@@ -59,9 +59,7 @@ def fingerprint_of(
     parts |= {name: str(getattr(limits, name)) for name in amounts if getattr(limits, name) is not None}
     if services.retriever is not None:
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
-        if services.strategy != "stuff":  # threads of older versions lack the key
-            parts |= {"reader.strategy": services.strategy}
-            parts |= {"reader.strategy_prompt": prompts.version(STRATEGY_PROMPTS[services.strategy])}
+        parts |= _reading(services)
     if services.context_tokens is not None:
         parts["reader.context_tokens"] = str(services.context_tokens)
         if DIGEST.name in prompts:
@@ -79,6 +77,15 @@ def fingerprint_of(
     if system in STEP_PROMPTS:
         group = TOOL_PROMPTS if services.tools else STEP_PROMPTS[system]
         parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": prompts.version(group)}
+    return parts
+
+
+def _reading(services: RagContext) -> dict[str, str]:
+    """Describe which evidence the reader sees and how it takes it in, as far as that is not as by default."""
+    parts = {f"reader.{key}": value for key, value in services.evidence.fingerprint().items()}
+    if services.strategy != "stuff":
+        version = services.prompts.version(STRATEGY_PROMPTS[services.strategy])
+        parts |= {"reader.strategy": services.strategy, "reader.strategy_prompt": version}
     return parts
 
 

@@ -8,7 +8,7 @@ control tokens of chat templates, which some servers interpret anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -107,12 +107,6 @@ def foreign_addresses(question: str, asked: str) -> list[str]:
 
 _PAIR = "Supplementary question: "
 _BEFORE_PAIR = re.compile(rf"\n\n(?={_PAIR})")
-
-
-def usable_chunks(chunks: Sequence[Document]) -> list[Document]:
-    """Return the chunks scored 1, 2 or not at all, in their order; all chunks if there are none."""
-    usable = [chunk for chunk in chunks if chunk.metadata.get("score") != 0]
-    return usable or list(chunks)
 
 
 def render_evidence(chunks: Iterable[Document]) -> str:

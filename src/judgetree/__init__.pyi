@@ -76,6 +76,7 @@ from .modules.llm.endpoint import EndpointLLM as EndpointLLM
 from .modules.llm.factory import create_llm as create_llm
 from .modules.prompts.reading import load_prompts as load_prompts
 from .modules.prompts.table import PROMPTS as PROMPTS
+from .modules.reader.evidence_choice import EvidenceChoice as EvidenceChoice
 from .modules.retriever.contract import ChunkRetriever as ChunkRetriever
 from .modules.retriever.own import LangChainRetriever as LangChainRetriever
 from .modules.retriever.rerank import RerankModel as RerankModel

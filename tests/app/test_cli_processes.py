@@ -51,6 +51,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
     from judgetree.modules.llm.cache import CacheMode
+    from judgetree.modules.reader.evidence_choice import EvidenceKind
     from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
     from judgetree.modules.settings import Record
@@ -64,6 +65,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert (get_args(WhatName), get_args(TrainingFormatName)) == (get_args(What), get_args(TrainingFormat))
     assert get_args(options.SharingName) == get_args(Sharing)
     assert get_args(options.StrategyName) == get_args(AnswerStrategy)
+    assert get_args(options.EvidenceName) == get_args(EvidenceKind)
     assert get_args(FromHistoryName) == get_args(FromHistory)
     assert set(get_args(options.SearchTypeName)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")

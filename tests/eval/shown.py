@@ -8,13 +8,14 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from judgetree.graphs.tree.nodes import ChunkNode
-from judgetree.modules.reader.evidence import render_evidence, usable_chunks
+from judgetree.modules.reader.evidence import render_evidence
+from judgetree.modules.reader.evidence_choice import EvidenceChoice
 
 
 def evidence_text(chunks: Sequence[ChunkNode]) -> str:
     """The evidence that a judged query hands to its reader."""
     found = [Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in chunks]
-    return render_evidence(usable_chunks(found))
+    return render_evidence(EvidenceChoice().of_chunks(found))
 
 
 def with_places(chunks: Sequence[ChunkNode]) -> tuple[ChunkNode, ...]:

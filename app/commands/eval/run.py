@@ -15,6 +15,8 @@ from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
 from ..options import (
     CacheModeName,
+    Evidence,
+    EvidenceTokens,
     Json,
     JudgeKind,
     JudgeLlm,
@@ -89,6 +91,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     judge: JudgeKind = None,
     policy: Policy = None,
     stop: Stop = None,
+    evidence: Evidence = None,
+    evidence_tokens: EvidenceTokens = None,
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
     sharing: Sharing = None,
@@ -156,6 +160,8 @@ def run(  # noqa: PLR0913 - one parameter an option
         "judge": judge,
         "policy": policy,
         "stop": stop,
+        "evidence": evidence,
+        "evidence_tokens": evidence_tokens,
         "width": width,
         "max_sub_runs": max_sub_runs,
         "sharing": sharing,

@@ -26,7 +26,7 @@ from ....modules.memory.prompts import (
 )
 from ....modules.memory.rewrites import Rewrite, read_rewrite
 from ....modules.memory.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
-from ....modules.reader.evidence import render_evidence, split_evidence, usable_chunks
+from ....modules.reader.evidence import render_evidence, split_evidence
 from ....modules.reader.prompts import reader_messages
 from ....modules.reader.refusals import is_refusal
 from ....modules.reader.strategies import digested
@@ -306,7 +306,7 @@ async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tu
     """Return the chunks that the answer of a search rests on, those of sub-runs included, and the search's usage."""
     tree = await SearchTree.afrom_history(context.rag, thread_id)
     context.trees[thread_id] = tree
-    found = usable_chunks(final.get("similar_chunks", []))
+    found = context.services.evidence.of_chunks(final.get("similar_chunks", []))
     refs = [_ref_of(chunk.metadata, thread_id) for chunk in found]
     below = [
         _ref_of(chunk.metadata, query.thread_id)

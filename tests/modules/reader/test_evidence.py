@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.modules.reader.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
+from judgetree.modules.reader.evidence import render_evidence, render_sub_answer, split_evidence
+from judgetree.modules.reader.evidence_choice import USEFUL
 from judgetree.modules.reader.prompts import REFUSAL
 
 
@@ -18,20 +19,6 @@ def chunk(text: str, **metadata: object) -> Document:
 
 
 scores = st.sampled_from([0, 1, 2, None])
-
-
-@given(st.lists(scores, max_size=8))
-def test_usable_chunks_are_those_not_scored_zero_or_all(given_scores: list[int | None]) -> None:
-    chunks = [chunk(str(number), score=score) for number, score in enumerate(given_scores)]
-    usable = usable_chunks(chunks)
-    expected = [found for found in chunks if found.metadata["score"] != 0]
-    assert usable == (expected or chunks)
-
-
-def test_usable_chunks_that_were_never_judged_are_all_of_them() -> None:
-    chunks = [chunk("a"), chunk("b")]
-    assert usable_chunks(chunks) == chunks
-    assert usable_chunks([]) == []
 
 
 def test_evidence_numbers_passages_and_names_their_sources() -> None:
@@ -86,7 +73,7 @@ found_chunks = st.builds(
 
 @given(st.lists(found_chunks, max_size=5), st.randoms())
 def test_evidence_is_split_into_what_is_shown_of_each_chunk(chunks: list[Document], random: Random) -> None:
-    shown = usable_chunks(chunks)
+    shown = USEFUL.of_chunks(chunks)
     shuffled = random.sample(chunks, len(chunks))
     split = split_evidence(render_evidence(shown), shuffled)
     assert "\n\n".join(f"[{number}] {passage}" for number, passage in enumerate(split, start=1)) == render_evidence(

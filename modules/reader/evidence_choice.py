@@ -1,0 +1,99 @@
+"""The choice of the chunks that a reader sees, by their verdicts and within a limit of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+
+from ..calls.tokens import text_tokens
+from ..errors import SettingsError
+from .evidence import render_evidence
+
+if TYPE_CHECKING:  # what imports the options stays light
+    from langchain_core.documents import Document
+
+EvidenceKind = Literal["useful", "sufficient", "all"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceChoice:
+    """Which of a query's chunks its reader sees, and in which order.
+
+    The default shows the useful chunks by rank. Every other choice shows the best verdict first (2, 1, unknown, 0), and
+    chunks of one verdict by rank, best retrieval score first: what the limit leaves out is then the least of it.
+
+    >>> EvidenceChoice(kind="sufficient").chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
+    [2, 2]
+    >>> EvidenceChoice(max_tokens=500).chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
+    [2, 2]
+    """
+
+    kind: EvidenceKind = "useful"
+    """useful: the chunks that score 1, 2 or not at all, else all. sufficient: those that score 2, else the useful ones.
+    all: all."""
+    max_tokens: int | None = None
+    """Estimated tokens of all passages, with their sources and answered sub-questions. A passage that does not fit
+    is left out, and a later one may fit; the first is always shown, whole. None: no limit."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(EvidenceKind):
+            allowed = ", ".join(get_args(EvidenceKind))
+            raise SettingsError(f"Unknown evidence {self.kind!r}. Allowed: {allowed}.")
+        most = self.max_tokens
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise SettingsError(f"evidence_tokens={most!r} is not allowed. Give a whole number from 1 on, or None.")
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return what is not as by default."""
+        parts: dict[str, str] = {} if self.kind == "useful" else {"evidence": self.kind}
+        return parts if self.max_tokens is None else parts | {"evidence_tokens": str(self.max_tokens)}
+
+    def of_chunks(self, chunks: Sequence[Document]) -> list[Document]:
+        """Return the chunks that the reader sees, in the order of the evidence.
+
+        Args:
+            chunks: The chunks of a query by rank, with their ``score`` in the metadata.
+        """
+        return self.chosen(chunks, score=lambda chunk: chunk.metadata.get("score"), tokens=passage_tokens)
+
+    def chosen(self, chunks: Sequence[T], *, score: Callable[[T], int | None], tokens: Callable[[T], int]) -> list[T]:
+        """Return those of ``chunks``, given by rank, that the reader sees, in the order of the evidence.
+
+        ``score`` is 0, 1, 2 or None; ``tokens`` is asked only under a limit.
+        """
+        shown = self._by_verdict(chunks, score)
+        if self.kind == "useful" and self.max_tokens is None:
+            return shown
+        shown.sort(key=lambda chunk: -_worth(score(chunk)))  # stable: equal verdicts stay by rank
+        return shown if self.max_tokens is None else self._fitting(shown, self.max_tokens, tokens)
+
+    def _by_verdict(self, chunks: Sequence[T], score: Callable[[T], int | None]) -> list[T]:
+        if self.kind == "sufficient" and (sufficient := [chunk for chunk in chunks if score(chunk) == 2]):
+            return sufficient
+        useful = [chunk for chunk in chunks if score(chunk) != 0] if self.kind != "all" else []
+        return useful or list(chunks)
+
+    @staticmethod
+    def _fitting(chunks: Sequence[T], most: int, tokens: Callable[[T], int]) -> list[T]:
+        left, fitting = most, list(chunks[:1])
+        left -= sum(map(tokens, fitting))
+        for chunk in chunks[1:]:
+            if (size := tokens(chunk)) <= left:
+                fitting.append(chunk)
+                left -= size
+        return fitting
+
+
+USEFUL = EvidenceChoice()
+"""The default."""
+
+
+def passage_tokens(chunk: Document) -> int:
+    """Estimate the tokens of a chunk in the evidence, its source and answered sub-questions included."""
+    return text_tokens(f"{render_evidence([chunk])}\n\n0")  # what parts it from the next, and a digit of its number
+
+
+def _worth(score: int | None) -> float:
+    return 0.5 if score is None else score
