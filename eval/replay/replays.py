@@ -22,7 +22,7 @@ BUDGETS = (8, 16, 32, 60)
 _NARROW = Limits(width=1)
 
 
-def replay(
+def replay(  # noqa: PLR0913 - a front door, where everything has a default that fits
     worlds: Mapping[str, World],
     *,
     policies: Sequence[str] = POLICIES,
