@@ -47,6 +47,11 @@ def record(
     Every chunk asks on, whatever its verdict, to the given depth; a stopped recording goes on where it stopped. Its
     cost grows with (topk times width) to the power of depth; ``max_llm_calls`` of the experiment bounds each question.
 
+    ::
+
+        experiment = evaluation.load_experiment(dataset="hotpotqa:dev.json", limit=50, judge="batched")
+        print(evaluation.record(experiment, out="runs/recorded", depth=2, width=2))
+
     Args:
         experiment: Questions, search, judge and models.
         out: The folder, created if missing.
@@ -176,7 +181,13 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
 
 
 def replay_cost(played: Replay, readers: ReplayReaders, *, settings: Settings | None = None) -> ReadingCost:
-    """Return what ``answer_replay`` costs at most; makes no call."""
+    """Return what ``answer_replay`` costs at most; makes no call.
+
+    ::
+
+        played = evaluation.replay_recording("runs/recorded", keep_trees=True)
+        print(evaluation.replay_cost(played, evaluation.ReplayReaders(llm="openai:gpt-4o-mini")))
+    """
     return _reading(played, readers, settings).cost()
 
 

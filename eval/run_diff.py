@@ -141,6 +141,10 @@ class RunDiff:
 def diff_runs(a: Path | str, b: Path | str, *, systems: Sequence[str] | None = None) -> RunDiff:
     """Compare the search trees of two runs, question by question; it reads every tree once.
 
+    ::
+
+        print(evaluation.diff_runs("runs/a", "runs/b", systems=("judge",)))
+
     Args:
         a: A run directory.
         b: Another, or the same for two of its systems.

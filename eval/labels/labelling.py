@@ -27,6 +27,9 @@ DEFAULT_COUNT = 100
 class LabelPlan:
     """The passages that the annotators of a run label.
 
+    >>> LabelPlan(count=50, overlap=10).overlap
+    10
+
     Raises:
         SettingsError: ``count`` or ``overlap`` is out of range.
     """

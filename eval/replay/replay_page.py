@@ -22,7 +22,12 @@ _EXPLAINED = (
 
 
 def draw_replay(played: Replay) -> str:
-    """Draw the page of a replay."""
+    """Draw the page of a replay.
+
+    ::
+
+        Path("replay.html").write_text(evaluation.draw_replay(evaluation.replay_recording("runs/recorded")))
+    """
     title = html_parts.as_text(f"Replay of {played.of['recording']}")
     facts = "".join(
         f"<div><dt>{html_parts.as_text(name)}</dt><dd>{html_parts.as_text(value)}</dd></div>"

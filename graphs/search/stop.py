@@ -89,7 +89,7 @@ def create_stop(spec: str) -> Stop:
     """Create a stop from its spec.
 
     >>> create_stop("confidence:p=0.8").fingerprint()
-    {'name': 'confidence', 'p': '0.8'}
+    {'name': 'confidence', 'eager': 'False', 'p': '0.8'}
 
     Raises:
         SettingsError: The name or a parameter is unknown, or a value is wrong.

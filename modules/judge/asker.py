@@ -33,6 +33,10 @@ class SubQuestionAsker:
 
     Small models find a name in a passage, and seldom write a question. So the sub-question is the query with that name,
     and a written one where no name is usable.
+
+    ::
+
+        asker = SubQuestionAsker(llm)
     """
 
     def __init__(self, llm: ChatLLM, *, prompts: Prompts = DEFAULT_PROMPTS) -> None:

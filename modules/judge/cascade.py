@@ -19,7 +19,8 @@ class CascadeJudge:
 
     ::
 
-        judge = CascadeJudge(similarity, low=0.55, high=0.85, inner=BatchedJudge(llm), asker=SubQuestionAsker(llm))
+        asker = SubQuestionAsker(llm)
+        judge = CascadeJudge(Similarity(embedder), low=0.55, high=0.85, inner=BatchedJudge(llm), asker=asker)
     """
 
     def __init__(

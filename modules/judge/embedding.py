@@ -20,7 +20,12 @@ from .thresholds import LogprobThresholds
 
 
 class Similarity:
-    """Rates passages by the cosine of their vectors with that of the query."""
+    """Rates passages by the cosine of their vectors with that of the query.
+
+    ::
+
+        similarity = Similarity(embedder)
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

@@ -32,8 +32,8 @@ class Curve:
 
     >>> Curve(method="platt", slope=1.0, offset=0.0)(0.8)
     0.8
-    >>> Curve(method="isotonic", points=((0.2, 0.1), (0.6, 0.5)))(0.4)
-    0.3
+    >>> Curve(method="isotonic", points=((0.25, 0.0), (0.75, 1.0)))(0.5)
+    0.5
     """
 
     method: Literal["isotonic", "platt"]

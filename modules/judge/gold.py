@@ -28,7 +28,11 @@ def sub_question(title: str, *, then: int = 0) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """A document that a query needs; for a sub-question, any gold document of that title."""
+    """A document that a query needs; for a sub-question, any gold document of that title.
+
+    >>> Need(title="KS-1", keys=frozenset({"ks-1.md"})).title
+    'KS-1'
+    """
 
     title: str
     keys: frozenset[str]
@@ -36,7 +40,11 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldQuestion:
-    """A question with its gold documents and those that came with it."""
+    """A question with its gold documents and those that came with it.
+
+    >>> GoldQuestion(question="Which class?", needs=(Need(title="KS-1", keys=frozenset("a")),)).distractors
+    ()
+    """
 
     question: str
     needs: tuple[Need, ...]

@@ -15,7 +15,14 @@ from .noise import Noise
 
 
 def noisy_judge(table: GoldTable, noise: Noise) -> AnyJudge:
-    """Return a judge of the gold documents in ``table``: of chunks one by one, or of sets with ``noise.batched``."""
+    """Return a judge of the gold documents in ``table``: of chunks one by one, or of sets with ``noise.batched``.
+
+    ::
+
+        need = Need(title="KS-1", keys=frozenset({"ks-1.md"}))
+        table = GoldTable([GoldQuestion(question="Which class is KS-1?", needs=(need,))])
+        judge = noisy_judge(table, Noise(auc=0.8))
+    """
     return NoisySetJudge(table, noise) if noise.batched else NoisyJudge(table, noise)
 
 
@@ -87,7 +94,12 @@ class NoisySetJudge(_Noisy):
 
 
 class NoisyWriter:
-    """Writes the sub-questions of further tries, each drawn anew: right with P ``noise.writer``."""
+    """Writes the sub-questions of further tries, each drawn anew: right with P ``noise.writer``.
+
+    ::
+
+        writer = NoisyWriter(GoldTable([]), Noise(writer=0.5))
+    """
 
     def __init__(self, table: GoldTable, noise: Noise) -> None:
         self._table = table

@@ -183,3 +183,20 @@ BATCHED_JUDGE_VERSION = version_of(
 BATCHED_JUDGE = PromptGroup(prompts=(BATCH,), version=BATCHED_JUDGE_VERSION)
 GENERATED_JUDGE = PromptGroup(prompts=(JUDGE,), version=GENERATED_JUDGE_VERSION)
 LOGPROB_JUDGE = PromptGroup(prompts=(NEEDED, ALONE, SUB_QUESTION, LOOK_UP), version=LOGPROB_JUDGE_VERSION)
+
+ASK_AGAIN = Prompt(
+    name="ask_again",
+    about="policies that ask a chunk again: another supplementary question, after those in {tried} found nothing",
+    system="""\
+A query needs several facts. The passage gives one of them. Questions that asked for the fact still missing found
+nothing. Write one other short question that asks for it in another way: other words, another name, or another step. It
+must be understood without the passage: name things as the passage names them, use no pronoun, and repeat neither the
+query nor a question asked already. Write in the language of the query. Reply with the question only.""",
+    user="Query: {query}\n\nPassage:\n{passage}\n\nAsked already:\n{tried}",
+)
+ASK_AGAIN_PROMPTS = PromptGroup(
+    prompts=(ASK_AGAIN,),
+    version=version_of_prompts(
+        DEFAULT_PROMPTS.messages(ASK_AGAIN, query="{query}", passage="{passage}", tried="{tried}")
+    ),
+)

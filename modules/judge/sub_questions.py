@@ -5,36 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..calls.messages import version_of_prompts
-from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
+from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from ..llm.endpoint import CallOptions, ChatLLM
 from ..llm.wrapper import model_fingerprint
 from ..reader.evidence import as_line, as_material
 from .contract import sub_question_problem
+from .prompts import ASK_AGAIN, ASK_AGAIN_PROMPTS
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 _MAX_TOKENS = 2048
-
-ASK_AGAIN = Prompt(
-    name="ask_again",
-    about="policies that ask a chunk again: another supplementary question, after those in {tried} found nothing",
-    system="""\
-A query needs several facts. The passage gives one of them. Questions that asked for the fact still missing found
-nothing. Write one other short question that asks for it in another way: other words, another name, or another step. It
-must be understood without the passage: name things as the passage names them, use no pronoun, and repeat neither the
-query nor a question asked already. Write in the language of the query. Reply with the question only.""",
-    user="Query: {query}\n\nPassage:\n{passage}\n\nAsked already:\n{tried}",
-)
-ASK_AGAIN_PROMPTS = PromptGroup(
-    prompts=(ASK_AGAIN,),
-    version=version_of_prompts(
-        DEFAULT_PROMPTS.messages(ASK_AGAIN, query="{query}", passage="{passage}", tried="{tried}")
-    ),
-)
 
 
 class SubQuestionWriter(Protocol):

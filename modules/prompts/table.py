@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..calls.prompts import Prompt
-from ..judge.prompts import ALONE, BATCH, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
-from ..judge.sub_questions import ASK_AGAIN
+from ..judge.prompts import ALONE, ASK_AGAIN, BATCH, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
 from ..memory.prompts import CONVERSATION_PROMPTS
 from ..reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ..reader.prompts import CLOSED_BOOK, DIGEST, READER, STRATEGY_PROMPTS

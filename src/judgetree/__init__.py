@@ -2,7 +2,7 @@
 
 >>> import judgetree
 >>> sorted(judgetree.__all__)[:3]
-['CallGate', 'CallMeter', 'CallOptions']
+['BatchedJudge', 'CallGate', 'CallMeter']
 
 Names are imported when they are first used, so that ``import judgetree`` stays quick.
 """

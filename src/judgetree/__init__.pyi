@@ -51,6 +51,7 @@ from .modules.errors import UserError as UserError
 from .modules.index.factory import open_index as open_index
 from .modules.index.index import Index as Index
 from .modules.index.plan import IndexReport as IndexReport
+from .modules.judge.asker import SubQuestionAsker as SubQuestionAsker
 from .modules.judge.batched import BatchedJudge as BatchedJudge
 from .modules.judge.cascade import CascadeJudge as CascadeJudge
 from .modules.judge.contract import Judge as Judge
@@ -58,6 +59,7 @@ from .modules.judge.contract import SetJudge as SetJudge
 from .modules.judge.contract import SetVerdict as SetVerdict
 from .modules.judge.contract import Verdict as Verdict
 from .modules.judge.embedding import EmbeddingJudge as EmbeddingJudge
+from .modules.judge.embedding import Similarity as Similarity
 from .modules.judge.fused import FusedJudge as FusedJudge
 from .modules.judge.generated import GeneratedJudge as GeneratedJudge
 from .modules.judge.gold import GoldQuestion as GoldQuestion

@@ -188,7 +188,7 @@ def test_a_judge_of_one_s_own_is_named_by_its_import_path(
     other = cli("ask", "--resume", "--thread-id", "own-judge", "--judge", "generated")
     assert (other.status, "judge.kind" in other.err) == (2, True)
     unknown = cli("ask", CHAIN.question, "-c", COLLECTION, "--judge", "mine")
-    assert (unknown.status, "Unknown judge 'mine'. Allowed: auto, generated, logprob" in unknown.err) == (2, True)
+    assert (unknown.status, "Unknown judge 'mine'. Allowed: auto, " in unknown.err) == (2, True)
 
 
 OWN_RETRIEVER = """
