@@ -21,6 +21,7 @@ from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import (
+    ASK_AGAIN,
     BATCH,
     alone_messages,
     judge_messages,
@@ -40,6 +41,7 @@ PromptKind = Literal[
     "alone",
     "sub_question",
     "look_up",
+    "ask_again",
     "read",
     "closed_book",
     "correctness",
@@ -67,6 +69,8 @@ class Prompt:
     ``ragas`` all of it."""
     gold: str = ""
     """Gold answers, a line each."""
+    tried: str = ""
+    """Sub-questions asked already, a line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +88,9 @@ class ChatReply:
     """False for an endpoint that reports no usage."""
 
 
-_PASSAGE, _GOLD = "FIELDpassageFIELD", "FIELDgoldFIELD"
+_PASSAGE, _GOLD, _TRIED = "FIELDpassageFIELD", "FIELDgoldFIELD", "FIELDtriedFIELD"
 # The query matches as little as possible, the passage as much as possible.
-_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _GOLD: "(?P<gold>.*?)"}
+_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _GOLD: "(?P<gold>.*?)", _TRIED: "(?P<tried>.*?)"}
 _BUILDERS = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
 
 
@@ -99,6 +103,7 @@ def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
         ("alone", alone_messages(QUERY, _PASSAGE, prompts)),
         ("sub_question", sub_question_messages(QUERY, _PASSAGE, prompts)),
         ("look_up", look_up_messages(QUERY, _PASSAGE, prompts)),
+        ("ask_again", prompts.messages(ASK_AGAIN, query=QUERY, passage=_PASSAGE, tried=_TRIED)),
         ("read", reader_messages(QUERY, _PASSAGE, prompts)),
         ("closed_book", closed_book_messages(QUERY, prompts)),
         ("correctness", correctness_messages(QUERY, (_GOLD,), _PASSAGE)),
@@ -286,6 +291,8 @@ class ScriptedAnswers:
         score, next_query = self.judge(prompt.query, prompt.passage)
         if prompt.kind == "sub_question":
             return ChatReply(text=next_query)
+        if prompt.kind == "ask_again":
+            return ChatReply(text=next_query if next_query not in prompt.tried else f"Once more: {next_query}")
         if prompt.kind == "judge":
             verdict = {"reason": _REASONS[score], "score": score, "next_query": next_query}
             return ChatReply(text=json.dumps(verdict, ensure_ascii=False))

@@ -32,6 +32,7 @@ _GARBLINGS: dict[RequestKind, frozenset[Fault]] = {
     "alone": _YES_NO,
     "sub_question": _TEXT,
     "look_up": _TEXT,
+    "ask_again": _TEXT,
     "read": _TEXT,
     "closed_book": _TEXT,
     "ragas": _ALL,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of, version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
-from ..reader.evidence import as_material
+from ..reader.evidence import as_line, as_material
 
 SCALE = """\
 2 = the passage alone answers the query
@@ -134,6 +134,18 @@ LOOK_UP = Prompt(
 )
 
 
+ASK_AGAIN = Prompt(
+    name="ask_again",
+    about="policies that ask a chunk again: another supplementary question, after those in {tried} found nothing",
+    system="""\
+A query needs several facts. The passage gives one of them. Questions that asked for the fact still missing found
+nothing. Write one other short question that asks for it in another way: other words, another name, or another step. It
+must be understood without the passage: name things as the passage names them, use no pronoun, and repeat neither the
+query nor a question asked already. Write in the language of the query. Reply with the question only.""",
+    user="Query: {query}\n\nPassage:\n{passage}\n\nAsked already:\n{tried}",
+)
+
+
 def judge_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
     return prompts.messages(JUDGE, query=query, passage=as_material(passage))
@@ -168,6 +180,14 @@ def look_up_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPT
     return prompts.messages(LOOK_UP, query=query, passage=as_material(passage))
 
 
+def ask_again_messages(
+    query: str, passage: str, tried: Sequence[str], prompts: Prompts = DEFAULT_PROMPTS
+) -> list[Message]:
+    """Ask for a question about the missing fact other than those in ``tried``."""
+    asked = "\n".join(f"- {as_line(each)}" for each in tried)
+    return prompts.messages(ASK_AGAIN, query=query, passage=as_material(passage), tried=asked)
+
+
 GENERATED_JUDGE_VERSION = version_of(
     *texts_of(judge_messages("{query}", "{passage}")), JSON_REPAIR, json.dumps(JUDGE_SCHEMA)
 )
@@ -184,16 +204,6 @@ BATCHED_JUDGE = PromptGroup(prompts=(BATCH,), version=BATCHED_JUDGE_VERSION)
 GENERATED_JUDGE = PromptGroup(prompts=(JUDGE,), version=GENERATED_JUDGE_VERSION)
 LOGPROB_JUDGE = PromptGroup(prompts=(NEEDED, ALONE, SUB_QUESTION, LOOK_UP), version=LOGPROB_JUDGE_VERSION)
 
-ASK_AGAIN = Prompt(
-    name="ask_again",
-    about="policies that ask a chunk again: another supplementary question, after those in {tried} found nothing",
-    system="""\
-A query needs several facts. The passage gives one of them. Questions that asked for the fact still missing found
-nothing. Write one other short question that asks for it in another way: other words, another name, or another step. It
-must be understood without the passage: name things as the passage names them, use no pronoun, and repeat neither the
-query nor a question asked already. Write in the language of the query. Reply with the question only.""",
-    user="Query: {query}\n\nPassage:\n{passage}\n\nAsked already:\n{tried}",
-)
 ASK_AGAIN_PROMPTS = PromptGroup(
     prompts=(ASK_AGAIN,),
     version=version_of_prompts(

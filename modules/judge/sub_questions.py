@@ -10,9 +10,8 @@ from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from ..llm.endpoint import CallOptions, ChatLLM
 from ..llm.wrapper import model_fingerprint
-from ..reader.evidence import as_line, as_material
 from .contract import sub_question_problem
-from .prompts import ASK_AGAIN, ASK_AGAIN_PROMPTS
+from .prompts import ASK_AGAIN_PROMPTS, ask_again_messages
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -56,12 +55,7 @@ class ModelWriter:
 
     async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
         """Return another question, in one call."""
-        messages = self._prompts.messages(
-            ASK_AGAIN,
-            query=query,
-            passage=as_material(chunk.page_content),
-            tried="\n".join(f"- {as_line(each)}" for each in tried),
-        )
+        messages = ask_again_messages(query, chunk.page_content, tried, self._prompts)
         options = CallOptions(max_tokens=_MAX_TOKENS)
         question = (await self._llm.complete(messages, meter=meter, options=options)).text.strip()
         problem = sub_question_problem(question, query)

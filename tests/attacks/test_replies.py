@@ -10,9 +10,9 @@ from langchain_core.documents import Document
 
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
+from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import Verdict, sub_question_problem
 from judgetree.modules.judge.generated import GeneratedJudge
-from judgetree.modules.judge.logprob import question_in
 from tests.modules.model_endpoints import RawEndpoint, chat_reply, llm_at, serve_raw, stream_reply
 
 from .replies import REPLIES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import judgetree
 from judgetree.modules.calls.prompts import Prompt, Prompts
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.judge.prompts import GENERATED_JUDGE, LOGPROB_JUDGE
+from judgetree.modules.judge.prompts import ASK_AGAIN_PROMPTS, BATCHED_JUDGE, GENERATED_JUDGE, LOGPROB_JUDGE
 from judgetree.modules.memory.prompts import CONVERSATION_PROMPTS
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS, USED_BY
@@ -30,7 +30,10 @@ reader:
     - user: "Evidence: Ada is {7}."
       assistant: '7'
 """
-GROUPS = (GENERATED_JUDGE, LOGPROB_JUDGE, READER_PROMPTS, CLOSED_BOOK_PROMPTS, CONVERSATION_PROMPTS)
+GROUPS = (
+    *(GENERATED_JUDGE, BATCHED_JUDGE, LOGPROB_JUDGE, ASK_AGAIN_PROMPTS),
+    *(READER_PROMPTS, CLOSED_BOOK_PROMPTS, CONVERSATION_PROMPTS),
+)
 
 
 def written(folder: Path, text: str) -> Path:
