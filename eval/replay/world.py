@@ -10,7 +10,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 
-from ...graphs.search.frontier import Findings
+from ...graphs.search.findings import Findings, FoundChunk
 from ...modules.judge.contract import VerdictStatus
 from ...modules.reader.evidence_choice import EvidenceChoice, passage_tokens
 
@@ -53,17 +53,8 @@ class JudgedQuery:
     @cached_property
     def findings(self) -> Findings:
         """What the verdicts say of the query, as a live search says it."""
-        sure = [1.0 if each.confidence is None else each.confidence for each in self.chunks if each.score == 2]
-        return Findings(
-            needed=tuple(
-                (each.chunk_id, 0.5 if each.p_needed is None else each.p_needed)
-                for each in self.chunks
-                if each.score == 1
-            ),
-            p_sufficient_chunk=max(sure, default=0.0),
-            set_suffices=self.set_suffices,
-            p_suffices=self.p_suffices,
-        )
+        found = (FoundChunk(each.chunk_id, each.score, each.confidence, each.p_needed) for each in self.chunks)
+        return Findings.of(found, set_suffices=self.set_suffices, p_suffices=self.p_suffices)
 
     def shown_keys(self, evidence: EvidenceChoice) -> frozenset[str]:
         """Return the keys of the documents that the reader of this query sees."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..search.candidate import Ancestor, Candidate, Path
-from ..search.frontier import Findings, Frontier, Grant
+from ..search.findings import Findings
+from ..search.frontier import Frontier, Grant
 from ..search.sharing import Ending
 from ..threads.candidates import as_ancestor, findings_of, saved_grant
 from ..threads.context import RunContext
@@ -94,7 +95,7 @@ def _ended(chunk: ChunkNode, candidate: Candidate, thread_id: str) -> _Ended | N
     """Return a sub-question with its outcome; None where the chunk has none yet."""
     tries = {each["thread_id"]: each for each in chunk.tries}
     if found := tries.get(thread_id):
-        ending: Ending = {"sub_answer": found["answer"], "sub_run_error": found["error"], "budget_spent": False}
+        ending: Ending = {"sub_answer": found["answer"], "sub_run_error": found["error"], "budget_spent": ""}
         return _Ended(candidate, thread_id, (found["round"], found["priority"]), ending)
     if chunk.granted_in is None:
         return None

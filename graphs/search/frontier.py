@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import UserError
 from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
+from .findings import NOTHING_FOUND, Findings
 from .policy import Policy
 from .rounds import affordable, skip_reason
 from .sharing import Link, SharedRuns
@@ -44,30 +45,6 @@ class Skipped:
 Decision = Grant | Skipped | Link
 Place = tuple[str, str, int]
 """Thread, chunk id and number of the try."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """What the search of a thread found, once its chunks are judged."""
-
-    needed: tuple[tuple[str, float], ...] = ()
-    """Chunks held to be needed, each with its P(needed), by rank."""
-    p_sufficient_chunk: float = 0.0
-    """The highest confidence of a chunk with score 2, 1 for one without; 0 where no chunk has that score."""
-    set_suffices: bool | None = None
-    """Whether the judge says that the chunks answer the query together; None if it does not say."""
-    p_suffices: float | None = None
-    """Its probability that they do; None if it gives none."""
-
-    @property
-    def has_sufficient_chunk(self) -> bool:
-        """Whether a chunk has score 2."""
-        return self.p_sufficient_chunk > 0
-
-    @property
-    def suffices(self) -> bool:
-        """Whether a chunk, or their set, answers the query."""
-        return self.has_sufficient_chunk or self.set_suffices is True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +98,7 @@ class Frontier:
         """Branches of threads that have not ended."""
         self._round = 0
         self._failure: UserError | None = None
+        self._is_closed = False
         self.asks_again = policy.asks_again(())
         """Whether chunks may be asked on more than once."""
 
@@ -130,7 +108,7 @@ class Frontier:
         expansions = sorted(self._expansions.values(), key=lambda each: (each.round, each.priority))
         return Spent(calls=self._budget.committed, sub_runs=len(expansions), expansions=tuple(expansions))
 
-    def planned(self, thread_id: str, candidates: Iterable[str] = (), findings: Findings = Findings()) -> None:
+    def planned(self, thread_id: str, candidates: Iterable[str] = (), findings: Findings = NOTHING_FOUND) -> None:
         """Announce the chunks of a thread that will ask; only the first call for a thread counts."""
         if thread_id not in self._running:
             return
@@ -211,6 +189,13 @@ class Frontier:
                 each.decision.set_exception(self._failure)
                 each.decision.exception()  # a try whose branch has left is not awaited
 
+    def close(self) -> None:
+        """Decide on nothing more: the run is cancelled, and each candidate waits until its own branch is.
+
+        A round without the branches that are cancelled already would choose otherwise, and its grants would be saved.
+        """
+        self._is_closed = True
+
     def left(self, thread_id: str, chunk_id: str) -> None:
         """Note that the branch of a chunk has ended, so that none of its tries is awaited any more."""
         for place in [place for place in self._waiting if place[:2] == (thread_id, chunk_id)]:
@@ -223,7 +208,12 @@ class Frontier:
     def _ask_again(self, candidate: Candidate) -> None:
         """Let the chunk of an expansion wait for one more try, if the policy wants it."""
         tries = [each for each in self._expansions.values() if _chunk(each.candidate) == _chunk(candidate)]
-        if len(tries) > candidate.attempt or not self._policy.asks_again(tries):
+        try:
+            is_wanted = len(tries) <= candidate.attempt and self._policy.asks_again(tries)
+        except UserError as error:
+            self.fail(error)
+            return
+        if not is_wanted:
             return
         again = candidate.again()
         self._wait(again, self.thread_of_try(again))
@@ -248,7 +238,7 @@ class Frontier:
 
     def _start(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
         self._running.add(sub_thread_id)
-        self._expand(candidate, sub_thread_id, grant, Findings())
+        self._expand(candidate, sub_thread_id, grant, NOTHING_FOUND)
 
     def _expand(self, candidate: Candidate, sub_thread_id: str, grant: Grant, findings: Findings) -> None:
         expansion = Expansion(
@@ -274,7 +264,7 @@ class Frontier:
 
     def _next_round(self) -> None:
         """Decide on the waiting candidates, if nothing that runs could add another."""
-        if self._running or self._expected or self._answering or self._failure is not None:
+        if self._is_closed or self._running or self._expected or self._answering or self._failure is not None:
             return
         waiting = {id(each.candidate): each for each in self._waiting.values() if not each.decision.done()}
         if not waiting or self._grant_again(waiting.values()):

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ...modules.specs import made_of_spec
-from .frontier import Findings
+from .findings import Findings
 
 
 @dataclass(frozen=True, kw_only=True)

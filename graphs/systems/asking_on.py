@@ -53,9 +53,8 @@ async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> 
             changes = {**await _sub_answer(_Asked(candidate, thread_id), runtime)}
         else:
             try:
-                changes = await _Tries(chunk, context.frontier, runtime, meter, state["old_query"]).asked(
-                    candidate, thread_id
-                )
+                tries = _Tries(chunk, context.frontier, runtime, meter, state["old_query"])
+                changes = await _closing(context, tries.asked(candidate, thread_id))
             finally:
                 context.frontier.left(context.thread_id, chunk_id)
     outcome = {**changes, "next_rag_thread_id": thread_id}  # by which it was planned, asked or not
@@ -198,6 +197,20 @@ class _Tries:
             shared.ended(asked.thread_id, outcome)
         assert asked.grant is not None
         return [replace(asked, outcome={**outcome, "round": asked.grant.round, "priority": asked.grant.priority})]
+
+
+async def _closing(context: RunContext, work: Coroutine[Any, Any, T]) -> T:
+    """Return what ``work`` returns; a cancelled root thread closes the frontier before its sub-runs hear of it."""
+    if context.depth or context.frontier is None:
+        return await work
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        context.frontier.close()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 async def _all_of(*coroutines: Coroutine[Any, Any, T]) -> list[T]:

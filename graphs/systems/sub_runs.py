@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from ...modules.judge.contract import expected_calls
-from ..search.frontier import Findings
+from ..search.findings import Findings
 from ..threads.amounts import expected_share, keep_for_answer
 from ..threads.candidates import findings_of
 from ..threads.context import RunContext, emit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -12,7 +11,8 @@ from langgraph.types import PregelTask, StateSnapshot
 from ...modules.calls.ledger import NO_SHARE, Share
 from ...modules.calls.usage import CallBudget
 from ..search.candidate import Ancestor, Candidate, SearchLimits
-from ..search.frontier import Findings, Frontier, Grant
+from ..search.findings import Findings, FoundChunk
+from ..search.frontier import Frontier, Grant
 from ..search.sharing import SharedRuns
 from .context import RagContext, RunContext
 from .fingerprint import thread_of_try
@@ -62,23 +62,17 @@ def as_ancestor(candidate: Candidate) -> Ancestor:
 def findings_of(state: RagState) -> Findings:
     """Return what the judged chunks of a thread say of its query."""
     chunks = state.get("similar_chunks", [])
-    needed = tuple((str(each.metadata["chunk_id"]), _p(each)) for each in chunks if each.metadata.get("score") == 1)
-    return Findings(
-        needed=needed,
-        p_sufficient_chunk=max((_sureness(each) for each in chunks if each.metadata.get("score") == 2), default=0.0),
-        set_suffices=state.get("set_suffices"),
-        p_suffices=state.get("p_suffices"),
+    return Findings.of(map(_found, chunks), set_suffices=state.get("set_suffices"), p_suffices=state.get("p_suffices"))
+
+
+def _found(chunk: Document) -> FoundChunk:
+    metadata = chunk.metadata
+    return FoundChunk(
+        chunk_id=str(metadata["chunk_id"]),
+        score=metadata.get("score"),
+        confidence=metadata.get("score_confidence"),
+        p_needed=metadata.get("p_needed"),
     )
-
-
-def _sureness(chunk: Document) -> float:
-    given = chunk.metadata.get("score_confidence")
-    return 1.0 if given is None else max(float(given), sys.float_info.min)
-
-
-def _p(chunk: Document) -> float:
-    given = chunk.metadata.get("p_needed")
-    return 0.5 if given is None else float(given)
 
 
 def sub_runs_to_come(snapshot: StateSnapshot) -> list[str] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.usage import CallMeter
-from ..search.frontier import Findings
+from ..search.findings import Findings
 from ..search.stop import Stop
 
 if TYPE_CHECKING:

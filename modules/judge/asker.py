@@ -11,7 +11,7 @@ from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelSetupError
 from ..llm.endpoint import CallOptions, ChatLLM
 from ..llm.wrapper import model_fingerprint
-from .contract import Verdict, sub_question_problem
+from .contract import Verdict, sub_question_problem, usable_question
 from .prompts import LOOK_UP, SUB_QUESTION, look_up_messages, sub_question_messages
 
 AROUND_A_WORD = " \t\r\n.,:;!*_`\"'“”‘’。，！▁Ġ"
@@ -63,8 +63,8 @@ class SubQuestionAsker:
                 messages = sub_question_messages(query, passage, self._prompts)
                 completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
                 question = question_in(completion.text)
-            problem = sub_question_problem(question, query)
-            return replace(verdict, problem=problem) if problem else replace(verdict, next_query=question)
+            question, problem = usable_question(question, query)
+            return replace(verdict, next_query=question, problem=problem)
         except ModelSetupError:
             raise
         except (ModelCallError, BudgetSpent) as error:

@@ -13,13 +13,13 @@ from typing import Annotated
 from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator, Field
 
+from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent, ModelCallError, ModelSetupError
 from ..llm.endpoint import ChatLLM
-from ..llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
+from ..llm.json_reply import JsonChat, ReplyProblem, ask_for_best, parse_json_reply
 from ..llm.wrapper import model_fingerprint
-from .contract import SetVerdict, Verdict, sub_question_problem
+from .contract import SetVerdict, Verdict, sub_question_problem, usable_question
 from .generated import ScoreInReply, TextInReply
 from .prompts import BATCH_SCHEMA, BATCHED_JUDGE, batch_messages
 
@@ -78,14 +78,13 @@ def parse_set_verdict(
 def _verdict(entry: _Entry, query: str, reason: str, *, expand: bool, cut_off: bool) -> Verdict:
     question = problem = ""
     if entry.score == 1 and expand:
-        question = entry.next_query.strip()
-        problem = "It was cut off; write a shorter one." if cut_off else sub_question_problem(question, query)
+        question, problem = usable_question(entry.next_query, query, cut_off=cut_off)
     return Verdict(
         status="judged",
         score=entry.score,
         p_needed=None if entry.percent is None else entry.percent / 100,
         reason=reason,
-        next_query="" if problem else question,
+        next_query=question,
         problem=problem,
     )
 
@@ -149,30 +148,16 @@ class BatchedJudge:
         """Judge all chunks, in 1 to ``1 + max_repairs`` calls; a chunk that no reply names has an unknown verdict."""
         order = _shuffled(query, chunks)
         messages = batch_messages(query, [chunks[at].page_content for at in order], self._prompts)
-        found: SetVerdict | None = None
-        problem = ""
-        for _ in range(1 + self._max_repairs):
-            try:
-                completion = await self._chat.complete(messages, BATCH_SCHEMA, meter=meter)
-                cut_off = completion.finish_reason == "length"
-                found = _joined(
-                    found, parse_set_verdict(completion.text, query, len(order), expand=expand, cut_off=cut_off)
-                )
-                problem = _problem_of(found)
-            except ReplyProblem as error:
-                problem = str(error)
-            except ModelSetupError:
-                raise
-            except ModelCallError as error:
-                problem = str(error)
-                break
-            except BudgetSpent:
-                if not problem:
-                    raise
-                break
-            if not problem:
-                break
-            messages = asked_again(messages, completion, problem)
+
+        def read(completion: Completion, earlier: SetVerdict | None) -> tuple[SetVerdict, str]:
+            cut_off = completion.finish_reason == "length"
+            given = parse_set_verdict(completion.text, query, len(order), expand=expand, cut_off=cut_off)
+            joined = _joined(earlier, given)
+            return joined, _problem_of(joined)
+
+        found, problem = await ask_for_best(
+            self._chat, messages, BATCH_SCHEMA, read, meter=meter, max_repairs=self._max_repairs
+        )
         if found is None:
             return SetVerdict(verdicts=(Verdict(status="unknown", problem=problem),) * len(chunks))
         in_order = dict(zip(order, found.verdicts, strict=True))

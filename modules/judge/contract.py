@@ -241,6 +241,17 @@ def sub_question_problem(next_query: str, query: str) -> str:
     return _steered_problem(next_query, query)
 
 
+def usable_question(next_query: str, query: str, *, cut_off: bool = False) -> tuple[str, str]:
+    """Return the question and ``""``, or ``""`` and why it cannot be asked; the last of a ``cut_off`` reply cannot.
+
+    >>> usable_question(" Which oil does class Delta need? ", "Which oil does the hoist need?")
+    ('Which oil does class Delta need?', '')
+    """
+    question = next_query.strip()
+    problem = "It was cut off; write a shorter one." if cut_off else sub_question_problem(question, query)
+    return ("", problem) if problem else (question, "")
+
+
 def _steered_problem(next_query: str, query: str) -> str:
     if len(next_query) > LONGEST_SUB_QUESTION:
         return f"next_query has {len(next_query)} characters; write one question of at most {LONGEST_SUB_QUESTION}."

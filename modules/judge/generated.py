@@ -7,14 +7,14 @@ from typing import Annotated
 from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator
 
+from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent, ModelCallError, ModelSetupError
 from ..formats import storable
 from ..llm.endpoint import ChatLLM
-from ..llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
+from ..llm.json_reply import JsonChat, ask_for_best, parse_json_reply
 from ..llm.wrapper import model_fingerprint
-from .contract import Score, Verdict, sub_question_problem
+from .contract import Score, Verdict, usable_question
 from .prompts import GENERATED_JUDGE, JUDGE_SCHEMA, judge_messages
 
 
@@ -54,13 +54,12 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
     parsed = parse_json_reply(reply, _Reply)
     question = problem = ""
     if parsed.score == 1 and expand:
-        question = parsed.next_query.strip()
-        problem = "It was cut off; write a shorter one." if cut_off else sub_question_problem(question, query)
+        question, problem = usable_question(parsed.next_query, query, cut_off=cut_off)
     return Verdict(
         status="judged",
         score=parsed.score,
         reason=parsed.reason.strip(),
-        next_query="" if problem else question,
+        next_query=question,
         problem=problem,
     )
 
@@ -97,28 +96,14 @@ class GeneratedJudge:
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Return one verdict, in 1 to ``1 + max_repairs`` calls."""
+
+        def read(completion: Completion, earlier: Verdict | None) -> tuple[Verdict, str]:
+            cut_off = completion.finish_reason == "length"
+            verdict = parse_verdict(completion.text, query, expand=expand, cut_off=cut_off)
+            return verdict, verdict.problem
+
         messages = judge_messages(query, chunk.page_content, self._prompts)
-        incomplete: Verdict | None = None
-        problem = ""
-        for _ in range(1 + self._max_repairs):
-            try:
-                completion = await self._chat.complete(messages, JUDGE_SCHEMA, meter=meter)
-                cut_off = completion.finish_reason == "length"
-                verdict = parse_verdict(completion.text, query, expand=expand, cut_off=cut_off)
-            except ReplyProblem as error:
-                problem = str(error)
-            except ModelSetupError:
-                raise
-            except ModelCallError as error:
-                problem = str(error)
-                break
-            except BudgetSpent:
-                if not problem:
-                    raise
-                break
-            else:
-                if not verdict.problem:
-                    return verdict
-                incomplete, problem = verdict, verdict.problem
-            messages = asked_again(messages, completion, problem)
-        return incomplete or Verdict(status="unknown", problem=problem)
+        verdict, problem = await ask_for_best(
+            self._chat, messages, JUDGE_SCHEMA, read, meter=meter, max_repairs=self._max_repairs
+        )
+        return verdict or Verdict(status="unknown", problem=problem)

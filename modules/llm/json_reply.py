@@ -17,7 +17,7 @@ from ..calls.completion import Completion
 from ..calls.messages import JSON_REPAIR, Message
 from ..calls.thinking import split_thinking
 from ..calls.usage import CallMeter
-from ..errors import CacheMiss, ModelRequestError, faults_of
+from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
 from ..formats import storable
 from .endpoint import CallOptions, ChatLLM, JsonFormat
 
@@ -192,6 +192,45 @@ async def ask_until_usable(
                 raise
             asked = asked_again(asked, completion, str(problem))
     raise AssertionError("the last round returns or raises")
+
+
+async def ask_for_best(
+    chat: JsonChat,
+    messages: Sequence[Message],
+    schema: Mapping[str, object],
+    read: Callable[[Completion, T | None], tuple[T, str]],
+    *,
+    meter: CallMeter,
+    max_repairs: int,
+) -> tuple[T | None, str]:
+    """Call the model until ``read`` finds no problem, at most ``1 + max_repairs`` times; return the result and problem.
+
+    ``read`` gets a reply and the result of the earlier ones. The result is None if no reply could be read; it stays
+    that of the earlier ones if a further call fails or the budget has none.
+
+    Raises:
+        ModelSetupError, CacheMiss, BudgetSpent: As in ``JsonChat.complete``; the last at the first call alone.
+    """
+    best: T | None = None
+    problem = ""
+    for _ in range(1 + max_repairs):
+        try:
+            completion = await chat.complete(messages, schema, meter=meter)
+            best, problem = read(completion, best)
+        except ReplyProblem as error:
+            problem = str(error)
+        except ModelSetupError:
+            raise
+        except ModelCallError as error:
+            return best, str(error)
+        except BudgetSpent:
+            if not problem:
+                raise
+            break
+        if not problem:
+            break
+        messages = asked_again(messages, completion, problem)
+    return best, problem
 
 
 def closed_schema(reply: type[BaseModel]) -> dict[str, object]:

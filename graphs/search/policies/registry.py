@@ -5,7 +5,8 @@ A policy is one file here and its line below; one of one's own needs neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 from ....modules.errors import SettingsError
@@ -98,10 +99,8 @@ class OwnPolicy:
         Raises:
             SettingsError: It failed, or chose what is no candidate, or one twice.
         """
-        try:
+        with self._named():
             chosen = list(self._inner.choose(candidates, spent, limits))
-        except (Exception, SystemExit) as error:
-            raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error
         known = {id(each) for each in candidates}
         if len({id(each) for each in chosen} & known) != len(chosen):
             raise SettingsError(
@@ -110,5 +109,18 @@ class OwnPolicy:
         return chosen
 
     def asks_again(self, tries: Sequence[Expansion]) -> bool:
-        """Return what the inner policy says."""
-        return self._inner.asks_again(tries) is True
+        """Return what the inner policy says.
+
+        Raises:
+            SettingsError: It failed.
+        """
+        with self._named():
+            return bool(self._inner.asks_again(tries))
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Raise errors of the inner policy as settings errors that name it."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error

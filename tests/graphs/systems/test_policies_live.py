@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from langchain_core.documents import Document
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
+from judgetree.graphs.search.policies.mcts import Mcts
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
@@ -112,6 +114,24 @@ def test_a_policy_of_ones_own_that_chooses_wrongly_is_told() -> None:
         graph.invoke(ROOT, thread("t"))
 
 
+class FailsLater(Wrong):
+    """A policy of one's own that fails when a chunk has been asked on."""
+
+    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+        return candidates
+
+    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+        return not tries or bool(tries[0].missing)  # type: ignore[attr-defined]
+
+
+def test_a_policy_of_ones_own_that_fails_while_a_sub_run_plans_ends_the_question() -> None:
+    with (
+        build_judge_rag(context=bushy_context(FailsLater(), suffices=0.0)) as graph,
+        pytest.raises(SettingsError, match=r"FailsLater.* failed: AttributeError"),
+    ):
+        graph.invoke(ROOT, thread("t"))
+
+
 async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
     """Run until so many judge calls are made, and cancel the run."""
     judge = context.judge
@@ -122,6 +142,28 @@ async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
             await asyncio.sleep(0)
         run.cancel()
         await asyncio.wait([run])
+
+
+class Overheard(Mcts):
+    """Keeps what it was shown."""
+
+    name: ClassVar[str] = "overheard"
+    shown: ClassVar[dict[object, list[object]]] = {}
+    """Paths of the candidates, by what was expanded before."""
+
+    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+        self.shown.setdefault(spent.expansions, []).append([each.path for each in candidates])
+        return super().choose(candidates, spent, limits)
+
+
+def test_a_cancelled_search_decides_nothing_without_the_branches_that_have_heard_of_it(tmp_path: Path) -> None:
+    """They hear of it one after another, and the grants of a round without the first of them would be saved."""
+    for calls in range(10, 20):
+        context = bushy_context(Overheard(tries=2), timing=calls, max_rec_depth=2, max_llm_calls=40, width=3)
+        asyncio.run(_cancelled_after(context, f"sqlite:///{tmp_path / f'{calls}.sqlite'}", calls))
+    assert len(Overheard.shown) >= 2
+    for shown in Overheard.shown.values():
+        assert shown == [shown[0]] * len(shown)
 
 
 @pytest.mark.parametrize("policy", ["breadth", "best_first", "wider", "mcts:tries=2"])
