@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ...modules.errors import SettingsError
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
 from ..datasets.questions import Dataset
@@ -14,6 +16,9 @@ def gold_table(dataset: Dataset) -> GoldTable:
         SettingsError: No question has gold documents in the corpus.
     """
     titles = {document.key: document.title for document in dataset.documents}
+    documents: defaultdict[str, set[str]] = defaultdict(set)
+    for key, title in titles.items():
+        documents[title].add(key)
     questions = [
         GoldQuestion(
             question=question.question,
@@ -30,4 +35,4 @@ def gold_table(dataset: Dataset) -> GoldTable:
             f"The data set {dataset.name!r} has no gold documents, which the judge noisy needs. Give one that has: "
             "hotpotqa, 2wiki, musique, beir."
         )
-    return GoldTable(questions, titles=titles.values(), key_field=dataset.key_field)
+    return GoldTable(questions, documents=documents, key_field=dataset.key_field)

@@ -57,18 +57,27 @@ class GoldTable:
     """The needs of all questions of a data set, and of each sub-question that can be asked.
 
     >>> needs = (Need(title="KS-1", keys=frozenset("a")), Need(title="Delta", keys=frozenset("b")))
-    >>> table = GoldTable([GoldQuestion(question="Which oil does KS-1 need?", needs=needs)], titles=["KS-1", "Delta"])
+    >>> documents = {"KS-1": {"a"}, "Delta": {"b"}, "Echo": {"c"}}
+    >>> table = GoldTable([GoldQuestion(question="Which oil does KS-1 need?", needs=needs)], documents=documents)
     >>> table.missing("Which oil does KS-1 need?", {"a"})
     ('What is stated about "Delta"?',)
     """
 
     def __init__(
-        self, questions: Iterable[GoldQuestion], *, titles: Iterable[str] = (), key_field: str = "document_key"
+        self,
+        questions: Iterable[GoldQuestion],
+        *,
+        documents: Mapping[str, AbstractSet[str]] | None = None,
+        key_field: str = "document_key",
     ) -> None:
-        """Keep the questions; ``titles`` are those of the corpus, ``key_field`` has the key of a chunk's document."""
+        """Keep the questions; ``documents`` are the keys of the corpus's documents by title.
+
+        ``key_field`` has the key of a chunk's document.
+        """
         self.key_field = key_field
         self._questions = {_folded(each.question): each for each in questions}
-        self._titles = tuple(sorted(dict.fromkeys(filter(None, titles)), key=len, reverse=True))
+        self._documents = {title: frozenset(keys) for title, keys in (documents or {}).items() if title}
+        self._titles = tuple(sorted(self._documents, key=len, reverse=True))
         self._named: dict[str, tuple[str, ...]] = {}
         self._places: defaultdict[str, list[tuple[GoldQuestion, int]]] = defaultdict(list)
         for each in self._questions.values():
@@ -77,19 +86,29 @@ class GoldTable:
 
     @property
     def digest(self) -> str:
-        """Eight digits that change with the questions, their needs and distractors."""
+        """Eight digits that change with the questions, their needs and distractors, and with the documents."""
         content = [
             (key, [(need.title, sorted(need.keys)) for need in each.needs], each.distractors)
             for key, each in sorted(self._questions.items())
         ]
-        return version_of(repr(content), repr(self._titles))
+        return version_of(repr(content), repr([(title, sorted(self._documents[title])) for title in self._titles]))
 
     def needs(self, query: str) -> tuple[Need, ...]:
-        """Return what a question or sub-question needs; nothing if it is unknown, or no question needs its title."""
+        """Return what a question or sub-question needs; nothing if it is unknown.
+
+        A sub-question about a title that no question needs is answered by any document of that title.
+        """
+        needs = self.needs_for_questions(query)
+        asked = None if needs else _asked(query)
+        keys = self._documents.get(asked["title"]) if asked else None
+        return (Need(title=asked["title"], keys=keys),) if asked and keys else needs
+
+    def needs_for_questions(self, query: str) -> tuple[Need, ...]:
+        """Return what a question needs, or a sub-question about a title that some question needs; else nothing."""
         known = self._questions.get(_folded(query))
         if known is not None:
             return known.needs
-        asked = _SUB_QUESTION.fullmatch(" ".join(query.split()))
+        asked = _asked(query)
         places = self._places.get(asked["title"], []) if asked else []
         then = int(asked["then"] or 0) if asked else 0
         chains = [each.needs[place:] for each, place in places if len(each.needs) == place + 1 + then]
@@ -136,6 +155,10 @@ class GoldTable:
                     found.append(title)
             self._named[passage] = tuple(title for title in found if not passage.lstrip().startswith(title))
         return self._named[passage]
+
+
+def _asked(query: str) -> re.Match[str] | None:
+    return _SUB_QUESTION.fullmatch(_folded(query))
 
 
 def keys_of(metadata: Mapping[str, object], key_field: str) -> frozenset[str]:

@@ -37,7 +37,10 @@ class Noise:
     auc: float = 1.0
     """P(a needed chunk is rated above another one), in [0.5, 1]; 1 is the oracle."""
     scale: float = 1.0
-    """Factor on the log odds: 1 is calibrated, below 1 too unsure, above 1 too sure. Verdicts stay the same."""
+    """Factor on the log odds; below 1 is less sure, above 1 surer. Verdicts stay the same.
+
+    1 is calibrated for queries with the base rates below, which are those of questions and not of sub-questions.
+    """
     recall: float = 0.93
     """Share of the needed chunks that get a 1 or 2, in (0, 1)."""
     base: float = 0.3
@@ -48,6 +51,11 @@ class Noise:
     """Whether all chunks of a query are judged in one call, as a set."""
     writer: float = 1.0
     """Probability that a sub-question asks for what is missing, in [0, 1]; each further try is drawn anew."""
+    sees_wrong_questions: bool = False
+    """Whether a sub-question about a title that no question needs is held to be answered by nothing.
+
+    A judge cannot know that from a sub-question and its passages; this says what could be gained if one did.
+    """
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ class _Noisy:
     def __init__(self, table: GoldTable, noise: Noise) -> None:
         self._table = table
         self._noise = noise
+        self._needs = table.needs_for_questions if noise.sees_wrong_questions else table.needs
 
     def fingerprint(self) -> dict[str, str]:
         """Return kind, parameters and a digest of the gold documents."""
@@ -45,7 +46,7 @@ class _Noisy:
         """Judge a chunk; its sub-question is for what the documents ``held`` lack."""
         chunk_id = _id_of(chunk)
         own = keys_of(chunk.metadata, self._table.key_field)
-        needs = self._table.needs(query)
+        needs = self._needs(query)
         is_gold = any(need.keys & own for need in needs)
         is_needed, p_needed = self._noise.chunk(query, chunk_id, gold=is_gold)
         score: Score = (2 if may_suffice and len(needs) == 1 else 1) if is_needed else 0
@@ -86,7 +87,7 @@ class NoisySetJudge(_Noisy):
     ) -> SetVerdict:
         """Return the verdicts; ``meter`` is not used."""
         held = frozenset().union(*(keys_of(chunk.metadata, self._table.key_field) for chunk in chunks))
-        needs = self._table.needs(query)
+        needs = self._needs(query)
         complete = bool(needs) and all(need.keys & held for need in needs)
         suffices, p_suffices = self._noise.together(query, map(_id_of, chunks), complete=complete)
         verdicts = tuple(self._verdict(query, chunk, held, expand=expand, may_suffice=False) for chunk in chunks)

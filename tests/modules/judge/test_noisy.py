@@ -27,7 +27,8 @@ def need(title: str) -> Need:
 
 
 CHAIN = GoldQuestion(question=QUESTION, needs=(need("KS-1"), need("Delta"), need("Vellin")), distractors=("Echo",))
-TABLE = GoldTable([CHAIN], titles=["KS-1", "Delta", "Vellin", "Echo", "Foxtrot"])
+TITLES = ("KS-1", "Delta", "Vellin", "Echo", "Foxtrot")
+TABLE = GoldTable([CHAIN], documents={title: {title.lower()} for title in TITLES})
 
 
 def chunk(title: str, text: str = "") -> Document:
@@ -113,8 +114,24 @@ def test_an_ideal_judge_asks_along_the_chain() -> None:
     assert judged(Noise(), second.next_query, chunk("Delta")).score == 0
     assert judged(Noise(), QUESTION, chunk("Vellin")).next_query == sub_question("KS-1")
     assert judged(Noise(), QUESTION, chunk("Echo")).score == 0
-    assert judged(Noise(), sub_question("Echo"), chunk("Echo")).score == 0, "no question needs it"
     assert judged(Noise(), QUESTION, chunk("KS-1"), expand=False).next_query == ""
+
+
+def test_a_wrong_question_is_answered_by_the_document_it_asks_about_unless_the_judge_sees_that_it_is_wrong() -> None:
+    wrong, answer, other = sub_question("Echo"), chunk("Echo"), chunk("Vellin")
+    assert [judged(Noise(), wrong, each).score for each in (answer, other)] == [2, 0]
+    assert judged_set(Noise(), wrong, "Vellin", "Echo").suffices is True
+    seeing = Noise(sees_wrong_questions=True)
+    assert [judged(seeing, wrong, each).score for each in (answer, other)] == [0, 0]
+    assert judged_set(seeing, wrong, "Vellin", "Echo").suffices is False
+    assert judged(seeing, sub_question("Vellin"), other).score == 2
+    assert judged(Noise(), sub_question("Gamma"), answer).score == 0, "the corpus has no such title"
+
+
+def test_a_question_about_a_title_that_some_question_needs_needs_its_gold_document() -> None:
+    table = GoldTable([CHAIN], documents={"Delta": {"delta", "delta 2"}, "Echo": {"echo", "echo 2"}})
+    assert table.needs(sub_question("Delta")) == (need("Delta"),)
+    assert table.needs(sub_question("Echo")) == (Need(title="Echo", keys=frozenset({"echo", "echo 2"})),)
 
 
 def test_a_set_suffices_once_all_gold_is_in_hand_and_else_asks_for_what_it_lacks() -> None:
