@@ -31,11 +31,11 @@ from .rag.result import RagResult
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.telemetry import TelemetrySender
-from .rag.thread_runs import thread_runs
 from .search.policies.registry import create_policy
 from .search.stop import create_stop
 from .services import SessionServices
 from .systems.registry import GraphBuilder, find_system
+from .threads.checkpoints import locks_of
 from .threads.context import Limits, RagContext, RunEvent
 from .threads.interrupts import interrupts_in, waiting_words
 from .threads.overrides import Overrides
@@ -161,6 +161,7 @@ class RagSession(TreeSession):
             on_progress=on_progress,
         )
         self._running = RunningWork("session")
+        self._locks = locks_of(self.settings.checkpoint_url)
         self._sender: TelemetrySender | None = None
         self.graph = chosen.build(
             checkpointer=self.settings.checkpoint_url,
@@ -213,7 +214,7 @@ class RagSession(TreeSession):
         if not thread_id and continues:
             raise UnknownThread("No thread to resume: give a question, or the thread_id of a thread that exists.")
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
-        async with self._running.entered(), thread_runs().held(self.graph.thread_key(thread_id)) as lease:
+        async with self._running.entered(), self._alone(thread_id, is_new=is_new) as lease:
             known = None if is_new else await self._calls_of(thread_id)
             before = set() if is_new else (known or set()) | set(await self._journaled(thread_id))
             if known is None and continues:
@@ -281,6 +282,7 @@ class RagSession(TreeSession):
             return
         await self._running.end()
         await self._conversations.close()
+        await self._locks.aclose()
         await self.graph.aclose()
         sender, self._sender = self._sender, None
         if sender is not None:

@@ -27,6 +27,8 @@ from .page import GivenLabel, draw_page, save_given
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 64 * 1024
+_LENGTH_DIGITS = 9
+"""Python refuses to read numbers of thousands of digits."""
 _POLL_S = 0.05
 _NAMES = frozenset({HOST, "localhost"})
 _HEADERS = {
@@ -148,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, {"error": "Send JSON."})
             return False
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        if not length.isdecimal() or len(length) > _LENGTH_DIGITS or int(length) > MAX_BODY_BYTES:
             self._send_json(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"Send at most {MAX_BODY_BYTES} bytes."})
             return False
         return True

@@ -24,12 +24,14 @@ class ReliabilityBin:
     """Mean P(needed)."""
     observed: float
     """Share of gold chunks."""
+    share: float
+    """Share of all chunks, by their weights."""
 
 
 def reliability_bins(
     predicted: _Floats | Sequence[float], is_gold: _Floats | Sequence[float], weights: _Floats | None = None
 ) -> tuple[ReliabilityBin, ...]:
-    """Return the bins with chunks in them, ascending; ``weights`` count in both means, and not in ``chunks``."""
+    """Return the bins with chunks in them, ascending; ``weights`` count in means and shares, and not in ``chunks``."""
     rating, truth = np.asarray(predicted, dtype=np.float64), np.asarray(is_gold, dtype=np.float64)
     weight = np.ones_like(rating) if weights is None else weights
     of = np.minimum((rating * BINS).astype(np.int64), BINS - 1)
@@ -42,12 +44,12 @@ def reliability_bins(
             chunks=int(chunks[place]),
             predicted=float(ratings[place] / mass[place]),
             observed=float(golds[place] / mass[place]),
+            share=float(mass[place] / mass.sum()),
         )
         for place in np.flatnonzero(chunks).tolist()
     )
 
 
 def calibration_error(bins: Sequence[ReliabilityBin]) -> float:
-    """Compute the expected calibration error, the mean of abs(predicted - observed) by chunks; NaN without bins."""
-    chunks = sum(each.chunks for each in bins)
-    return sum(each.chunks * abs(each.predicted - each.observed) for each in bins) / chunks if bins else float("nan")
+    """Compute the expected calibration error, the mean of abs(predicted - observed) by share; NaN without bins."""
+    return sum(each.share * abs(each.predicted - each.observed) for each in bins) if bins else float("nan")

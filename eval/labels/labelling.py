@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +42,8 @@ class LabelPlan:
     systems: tuple[str, ...] | None = None
     """Systems whose passages are drawn; None for those with verdicts, or for all if none has verdicts."""
     overlap: int | None = None
-    """Number of passages that every annotator labels; the others go to one annotator each. None shares all."""
+    """Number of passages that every annotator labels; the others go to one annotator each, but for what two have
+    open at a time. None shares all."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -90,8 +92,8 @@ class Labelling:
                 f"{self.folder} holds no finished question. Run `judgetree eval run --out {self.folder} …` first."
             )
         found = found_passages(rows, TreeStore(self.folder), systems=self._plan.systems)
-        self.passages = tuple(draw_passages(found, self._plan.count, seed=self._plan.seed))
-        """The drawn passages, those of a question together."""
+        self.passages = self._in_own_order(draw_passages(found, self._plan.count, seed=self._plan.seed))
+        """The drawn passages, those of a question together; what is not shared by all in an order of one's own."""
         if not self.passages:
             raise LoadingError(f"No query of {self.folder} found a passage, so there is nothing to label.")
         self._by_id = {passage.id: passage for passage in self.passages}
@@ -108,12 +110,23 @@ class Labelling:
         newest = newest_labels(self.store.read())
         mine = {key for key, who in newest if who == self.annotator}
         taken = {key for key, who in newest if who != self.annotator}
-        overlap = len(self.passages) if self._plan.overlap is None else self._plan.overlap
         return [
             passage
             for place, passage in enumerate(self.passages)
-            if passage.id not in mine and (place < overlap or passage.id not in taken)
+            if passage.id not in mine and (place < self._overlap or passage.id not in taken)
         ]
+
+    @property
+    def _overlap(self) -> int:
+        return self._plan.count if self._plan.overlap is None else self._plan.overlap
+
+    def _in_own_order(self, drawn: Sequence[FoundPassage]) -> tuple[FoundPassage, ...]:
+        """Return what all label, then the rest in an order that differs by annotator, who else would meet at each."""
+
+        def own_place(passage: FoundPassage) -> bytes:
+            return hashlib.sha256(f"{self.annotator}\n{passage.question_id}".encode(errors="surrogatepass")).digest()
+
+        return (*drawn[: self._overlap], *sorted(drawn[self._overlap :], key=own_place))
 
     def save(self, passage_id: str, score: Score | None, *, note: str = "", seconds: float | None = None) -> Label:
         """Save a label; the annotator's earlier one of that passage no longer counts.

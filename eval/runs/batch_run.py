@@ -27,7 +27,16 @@ from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
-from .manifest import Opened, identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
+from .manifest import (
+    Opened,
+    has_own_parts,
+    identity_of,
+    index_facts,
+    manifest_of,
+    refuse_other_run,
+    with_opened,
+    with_prompts,
+)
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, checkpoints_of, run_questions
 from .services import Services
@@ -157,14 +166,17 @@ def run_experiment(
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
         damaged = _kept_incomplete(experiment, dataset, rows, jobs)
         spending = Spending(experiment, attempts, prices=prices)
-        if not jobs:
+        if not jobs and not has_own_parts(identity):
             return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
         with ExitStack() as resources:
             services = Services(asked, dataset, settings, spending=spending, on_progress=on_setup)
             with store.setting_up(on_setup):
-                _record_code(store, options)
+                if jobs:
+                    _record_code(store, options)
                 resources.enter_context(services)
                 _record_services(store, services, options.again)
+                if not jobs:
+                    return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
                 prepare_checkpoints(settings)
             summary = run_questions(
                 services,
@@ -286,9 +298,7 @@ def _record_services(store: RunStore, services: Services, again: Rerun | None) -
         if again is not None:
             refuse_other_data(again.manifest, {}, facts)
         known = with_opened(known, "index", facts, where=store.folder)
-    if services.own_retriever is not None:
-        known = with_opened(known, "retriever", services.own_retriever.fingerprint(), where=store.folder)
-    if services.judge is not None:
-        known = with_opened(known, "judge", services.judge.fingerprint(), where=store.folder)
+    for part, fingerprint in services.fingerprints():
+        known = with_opened(known, part, fingerprint, where=store.folder)
     if known != manifest:
         store.write_manifest(known)

@@ -39,8 +39,8 @@ PROMPTS: Mapping[str, str] = {
     **STRATEGY_PROMPTS,
 }
 """Versions of all prompts by their keys in a manifest, which holds those that its run uses."""
-Opened = Literal["index", "retriever", "judge"]
-"""Parts of a manifest that describe opened services; a retriever only if it is one of one's own."""
+Opened = Literal["index", "retriever", "judge", "policy", "reader", "judge_model"]
+"""Parts of a manifest that describe opened services: index and judge, and others only if they are of one's own."""
 PROMPT_LIMITS = (
     "max_recent_turns",
     "max_relevant_turns",
@@ -98,6 +98,11 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
     }
 
 
+def has_own_parts(identity: Mapping[str, object]) -> bool:
+    """Return whether a part of a run is of one's own, whose fields may change while its source stays."""
+    return any(name.endswith((_SOURCE, "_source")) for name in identity)
+
+
 def _sources_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the sources of the parts of one's own, by key; rows of another judge or retriever are never accepted."""
     for key, spec in (("llm", settings.llm_spec), ("judge_llm", settings.judge_spec)):
@@ -137,7 +142,7 @@ def with_opened(manifest: Manifest, part: Opened, facts: Mapping[str, object], *
     """Add facts to a manifest that are known only once the services are open.
 
     Raises:
-        SettingsError: The existing rows used another index, retriever or judge.
+        SettingsError: The existing rows used another one.
     """
     known = manifest.get(part)
     if isinstance(known, Mapping):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...graphs.search.policies.registry import create_policy
+from ...graphs.search.policies.registry import POLICIES, create_policy
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
@@ -25,8 +26,9 @@ from ...modules.judge.gold import GoldTable
 from ...modules.judge.noisy import NoisyWriter
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM
-from ...modules.llm.factory import create_judge_llm, create_llm, is_local
+from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
 from ...modules.llm.tuned import tuned
+from ...modules.llm.wrapper import model_fingerprint
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
@@ -34,12 +36,14 @@ from ...modules.retriever.own import create_own_retriever, needs_index
 from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
+from ...modules.specs import name_in
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
 from .experiment import Experiment
 from .gold_table import gold_table
 from .limits import LimitedLLM, Spending
+from .manifest import Opened
 
 _CHUNK_SIZE = 100_000
 """Longer than any paragraph, so that each document of a data set is one chunk, as its gold keys assume."""
@@ -172,6 +176,19 @@ class Services:
             prices=load_prices(self.settings.home).with_free(self.local_models),
             tools=self._tools if find_system(system).uses_tools else (),
         )
+
+    def fingerprints(self) -> Iterator[tuple[Opened, Mapping[str, str]]]:
+        """Yield the fingerprints of the judge and of the parts of one's own."""
+        if self.own_retriever is not None:
+            yield "retriever", self.own_retriever.fingerprint()
+        if self.judge is not None:
+            yield "judge", self.judge.fingerprint()
+            if source_of_llm(self.settings.judge_spec):
+                yield "judge_model", model_fingerprint(self._judge_llm)
+        if source_of_llm(self.settings.llm_spec):
+            yield "reader", model_fingerprint(self._reader)
+        if name_in(self.experiment.policy) not in POLICIES:
+            yield "policy", create_policy(self.experiment.policy).fingerprint()
 
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings

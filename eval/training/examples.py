@@ -19,6 +19,7 @@ LeftOut = Literal[
     "evidence incomplete",
     "no evidence",
     "the same again",
+    "tree missing",
 ]
 """Why something gives no example."""
 

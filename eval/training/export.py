@@ -83,20 +83,21 @@ def export(
     )
     examples: dict[tuple[object, ...], Example] = {}
     left_out: Counter[LeftOut] = Counter()
-    for golds in _trees_by_question(loaded, systems):
+    for golds, missing in _trees_by_question(loaded, systems):
+        left_out["tree missing"] += missing
         for found in KINDS[what](golds, teaching):
             if not isinstance(found, Example):
                 left_out[found] += 1
             elif examples.setdefault(found.content, found) is not found:
                 left_out["the same again"] += 1
-    data = TrainingData(records=tuple(each.to_document(format) for each in examples.values()), left_out=left_out)
+    data = TrainingData(records=tuple(each.to_document(format) for each in examples.values()), left_out=+left_out)
     if out is not None:
         write_whole(Path(out), data.to_jsonl())
     return data
 
 
-def _trees_by_question(run: LoadedRun, systems: Sequence[str] | None) -> Iterator[list[GoldTree]]:
-    """Yield the trees of each question that has some, question after question."""
+def _trees_by_question(run: LoadedRun, systems: Sequence[str] | None) -> Iterator[tuple[list[GoldTree], int]]:
+    """Yield the trees of each question that has some, question after question, and how many of its rows lack theirs."""
     there = dict.fromkeys(row.system for row in run.rows)
     if unknown := sorted(set(systems or ()) - set(there)):
         raise SettingsError(f"The run has no system {', '.join(unknown)}. It has: {', '.join(there)}.")
@@ -105,8 +106,9 @@ def _trees_by_question(run: LoadedRun, systems: Sequence[str] | None) -> Iterato
     wanted = [row for row in run.rows if row.question_id in questions and (systems is None or row.system in systems)]
     for question_id, rows in itertools.groupby(wanted, key=lambda row: row.question_id):
         question = questions[question_id]
-        trees = ((row, run.trees.read(row.thread_id)) for row in rows if row.status != "failed")
-        yield [GoldTree(row=row, question=question, tree=tree, labels=labels) for row, tree in trees if tree]
+        trees = [(row, run.trees.read(row.thread_id)) for row in rows if row.status != "failed"]
+        golds = [GoldTree(row=row, question=question, tree=tree, labels=labels) for row, tree in trees if tree]
+        yield golds, len(trees) - len(golds)
 
 
 def _split_of(experiment: Experiment, *, any_split: bool) -> str:

@@ -108,7 +108,7 @@ async def _searched(state: RagState, context: RunContext) -> RagState:
         chunks.append(as_found(hit, **place, recursion_depth=context.depth) if old is None else _with(old, place))
     judged_before = [chunk for chunk in chunks if id_of(chunk) in known]
     kept = before_the_answer(state, judged_before)
-    record = searched(state["query"], started, hits)
+    record = searched(state["query"], started, hits, context)
     usage = [each for each in kept["usage"] if each["chunk_id"]] + meter.records
     state = cast(RagState, {**kept, "similar_chunks": chunks, "usage": usage, "searches": [record]})
     unjudged = [chunk for chunk in chunks if id_of(chunk) not in known]

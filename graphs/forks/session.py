@@ -6,7 +6,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 
 from ...modules.background_loop import async_twin, blocking
@@ -16,12 +16,13 @@ from ...modules.calls.usage import CallBudget, total_usage
 from ...modules.errors import SettingsError
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
+from ...modules.locks.locks import Locks
 from ...modules.settings import Settings
 from ..rag.graph import RagGraph
 from ..rag.result import RagResult
 from ..rag.running_work import RunningWork
 from ..rag.search_tree import SearchTree
-from ..rag.thread_runs import thread_runs
+from ..rag.thread_runs import Lease, thread_runs
 from ..threads.context import RagContext, RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from ..threads.overrides import Overrides
@@ -46,6 +47,7 @@ class TreeSession(ABC):
     graph: RagGraph
     settings: Settings
     _running: RunningWork
+    _locks: Locks
 
     @abstractmethod
     async def open_services(self, overrides: Overrides | None = None) -> RagContext:
@@ -54,6 +56,16 @@ class TreeSession(ABC):
     @abstractmethod
     async def _calls_of(self, thread_id: str) -> set[str] | None:
         """Return the ids of the model calls in the thread's tree; None for a new thread."""
+
+    @asynccontextmanager
+    async def _alone(self, thread_id: str, *, is_new: bool = False) -> AsyncIterator[Lease]:
+        """Hold a root thread inside, so that no other run of it pays for the same calls, in any process of the store.
+
+        Nobody else knows the id of a thread that ``is_new``.
+        """
+        lock = nullcontext() if is_new else self._locks.hold(f"thread {thread_id}")
+        async with thread_runs().held(self.graph.thread_key(thread_id)) as lease, lock:
+            yield lease
 
     @blocking
     async def tree(self, thread_id: str) -> SearchTree:
@@ -122,7 +134,7 @@ class TreeSession(ABC):
             )
             settings = digest_of(await self._fingerprint(tree, changed))
             fork_id = sub_thread_id(thread_id, place.name, origin.to_text(), settings)
-            async with thread_runs().held(self.graph.thread_key(fork_id)):
+            async with self._alone(fork_id):
                 known = await self._calls_of(fork_id)
                 if known is None:
                     known = await self._run_fork(tree, place, change, origin, (services, changed), fork_id)

@@ -157,12 +157,14 @@ class SearchTree:
     @property
     def budget_spent(self) -> bool:
         """True if a limit of the tree was reached, so that the answer rests on a part of the evidence."""
-        return any(chunk.budget_spent for chunk in self.chunk_nodes())
+        return any(chunk.budget_spent for chunk in self.chunk_nodes()) or bool(self.spent_limits)
 
     @property
     def spent_limits(self) -> frozenset[LimitName]:
         """The limits that were reached: calls, sub_runs, tokens, cost or seconds."""
-        return frozenset(chunk.spent_limit for chunk in self.chunk_nodes() if chunk.spent_limit is not None)
+        chunks = (chunk.spent_limit for chunk in self.chunk_nodes())
+        searches = (search.get("spent_limit") for query in self.query_nodes() for search in query.searches)
+        return frozenset(limit for limit in (*chunks, *searches) if limit is not None)
 
     def diff(self, other: SearchTree) -> TreeDiff:
         """Compare with another tree, aligned by query and chunk: where they part, and what differs from there on."""

@@ -65,7 +65,7 @@ async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     meter = CallMeter(node="retrieve")
     started = time.perf_counter()
     hits = await search(state["query"], context, meter)
-    search_record = searched(state["query"], started, hits)
+    search_record = searched(state["query"], started, hits, context)
     found = [
         as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
         for rank, (chunk, score) in enumerate(hits)
@@ -107,14 +107,17 @@ async def search(query: str, context: RunContext, meter: CallMeter) -> list[tupl
         return []
 
 
-def searched(query: str, started: float, hits: Sequence[tuple[Document, float]]) -> Search:
+def searched(query: str, started: float, hits: Sequence[tuple[Document, float]], context: RunContext) -> Search:
     """Return the record of a search that ended now; ``started`` is its ``time.perf_counter()``."""
-    return Search(
+    record = Search(
         query=query,
         chunk_ids=[str(chunk.metadata["chunk_id"]) for chunk, _ in hits],
         seconds=round(time.perf_counter() - started, 4),
         ended_at=round(time.time(), 4),
     )
+    if not hits and context.budget.is_over:
+        record["spent_limit"] = "seconds"
+    return record
 
 
 def as_found(chunk: Document, **place: JsonScalar) -> Document:

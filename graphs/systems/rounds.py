@@ -80,7 +80,7 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
     meter = CallMeter(node="retrieve_round")
     started = time.perf_counter()
     hits = await nodes.search(query, runtime.context, meter)
-    search_record = nodes.searched(query, started, hits)
+    search_record = nodes.searched(query, started, hits, runtime.context)
     found = [nodes.as_found(chunk, retrieval_score=float(score)) for chunk, score in hits]
     if not steps:
         found += nodes.kept_besides(found, state)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, NotRequired, cast
 
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from ...modules.calls.usage import CallRecord
+from ...modules.errors import LimitName
 
 JsonScalar = str | int | float | bool | None
 AnswerStatus = Literal["answered", "refused", "failed"]
@@ -69,6 +70,8 @@ class Search(TypedDict):
     """Wall time, embedding and reranking included."""
     ended_at: float
     """Unix time."""
+    spent_limit: NotRequired[LimitName]
+    """The limit of the tree that cut it off."""
 
 
 def merge_searches(searches: list[Search], new: Sequence[Search]) -> list[Search]:

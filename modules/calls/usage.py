@@ -95,6 +95,11 @@ class CallBudget:
         """Whether tokens or money are limited."""
         return self.ledger is not None and self.ledger.limits_amounts
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the tree is over."""
+        return self.ledger is not None and self.ledger.is_over
+
     def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
         """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
 

@@ -133,7 +133,7 @@ def read_fits(file: Path) -> list[JudgeFit]:
         return _KEPT.validate_python(written.get("fits"))
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, SettingsError) as error:
+    except (OSError, ValueError, RecursionError, SettingsError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SettingsError(
             f"The fits of judges in {file} cannot be used: {fault} Correct the file, or delete it and run "

@@ -153,7 +153,7 @@ def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
         return _KEPT.validate_python(written.get("models"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, SettingsError) as error:
+    except (OSError, ValueError, RecursionError, SettingsError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SettingsError(
             f"The judge's thresholds in {file} cannot be used: {fault} Correct the file, or delete it and run "

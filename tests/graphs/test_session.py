@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from langgraph.graph import START, StateGraph
 
 from judgetree import Limits, RagContext, RagGraph, RagState, RunContext
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.checkpoints import locks_of
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
+from judgetree.modules.locks.locks import Holder
 from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM
 from tests.graphs.two_steps import ROOT, SUB, context_of
@@ -47,6 +50,23 @@ def test_finished_thread_comes_back_and_this_run_cost_nothing(session: RagSessio
     assert (again.answer, again.tree.root, again.usage) == (first.answer, first.tree.root, first.usage)
     assert again.usage_this_run["llm_calls"] == 0
     assert len(reader.calls) == 2
+
+
+def test_no_other_process_runs_a_thread_at_the_same_time(tmp_path: Path) -> None:
+    """It would pay for the same calls."""
+    settings, free = load_settings(home=tmp_path), []
+
+    def reply(messages: object) -> str:
+        other = locks_of(settings.checkpoint_url)  # as another process sees them
+        with ThreadPoolExecutor(1) as beside:
+            free.append(beside.submit(asyncio.run, other.take("thread t", Holder())).result())
+        return "Vellin"
+
+    with RagSession(context=context_of(FakeLLM(reply)), settings=settings) as session:
+        session.ask(ROOT, thread_id="t")
+        assert free == [False, False]
+        session.ask(ROOT)
+    assert free[2]
 
 
 def test_failed_question_is_a_result_that_can_be_resumed(tmp_path: Path) -> None:

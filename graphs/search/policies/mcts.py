@@ -26,7 +26,7 @@ class Mcts(NamedPolicy):
 
     name = "mcts"
 
-    c: Annotated[float, Field(ge=0)] = 1.0
+    c: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """Weight of the exploration."""
     backup: Literal["min", "mean"] = "min"
     tries: Annotated[int, Field(ge=1)] = 3

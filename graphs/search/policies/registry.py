@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import cast
 
-from ....modules.errors import SettingsError
+from ....modules.errors import SettingsError, UserError
 from ....modules.parts import Part, check_name, fingerprint_of, made, part_of
 from ....modules.specs import made_of_spec, name_in
 from ..candidate import Candidate, Expansion, SearchLimits, Spent
@@ -91,7 +92,8 @@ class OwnPolicy:
 
     def fingerprint(self) -> dict[str, str]:
         """Return the fingerprint of the policy, with its name and its source."""
-        return {"name": self._part.name, **fingerprint_of(self._part, self._inner)}
+        with self._named():
+            return {"name": self._part.name, **fingerprint_of(self._part, self._inner)}
 
     def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
         """Return the choice of the inner policy.
@@ -100,7 +102,7 @@ class OwnPolicy:
             SettingsError: It failed, or chose what is no candidate, or one twice.
         """
         with self._named():
-            chosen = list(self._inner.choose(candidates, spent, limits))
+            chosen = list(islice(self._inner.choose(candidates, spent, limits), len(candidates) + 1))
         known = {id(each) for each in candidates}
         if len({id(each) for each in chosen} & known) != len(chosen):
             raise SettingsError(
@@ -122,5 +124,7 @@ class OwnPolicy:
         """Raise errors of the inner policy as settings errors that name it."""
         try:
             yield
+        except UserError:
+            raise
         except (Exception, SystemExit) as error:
             raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error

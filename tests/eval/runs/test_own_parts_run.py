@@ -23,6 +23,8 @@ from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
 
 PARTS = """
+import os
+
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.tools import tool
@@ -68,6 +70,35 @@ def build_twice(**options):
 
 def answering():
     return FakeListChatModel(responses=["grey"])
+
+
+def set_outside():
+    return os.environ["OUTSIDE"]
+
+
+class OutsideJudge(WordJudge):
+    def fingerprint(self):
+        return {"outside": set_outside()}
+
+
+class OutsideRung(OneRung):
+    def fingerprint(self):
+        return {"outside": set_outside()}
+
+
+class OutsidePolicy:
+    def fingerprint(self):
+        return {"outside": set_outside()}
+
+    def choose(self, candidates, spent, limits):
+        return candidates
+
+    def asks_again(self, tries):
+        return False
+
+
+def outside_model():
+    return FakeListChatModel(responses=[set_outside()])
 
 
 @tool
@@ -164,6 +195,28 @@ def test_another_source_of_a_model_is_another_run(tmp_path: Path, settings: Sett
         evaluation.run(out=tmp_path / "run", settings=settings, **keys)
     again = evaluation.run(out=tmp_path / "again", settings=settings, **keys)
     assert model == "judge_llm" or again.questions["prediction"].tolist() == ["green"], "no kept reply of the old one"
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ({"judge": "mine:OutsideJudge"}, "own.outside"),
+        ({"retriever": "mine:OutsideRung"}, "own.outside"),
+        ({"policy": "mine:OutsidePolicy"}, "own.outside"),
+        ({"llm": "mine:outside_model"}, "model_fields"),
+        ({"judge_llm": "mine:outside_model"}, "model_fields"),
+    ],
+)
+def test_a_complete_run_is_not_that_of_a_part_which_was_set_otherwise_from_outside(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, part: dict[str, object], name: str
+) -> None:
+    keys = {**KEYS, "systems": ("judge",), "judge": NoJudge(), "retriever": Ladders(), **part}
+    monkeypatch.setenv("OUTSIDE", "grey")
+    evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    assert evaluation.run(out=tmp_path / "run", settings=settings, **keys).questions["attempt"].tolist() == [0]
+    monkeypatch.setenv("OUTSIDE", "green")
+    with pytest.raises(SettingsError, match=rf"holds another run \({name}: "):
+        evaluation.run(out=tmp_path / "run", settings=settings, **keys)
 
 
 def test_an_accepted_change_of_a_system_is_in_the_report(tmp_path: Path, settings: Settings) -> None:

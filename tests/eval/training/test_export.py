@@ -77,6 +77,16 @@ def run(tmp_path: Path) -> Path:
     return writer.folder
 
 
+def test_a_tree_that_is_lost_is_told(run: Path) -> None:
+    whole = export(run, "judge")
+    file = run / "trees.jsonl"
+    file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])
+    half = export(run, "judge")
+    assert "tree missing" not in whole.left_out
+    assert half.left_out["tree missing"] == 1
+    assert 0 < len(half.records) < len(whole.records)
+
+
 def by(data: TrainingData, **wanted: object) -> list[Mapping[str, object]]:
     return [each for each in data.records if wanted.items() <= each.items()]
 

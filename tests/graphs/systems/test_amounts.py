@@ -164,6 +164,8 @@ def test_a_search_whose_first_search_takes_all_the_time_is_answered_without_evid
     context.retriever.asearch = hanging  # type: ignore[union-attr, method-assign, assignment]
     tree = searched(context)
     assert (tree.root.answer, tree.root.chunks) == ("an answer", ())
+    assert (tree.budget_spent, tree.spent_limits) == (True, {"seconds"})
+    assert SearchTree.from_json(tree.to_json()).spent_limits == {"seconds"}
 
 
 @pytest.mark.parametrize(
