@@ -22,7 +22,6 @@ from matplotlib.figure import Figure
 
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.replay.play import batched, chunk_by_chunk
 from judgetree.evaluation.replay.recording import Hits, Recording
 from judgetree.evaluation.replay.replays import replay
 from judgetree.evaluation.replay.simulated import SimulatedWorld
@@ -106,7 +105,6 @@ def measure_cell(cell: Cell, dataset: Dataset, table: GoldTable, search: Searchi
         policies=POLICIES,
         budgets=BUDGETS,
         limits=Limits(max_rec_depth=DEPTH, width=WIDTH),
-        judging=batched if cell.noise.batched else chunk_by_chunk,
     )
     return summarize(rows).assign(**cell.names)
 

@@ -16,12 +16,12 @@ from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
 from .replay.noisy_world import NoisyWorld
 from .replay.outcome import Replay
-from .replay.play import Played, batched, chunk_by_chunk
+from .replay.play import Played
 from .replay.readers import Reading, ReadingCost, ReplayReaders
 from .replay.recorder import Coverage
 from .replay.recorder import record as record_questions
 from .replay.recording import FILE_NAME, Recording
-from .replay.replays import BUDGETS, POLICIES, replay
+from .replay.replays import BUDGETS, POLICIES, checked_budgets, named_policies, replay
 from .replay.shown import ShownTrees
 from .replay.summary import summarize
 from .replay.world import World
@@ -93,14 +93,14 @@ def _fingerprint(context: RagContext, digest: str, depth: int, width: int) -> di
 def replay_recording(  # noqa: PLR0913 - a front door, where everything has a default that fits
     run: Path | str,
     *,
-    policies: Sequence[str] = POLICIES,
+    policies: Sequence[object] = POLICIES,
     budgets: Sequence[int] = BUDGETS,
     judge: str = "",
     stop: str = "set",
     evidence: EvidenceKind = "useful",
     evidence_tokens: int | None = None,
     depth: int | None = None,
-    width: int | None = 1,
+    width: int | None = None,
     baseline: str = "",
     keep_trees: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -114,7 +114,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
 
     Args:
         run: The folder of the recording.
-        policies: Specs of policies; ``oracle_order`` sees gold.
+        policies: Policies as specs, objects or classes; ``oracle_order`` sees gold.
         budgets: Model calls of a question's whole tree.
         judge: ``noisy:…`` judges anew from gold and noise; empty keeps the recorded verdicts.
         stop: Spec of the stop.
@@ -122,28 +122,27 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         evidence_tokens: Most tokens of these. Answers to sub-questions, which a replay does not know, do not count.
         depth: Levels of sub-questions; those below the recording's depth count as misses. None: as many as recorded.
         width: Most sub-questions that a round grants; None for no limit.
-        baseline: Policy that the others are compared with; the first one if empty.
+        baseline: Name of the policy that the others are compared with; the first one if empty.
         keep_trees: Keep what the readers of the trees are shown, for ``answer_replay``.
         on_progress: Called with (questions done, questions in all).
 
     Raises:
         LoadingError: The folder holds no recording, or a damaged one.
-        SettingsError: A policy, the judge or the stop is unknown, or the recording has no gold documents.
+        SettingsError: A policy, the judge or the stop is unknown, a budget is not allowed, or the recording has no gold
+            documents.
     """
     recording = Recording(Path(run) / FILE_NAME)
     recorded = {key: each for key, each in recording.worlds().items() if each.gold}
     if not recorded:
         raise SettingsError(f"The questions of {run} have no gold documents, so that replays have nothing to count.")
-    policies, budgets = tuple(dict.fromkeys(policies)), tuple(dict.fromkeys(budgets))
-    baseline = baseline or policies[0]
-    if baseline not in policies:
-        raise SettingsError(f"baseline={baseline!r} is not played. Allowed: {', '.join(policies)}.")
+    names, budgets = list(named_policies(policies)), checked_budgets(budgets)
+    baseline = baseline or names[0]
+    if baseline not in names:
+        raise SettingsError(f"baseline={baseline!r} is not played. Allowed: {', '.join(names)}.")
     worlds: Mapping[str, World] = recorded
-    is_batched = recording.is_batched
     if judge:
         noise = made_of_spec("judge", judge, {"noisy": Noise})
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
-        is_batched = noise.batched
     depth = recording.depth if depth is None else depth
     choice = EvidenceChoice(kind=evidence, max_tokens=evidence_tokens)
     trees = {key: ShownTrees(world, choice) for key, world in worlds.items()} if keep_trees else {}
@@ -158,7 +157,6 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         stop=stop,
         limits=Limits(max_rec_depth=depth, width=width),
         evidence=choice,
-        judging=batched if is_batched else chunk_by_chunk,
         on_progress=on_progress,
         on_played=keep if keep_trees else None,
     )

@@ -15,7 +15,6 @@ from .options import (
     EvidenceTokens,
     Json,
     Llm,
-    MaxDepth,
     RunFolder,
     Stop,
     Strategy,
@@ -60,7 +59,9 @@ def replay(  # noqa: PLR0913 - one parameter an option
     stop: Stop = None,
     evidence: Evidence = None,
     evidence_tokens: EvidenceTokens = None,
-    max_depth: MaxDepth = None,
+    max_depth: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Levels of questions; default as recorded.")
+    ] = None,
     width: Width = None,
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
     csv: Annotated[
@@ -101,7 +102,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             evidence=evidence or "useful",
             evidence_tokens=evidence_tokens,
             depth=max_depth,
-            width=1 if width is None else width,
+            width=width,
             baseline=baseline,
             keep_trees=answer,
             on_progress=lambda done, total: show(done, total, ""),

@@ -1,4 +1,4 @@
-"""An order that sees gold, as the upper bound of what ordering can gain; only replays have it."""
+"""A greedy order that sees gold: what ordering can gain at least; only replays have it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .world import NotRecorded, World
 
 @dataclass
 class OracleOrder:
-    """Chooses first the candidates whose sub-run finds most gold documents that no chosen one found yet."""
+    """Chooses first the candidates whose sub-run itself finds most gold documents that no granted one found yet.
+
+    It is greedy: it does not look below a sub-run nor compare whole orders, so the best order may gain more.
+    """
 
     name: ClassVar[str] = "oracle_order"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -12,23 +12,12 @@ from ...graphs.search.rounds import affordable, skip_reason
 from ...graphs.search.stop import Stop
 from ...graphs.threads.context import Limits
 from ...modules.calls.usage import CallBudget
+from ...modules.errors import BudgetSpent
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .world import JudgedQuery, NotRecorded, World
 
 ROOT = "root"
 """Name of the root's thread."""
-Judging = Callable[[int], int]
-"""Model calls that judging so many chunks of a query takes."""
-
-
-def chunk_by_chunk(chunks: int) -> int:
-    """Count one call a chunk."""
-    return chunks
-
-
-def batched(chunks: int) -> int:
-    """Count one call a query."""
-    return 1 if chunks else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +45,9 @@ class Played:
     """Number of gold documents."""
     moments: tuple[Moment, ...]
     """After the root's search, and after each round."""
+    judged: Mapping[str, JudgedQuery]
+    """What the reader of each thread may be shown, with the verdicts that were paid for; without queries that are not
+    recorded."""
     misses: int
     """Queries and further questions that the recording does not hold; they count as having found nothing."""
 
@@ -76,16 +68,9 @@ class Played:
         return held / (budget * self.needed) if self.needed else 1.0
 
 
-def play(
-    world: World,
-    policy: Policy,
-    stop: Stop,
-    limits: Limits,
-    judging: Judging,
-    evidence: EvidenceChoice = USEFUL,
-) -> Played:
-    """Play a question; ``judging`` counts the calls of the judge, and ``evidence`` chooses what the readers see."""
-    search = _Search(world, policy, stop, limits, judging, evidence)
+def play(world: World, policy: Policy, stop: Stop, limits: Limits, evidence: EvidenceChoice = USEFUL) -> Played:
+    """Play a question; ``evidence`` chooses what the readers see, each of which takes one call."""
+    search = _Search(world, policy, stop, limits, evidence)
     search.visit(ROOT, (), (), world.question)
     while search.next_round():
         pass
@@ -98,13 +83,13 @@ class _Search:
     policy: Policy
     stop: Stop
     limits: Limits
-    judging: Judging
     evidence: EvidenceChoice
     open: dict[int, tuple[Candidate, str]] = field(default_factory=dict)
     """Open candidates with the queries that found their chunks, by identity."""
     expansions: list[Expansion] = field(default_factory=list)
     skipped: list[tuple[Candidate, SkipReason]] = field(default_factory=list)
     found: set[str] = field(default_factory=set)
+    judged: dict[str, JudgedQuery] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list)
     misses: int = 0
     rounds: int = 0
@@ -128,8 +113,8 @@ class _Search:
             self.budget.judged(thread)
             return None
         depth = len(ancestors)
-        if depth < self.limits.max_rec_depth or self.limits.judge_leaves:
-            self._pay(thread, self.judging(len(judged.chunks)))
+        is_judged = depth < self.limits.max_rec_depth or self.limits.judge_leaves
+        self.judged[thread] = judged = self._paid(thread, judged) if is_judged else judged.unjudged()
         self.budget.judged(thread)
         self.found |= judged.shown_keys(self.evidence) & self.world.gold
         if depth < self.limits.max_rec_depth and not self.stop.closes(judged.findings):
@@ -168,6 +153,7 @@ class _Search:
             found=frozenset(self.found),
             needed=len(self.world.gold),
             moments=tuple(self.moments),
+            judged=self.judged,
             misses=self.misses,
         )
 
@@ -196,7 +182,8 @@ class _Search:
 
     def _written(self, candidate: Candidate, thread: str, above: str) -> Candidate | None:
         """Return a further try with its question, which takes a call."""
-        self._pay(thread, 1)
+        if not self._pay(thread, 1):
+            return None
         try:
             question = self.world.asked_again(above, candidate.chunk_id, candidate.tried)
         except NotRecorded:
@@ -208,7 +195,7 @@ class _Search:
         self, thread: str, path: tuple[str, ...], ancestors: tuple[Ancestor, ...], query: str, judged: JudgedQuery
     ) -> None:
         is_judged = self.limits.judge_leaves or len(ancestors) + 1 < self.limits.max_rec_depth
-        calls = 1 + (self.judging(len(judged.chunks)) if is_judged else 0)
+        calls = 1 + (judged.expected_calls if is_judged else 0)
         for chunk in judged.chunks:
             if chunk.score == 1 and chunk.next_query:
                 candidate = Candidate(
@@ -225,11 +212,30 @@ class _Search:
                 )
                 self.open[id(candidate)] = candidate, query
 
-    def _pay(self, thread: str, calls: int) -> None:
-        for _ in range(calls):
-            if self.budget.committed >= self.budget.limit and not self.budget.set_aside.get(thread, 0):
-                return  # the last chunks stay unjudged
-            self.budget.take(judged_in=thread)
+    def _paid(self, thread: str, judged: JudgedQuery) -> JudgedQuery:
+        """Return the query with the verdicts that the budget pays for.
+
+        A live search begins the calls about all chunks, by rank, before it repeats one for an unusable reply.
+        """
+        if not self._pay(thread, judged.calls):
+            return judged.unjudged()
+        unpaid: set[str] = set()
+        for turn in range(max((each.calls for each in judged.chunks), default=0)):
+            due = (each.chunk_id for each in judged.chunks if each.calls > turn and each.chunk_id not in unpaid)
+            unpaid.update(chunk_id for chunk_id in due if not self._pay(thread, 1))
+        if not unpaid:
+            return judged
+        chunks = (each.unjudged() if each.chunk_id in unpaid else each for each in judged.chunks)
+        return replace(judged, chunks=tuple(chunks))
+
+    def _pay(self, thread: str, calls: int) -> bool:
+        """Pay calls one by one; False if the budget has not all of them."""
+        try:
+            for _ in range(calls):
+                self.budget.take(judged_in=thread)
+        except BudgetSpent:
+            return False
+        return True
 
     def _note(self) -> None:
         self.moments.append(Moment(calls=self.budget.committed, gold=len(self.found)))

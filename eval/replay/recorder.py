@@ -17,7 +17,7 @@ from ...modules.judge.sub_questions import ModelWriter
 from ...modules.retriever.callbacks import search_heard
 from ..datasets.questions import Dataset, EvalQuestion
 from .recording import Hits, RecordedJudgement, RecordedQuestion, Recording
-from .simulated import judged_query
+from .simulated import recorded_query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +123,10 @@ class _Recorder:
         before = len(meter.records)
         hits = await self.recording.search(query, lambda asked: self._searched(asked, meter))
         given = await self._judged(query, hits, meter, expand=expand)
-        judged = judged_query(hits, given, self.key_field)
-        used = total_usage(meter.records[before:])
+        assert self.context.judge is not None
+        made = meter.records[before:]
+        judged = recorded_query(self.context.judge, query, hits, given, self.key_field, made=made)
+        used = total_usage(made)
         judgement = RecordedJudgement(
             query=query,
             judged=judged,

@@ -98,11 +98,6 @@ class Recording:
         return int(self.of["tries"])
 
     @property
-    def is_batched(self) -> bool:
-        """Whether the judge judged all chunks of a query in one call."""
-        return self.of.get("judge.kind") == "batched" or self.of.get("judge.batched") == "True"
-
-    @property
     def queries(self) -> int:
         """Number of distinct queries that were searched."""
         return len(self._hits)
@@ -149,15 +144,11 @@ class Recording:
     def worlds(self) -> dict[str, RecordedWorld]:
         """Return the questions as they were judged, by id."""
         tokens = {key: tokens_of(chunk) for key, chunk in self._chunks.items()}
-        queries = {query: _asking(each, tokens) for query, each in self._judgements.items()}
-        further = {
-            (query, chunk_id): questions[1:]
-            for query, each in self._judgements.items()
-            for chunk_id, questions in each.questions.items()
-        }
+        queries = {query: _with_tokens(each.judged, tokens) for query, each in self._judgements.items()}
+        questions = {query: each.questions for query, each in self._judgements.items()}
         return {
             key: RecordedWorld(
-                question=each.question, gold=each.gold, queries=queries, further=further, tries=self.tries
+                question=each.question, gold=each.gold, queries=queries, questions=questions, tries=self.tries
             )
             for key, each in self.questions.items()
         }
@@ -195,11 +186,5 @@ class Recording:
                 raise ValueError(f"unknown line {str(line)[:80]!r}")
 
 
-def _asking(judgement: RecordedJudgement, tokens: Mapping[str, int]) -> JudgedQuery:
-    """Return a judged query whose chunks have their tokens and ask the first of their recorded questions."""
-    first = {chunk_id: questions[0] for chunk_id, questions in judgement.questions.items() if questions}
-    chunks = (
-        replace(each, next_query=first.get(each.chunk_id, ""), tokens=tokens[each.chunk_id])
-        for each in judgement.judged.chunks
-    )
-    return replace(judgement.judged, chunks=tuple(chunks))
+def _with_tokens(judged: JudgedQuery, tokens: Mapping[str, int]) -> JudgedQuery:
+    return replace(judged, chunks=tuple(replace(each, tokens=tokens[each.chunk_id]) for each in judged.chunks))

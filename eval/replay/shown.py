@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...graphs.search.candidate import Expansion
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .play import ROOT, Played, thread_of
-from .world import NotRecorded, World
+from .world import World
 
 Tries = tuple[tuple[str, int | None], ...]
 """Sub-questions of a chunk in the order of its tries, each with the place of what its reader is shown; None where the
@@ -41,12 +41,13 @@ class ShownTrees:
         asked: dict[tuple[str, str], list[Expansion]] = defaultdict(list)
         for each in played.expansions:
             asked[each.candidate.thread_id, each.candidate.chunk_id].append(each)
-        self.roots[policy, budget] = self._place(ROOT, self.world.question, asked)
+        self.roots[policy, budget] = self._place(ROOT, self.world.question, played, asked)
 
-    def _place(self, thread: str, query: str, asked: dict[tuple[str, str], list[Expansion]]) -> int | None:
-        try:
-            judged = self.world.judged(query)
-        except NotRecorded:
+    def _place(
+        self, thread: str, query: str, played: Played, asked: dict[tuple[str, str], list[Expansion]]
+    ) -> int | None:
+        judged = played.judged.get(thread)
+        if judged is None:
             return None
         shown = Shown(
             query=query,
@@ -54,7 +55,7 @@ class ShownTrees:
                 (
                     chunk.chunk_id,
                     tuple(
-                        (question, self._place(thread_of(each.candidate), question, asked))
+                        (question, self._place(thread_of(each.candidate), question, played, asked))
                         for each in asked.get((thread, chunk.chunk_id), ())
                         if (question := each.candidate.next_query)
                     ),

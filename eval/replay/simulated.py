@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 
+from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError
-from ...modules.judge.contract import AnyJudge, SetVerdict, judges_sets
+from ...modules.judge.contract import AnyJudge, SetVerdict, expected_calls, judges_sets
 from ...modules.judge.gold import keys_of
+from ...modules.judge.noisy import NoisyJudge, NoisySetJudge
 from ...modules.judge.sub_questions import SubQuestionWriter
 from .recording import Hits
 from .world import JudgedChunk, JudgedQuery, tokens_of
@@ -22,7 +25,7 @@ _METER = CallMeter(node="replay")
 
 @dataclass
 class SimulatedWorld:
-    """A question whose chunks a judge without a model judges; every query is judged once."""
+    """A question whose chunks a judge without a model judges; every query is judged once, at the calls of a model."""
 
     question: str
     gold: frozenset[str]
@@ -58,7 +61,26 @@ class SimulatedWorld:
         else:
             verdicts = [_at_once(self.judge.judge(query, chunk, meter=_METER)) for chunk, _ in hits]
             given = SetVerdict(verdicts=tuple(verdicts))
-        return judged_query(hits, given, self.key_field)
+        return judged_query(hits, given, self.key_field).as_by_a_model(batched=judges_sets(self.judge))
+
+
+def recorded_query(
+    judge: AnyJudge, query: str, hits: Hits, given: SetVerdict, key_field: str, *, made: Iterable[CallRecord]
+) -> JudgedQuery:
+    """Return what a query finds with its verdicts, and what replays must know of its judge; ``made`` are its calls."""
+    calls = Counter(each["chunk_id"] for each in made if each["kind"] == "chat")
+    judged = judged_query(hits, given, key_field)
+    judged = replace(
+        judged,
+        chunks=tuple(replace(each, calls=calls[each.chunk_id]) for each in judged.chunks),
+        calls=calls[""],
+        expected_calls=expected_calls(judge, len(hits)) if hits else 0,
+    )
+    if isinstance(judge, NoisyJudge | NoisySetJudge):
+        needs, is_wrong = judge.known_needs(query)
+        by_model = judged.as_by_a_model(batched=judges_sets(judge))
+        return replace(by_model, needs=tuple(each.keys for each in needs), is_wrong=is_wrong)
+    return judged
 
 
 def judged_query(hits: Hits, given: SetVerdict, key_field: str) -> JudgedQuery:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Protocol
@@ -13,6 +13,9 @@ from langchain_core.documents import Document
 from ...graphs.search.findings import Findings, FoundChunk
 from ...modules.judge.contract import VerdictStatus
 from ...modules.reader.evidence_choice import EvidenceChoice, passage_tokens
+
+Needs = tuple[frozenset[str], ...]
+"""What a query needs: of each entry, one of the documents with these keys."""
 
 
 class NotRecorded(LookupError):
@@ -37,8 +40,21 @@ class JudgedChunk:
     is_calibrated: bool = False
     next_query: str = ""
     """Sub-question; ``""`` for a chunk that asks nothing."""
+    calls: int = 0
+    """Model calls that judging made about it alone."""
     tokens: int = 0
     """Tokens of its passage, without answers to its sub-questions, which no replay knows."""
+
+    def unjudged(self) -> JudgedChunk:
+        """Return it as a search has it that cannot pay for its verdict."""
+        return JudgedChunk(
+            chunk_id=self.chunk_id,
+            keys=self.keys,
+            rank=self.rank,
+            retrieval_score=self.retrieval_score,
+            verdict="cancelled",
+            tokens=self.tokens,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +65,24 @@ class JudgedQuery:
     """By rank."""
     set_suffices: bool | None = None
     p_suffices: float | None = None
+    calls: int = 0
+    """Model calls that judging made about all chunks together, beside those about each."""
+    expected_calls: int = 0
+    """Model calls that judging so many chunks usually takes, which a search reserves for each of its sub-runs."""
+    needs: Needs | None = None
+    """What the query needs, by a judge that sees gold; None by any other."""
+    is_wrong: bool = False
+    """Whether the query is a sub-question that helps no question of the data set, by a judge that sees gold."""
+
+    def unjudged(self) -> JudgedQuery:
+        """Return it as a search has it that judges nothing."""
+        return JudgedQuery(chunks=tuple(each.unjudged() for each in self.chunks), expected_calls=self.expected_calls)
+
+    def as_by_a_model(self, *, batched: bool) -> JudgedQuery:
+        """Return it with the calls of a model: one for all chunks if ``batched``, else one for each."""
+        each_takes, all_take = (0, min(len(self.chunks), 1)) if batched else (1, 0)
+        chunks = tuple(replace(each, calls=each_takes) for each in self.chunks)
+        return replace(self, chunks=chunks, calls=all_take, expected_calls=all_take + each_takes * len(chunks))
 
     @cached_property
     def findings(self) -> Findings:
@@ -107,13 +141,13 @@ class World(Protocol):
 
 @dataclass
 class RecordedWorld:
-    """A question as its recording judged it."""
+    """A question as its recording judged it: under these verdicts a chunk asks what its judge asked, or nothing."""
 
     question: str
     gold: frozenset[str]
-    queries: dict[str, JudgedQuery]
-    further: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """Questions of the further tries of a chunk, by the query that found it and its id."""
+    queries: Mapping[str, JudgedQuery]
+    questions: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Sub-questions of all chunks, one for each try, by the query that found the chunk and its id."""
     tries: int = 1
     """Tries of each chunk that were recorded, where as many questions could be written."""
 
@@ -126,9 +160,13 @@ class RecordedWorld:
 
     def asked_again(self, query: str, chunk_id: str, tried: Sequence[str]) -> str | None:
         """Return the recorded question of the next try."""
-        questions = self.further.get((query, chunk_id), ())
-        if len(tried) <= len(questions):
-            return questions[len(tried) - 1]
-        if len(questions) + 1 < self.tries:
+        questions = self.questions_of(query, chunk_id)
+        if len(tried) < len(questions):
+            return questions[len(tried)]
+        if len(questions) < self.tries:
             return None
         raise NotRecorded(query, chunk_id)
+
+    def questions_of(self, query: str, chunk_id: str) -> tuple[str, ...]:
+        """Return the sub-questions of a chunk's tries, whatever its verdict; empty on the deepest level."""
+        return self.questions.get(query, {}).get(chunk_id, ())

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from .contract import AnyJudge, Score, SetVerdict, Verdict
-from .gold import GoldTable, keys_of
+from .gold import GoldTable, Need, keys_of
 from .noise import Noise
 
 
@@ -39,6 +39,10 @@ class _Noisy:
     def expected_calls(self, chunks: int) -> int:
         """Return 0; what a model would take is one call each, or one for a set."""
         return 0
+
+    def known_needs(self, query: str) -> tuple[tuple[Need, ...], bool]:
+        """Return what a query needs, and whether it is a sub-question that helps no question of the table."""
+        return self._table.needs(query), not self._table.needs_for_questions(query)
 
     def _verdict(
         self, query: str, chunk: Document, held: AbstractSet[str], *, expand: bool, may_suffice: bool

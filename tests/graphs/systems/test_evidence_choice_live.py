@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.evaluation.replay.play import chunk_by_chunk, play
+from judgetree.evaluation.replay.play import play
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.systems.judge_rag import build_judge_rag
@@ -76,7 +76,7 @@ def test_a_replay_counts_what_the_readers_of_the_live_search_see(kind: str, toke
     choice = EvidenceChoice(kind=kind, max_tokens=tokens)  # type: ignore[arg-type]
     context = replace(bushy_context("breadth", topk=4, max_rec_depth=0), evidence=choice)
     seen = {each.chunk_id for each in searched(context).root.shown_chunks}
-    played = play(World(), context.policy, context.stop, Limits(max_rec_depth=0), chunk_by_chunk, choice)
+    played = play(World(), context.policy, context.stop, Limits(max_rec_depth=0), choice)
     assert played.found == seen
 
 
