@@ -156,7 +156,9 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     asked = chunk.child.query if chunk.child else ""
     if chunk.next_query and chunk.next_query != asked:
         yield f"asks: {chunk.next_query}", INK
-    if chunk.shared_thread_id:
+    if chunk.is_shared_from_elsewhere:
+        yield "asked already, earlier in the conversation", FAINT_INK
+    elif chunk.shared_thread_id:
         yield "asked already, as the dashed arrow shows", FAINT_INK
     if chunk.sub_answer and chunk.child is None:
         yield f"sub-answer: {chunk.sub_answer}", INK

@@ -29,7 +29,8 @@ T = TypeVar("T")
 _UNASKED: Mapping[str, JsonScalar | list[Try]] = {
     key: UNJUDGED[key]
     for key in (
-        *("next_rag_thread_id", "shared_thread_id", "skipped", "round", "priority", "tries"),
+        *("next_rag_thread_id", "shared_thread_id", "shared_sub_runs", "shared_llm_calls"),
+        *("skipped", "round", "priority", "tries"),
         *("sub_answer", "sub_run_error", "budget_spent"),
     )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -26,6 +26,7 @@ from ..threads.snapshots import is_finished, is_new_thread
 from ..threads.state import RagState
 from .earlier_runs import restore_settled
 from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
+from .recalled_answers import recall
 from .run_start import Given, Options, Run, extra_inputs_of, start_of
 from .search_tree import SearchTree
 from .thread_runs import announce_saved
@@ -71,6 +72,11 @@ class Asked:
         return str(self.config["configurable"].get("conversation_id", ""))
 
     @property
+    def earlier_threads(self) -> Sequence[str]:
+        """Root threads of the conversation's earlier searches, whose answers may be shared."""
+        return tuple(self.config["configurable"].get("earlier_threads", ()))
+
+    @property
     def thread_id(self) -> str:
         """Id of the thread."""
         return str(self.config["configurable"]["thread_id"])
@@ -113,6 +119,8 @@ async def prepare_run(
     context = replace(context, calls=calls)
     if known is None or not is_finished(known):
         keep_root_answer(start.get("reader_query") or start["query"], context)
+    if context.frontier is not None and context.frontier.shared is not None:
+        await recall(context.frontier.shared, asked.earlier_threads, graph, fingerprint)
     if known is not None:
         refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
         context = await _continued(context, asked, known)

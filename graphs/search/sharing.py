@@ -1,4 +1,4 @@
-"""Sharing: a sub-question that its tree has asked already takes the answer of that run instead of being asked again."""
+"""Sharing: a sub-question that its tree or conversation has asked already takes the answer of that run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Literal
 from .candidate import Candidate, Expansion
 
 Sharing = Literal["off", "equal"]
-"""off: each sub-question is asked on a thread of its own. equal: one that equals an earlier one of the tree, capitals,
-blanks and end marks aside, takes its answer."""
+"""off: each sub-question is asked on a thread of its own. equal: one that equals an earlier one of the tree, or of an
+earlier search of the conversation, capitals, blanks and end marks aside, takes its answer."""
 
 _END_MARKS = " ?!.…？！。"
 
@@ -54,6 +54,8 @@ class SharedRuns:
         """Threads by their questions."""
         self._waits_for: defaultdict[str, set[str]] = defaultdict(set)
         self._ends: dict[str, asyncio.Future[Ending]] = {}
+        self._earlier: dict[str, str] = {}
+        """Threads of other trees, by their questions."""
 
     def granted(self, thread_id: str, expansion: Expansion) -> None:
         """Note a granted sub-run; again, once the question of a further try is written."""
@@ -62,6 +64,16 @@ class SharedRuns:
         self._waits_for[candidate.thread_id].add(thread_id)
         if candidate.next_query:
             self._asking[normalised(candidate.next_query)].add(thread_id)
+
+    def recalled(self, question: str, thread_id: str, answer: str, *, sub_runs: int, llm_calls: int) -> None:
+        """Note a question that an earlier tree has answered, and what that took; the first of equal ones counts."""
+        key = normalised(question)
+        if not self._earlier.get(key):
+            self._earlier[key] = thread_id
+            self._granted[thread_id] = (-1, len(self._earlier))
+            self._asking[key].add(thread_id)
+            saved = {"shared_sub_runs": sub_runs, "shared_llm_calls": llm_calls}
+            self.ended(thread_id, {"sub_answer": answer, "sub_run_error": "", "budget_spent": "", **saved})
 
     def linked(self, waiting: str, thread_id: str) -> None:
         """Note that a thread waits for a run that another thread asked."""

@@ -47,6 +47,8 @@ UNJUDGED: Mapping[str, JsonScalar | list[Try]] = {
     "next_query": "",
     "next_rag_thread_id": "",
     "shared_thread_id": "",
+    "shared_sub_runs": None,
+    "shared_llm_calls": None,
     "skipped": "",
     "round": None,
     "priority": None,

@@ -120,6 +120,11 @@ class ChunkNode:
         return self._text("next_rag_thread_id")
 
     @property
+    def is_shared_from_elsewhere(self) -> bool:
+        """Whether its sub-answer is of an earlier search of the conversation."""
+        return self.metadata.get("shared_sub_runs") is not None
+
+    @property
     def shared_thread_id(self) -> str:
         """Thread of the run of an equal question, from which the chunk takes its sub-answer; ``""`` without one."""
         return self._text("shared_thread_id")
@@ -270,7 +275,10 @@ class SavedBySharing(TypedDict):
 
 
 def count_saved_by_sharing(root: QueryNode) -> SavedBySharing:
-    """Count what sharing saved; all counts are zero for a tree that asked no question twice."""
+    """Count what sharing saved; all counts are zero for a tree that asked no question twice.
+
+    What runs of earlier trees took is in the chunks that are linked to them.
+    """
     sub_runs = calls = 0
     costs: dict[str, tuple[int, int]] = {}
     shared = [shared for _, _, shared in walk_shared(root)]
@@ -281,7 +289,10 @@ def count_saved_by_sharing(root: QueryNode) -> SavedBySharing:
             costs[each.thread_id] = len(below), used
         sub_runs += costs[each.thread_id][0]
         calls += costs[each.thread_id][1]
-    return SavedBySharing(questions=len(shared), sub_runs=sub_runs, llm_calls=calls)
+    elsewhere = [chunk for _, chunk in walk_chunks(root) if chunk.is_shared_from_elsewhere]
+    sub_runs += sum(int(chunk.metadata["shared_sub_runs"]) for chunk in elsewhere)
+    calls += sum(int(chunk.metadata["shared_llm_calls"]) for chunk in elsewhere)
+    return SavedBySharing(questions=len(shared) + len(elsewhere), sub_runs=sub_runs, llm_calls=calls)
 
 
 def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:

@@ -214,7 +214,14 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     context = runtime.context
     context.emit("call_rag")
     thread_id = rag_thread_of(context.conversation_id, state["open_turn"]["turn_id"])
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id, "conversation_id": context.conversation_id}}
+    earlier = [turn["rag_thread_id"] for turn in state["history"] if turn["rag_thread_id"]]
+    config: RunnableConfig = {
+        "configurable": {
+            "thread_id": thread_id,
+            "conversation_id": context.conversation_id,
+            "earlier_threads": earlier,
+        }
+    }
     try:
         final = await _run_rag(_rag_input(state, context), config, context)
     except ThreadMismatch as error:

@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.turn.context import ConversationOptions
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.search.sharing import Sharing
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import RagContext
+from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.graphs.threads.recording import Recording
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.errors import SessionError, SettingsError
-from tests.graphs.conversation.talk import CLASS, OIL, TABLE, TalkingLLM, open_conversations, settings_in
-from tests.graphs.fakes import TableRetriever
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from tests.graphs.conversation.talk import CLASS, OIL, TABLE, FollowUp, TalkingLLM, open_conversations, settings_in
+from tests.graphs.fakes import TableRetriever, chunk
+from tests.graphs.two_steps import FACTS, GOLD, ROOT, SUB
+from tests.graphs.two_steps import TABLE as TWO_STEPS
 
 
 def session_in(folder: Path, llm: TalkingLLM) -> RagSession:
@@ -49,6 +54,36 @@ def test_session_leads_a_conversation_beside_its_questions(llm: TalkingLLM, tmp_
     session.close()
     with open_conversations(tmp_path, llm) as talks:
         assert [summary.name for summary in talks.summaries()] == ["monday"]
+
+
+OTHER = "Which oil does KS-2 need?"
+
+
+@pytest.mark.parametrize(("sharing", "is_other", "saved"), [("equal", False, 1), ("off", False, 0), ("equal", True, 0)])
+def test_a_sub_question_of_an_earlier_turn_is_linked_where_settings_and_content_are_equal(
+    tmp_path: Path, sharing: Sharing, is_other: bool, saved: int
+) -> None:
+    table = {**TWO_STEPS, OTHER: [chunk("c", "KS-2 is class Delta.")]}
+    same_class = GoldFact(quote="KS-2 is class Delta", question="What class is KS-2?", remaining_question=SUB)
+    judge = OracleJudge({**GOLD, OTHER: [same_class, FACTS[1]]})
+    llm = TalkingLLM({"And KS-2?": FollowUp((), OTHER)})
+
+    def session(retriever: TableRetriever) -> RagSession:
+        services = RagContext(reader=llm, retriever=retriever, judge=judge, limits=Limits(sharing=sharing))
+        return RagSession(context=services, settings=settings_in(tmp_path, embeddings="local:use"))
+
+    options = ConversationOptions(answer_from_history="never")
+    with session(TableRetriever(table)) as first:
+        assert first.chat("monday", options=options).ask(ROOT).tree is not None
+    with session(TableRetriever({**table, "new": []} if is_other else table)) as second:
+        told = second.chat("monday", options=options).ask("And KS-2?")
+    assert told.tree is not None
+    assert told.tree.root.query == OTHER
+    [linked] = told.tree.root.chunks
+    assert told.tree.saved_by_sharing == {"questions": saved, "sub_runs": saved, "llm_calls": saved}
+    assert (linked.sub_answer != "", bool(linked.sub_runs)) == (True, not saved)
+    assert ("asked already, earlier in the conversation" in told.tree.to_dot()) is bool(saved)
+    assert SearchTree.from_json(told.tree.to_json()).saved_by_sharing == told.tree.saved_by_sharing
 
 
 def test_what_is_said_in_a_conversation_is_recorded_on_request_only(llm: TalkingLLM, tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "round": 1,
         "priority": 0,
         "shared_thread_id": "",
+        "shared_sub_runs": None,
+        "shared_llm_calls": None,
         "tries": [],
     }
     assert second.metadata["next_rag_thread_id"] == ""
