@@ -35,7 +35,6 @@ from .options import (
     Retriever,
     SearchType,
     Sharing,
-    SharingName,
     Stop,
     Strategy,
     StrategyName,
@@ -72,7 +71,7 @@ class AskOptions:
     evidence_tokens: int | None = None
     width: int | None = None
     max_sub_runs: int | None = None
-    sharing: SharingName | None = None
+    sharing: str | None = None
     max_tree_tokens: int | None = None
     max_tree_cost_usd: float | None = None
     max_tree_seconds: float | None = None
@@ -118,7 +117,7 @@ class AskOptions:
             evidence_tokens=number("reader.evidence_tokens"),
             width=number("width"),
             max_sub_runs=number("max_sub_runs"),
-            sharing=next((name for name in get_args(SharingName) if name == fingerprint.get("sharing")), None),
+            sharing=fingerprint.get("sharing"),
             max_tree_tokens=number("max_tree_tokens"),
             max_tree_cost_usd=amount("max_tree_cost_usd"),
             max_tree_seconds=amount("max_tree_seconds"),

@@ -9,7 +9,6 @@ import typer
 
 # Copies, since the modules that define these names take seconds to import; a test compares them.
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
-SharingName = Literal["off", "equal"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 DirectionName = Literal["right", "down"]
 RecordName = Literal["full", "prompts", "none"]
@@ -96,9 +95,11 @@ MaxSubRuns = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Most sub-questions in all; default: no limit.")
 ]
 Sharing = Annotated[
-    SharingName | None,
+    str | None,
     typer.Option(
-        help="Whether a sub-question that the tree has asked already is linked to its run: equal, or off (the default)."
+        metavar="RULE",
+        help="Whether a sub-question that the tree has asked already is linked to its run: equal, similar:at=0.95 "
+        "(by embeddings), or off (the default).",
     ),
 ]
 MaxTreeTokens = Annotated[

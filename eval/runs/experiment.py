@@ -21,7 +21,7 @@ from pydantic import (
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
 from ...graphs.search.policies.registry import check_policy
-from ...graphs.search.sharing import Sharing
+from ...graphs.search.sharing_rule import sharing_rule
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses
@@ -162,7 +162,10 @@ class Experiment(BaseModel):
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     max_sub_runs: int | None = Field(default=None, ge=0, description="Sub-runs of one question's whole tree.")
-    sharing: Sharing = Field(default="off", description="equal links a sub-question that its tree has asked already.")
+    sharing: str = Field(
+        default="off",
+        description="equal links a sub-question that its tree has asked already, similar:at=0.95 one like it too.",
+    )
     max_tree_tokens: int | None = Field(default=None, ge=1, description="Tokens of one question's whole tree.")
     max_tree_cost_usd: _Amount | None = Field(default=None, description="US dollars of one question's whole tree.")
     max_tree_seconds: _Amount | None = Field(default=None, description="Seconds of one question's search.")
@@ -212,7 +215,7 @@ class Experiment(BaseModel):
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
         return names
 
-    @field_validator("systems", "judge", "tools", "policy", "stop")
+    @field_validator("systems", "judge", "tools", "policy", "stop", "sharing")
     @classmethod
     def _check_names(cls, given: str | tuple[str, ...], info: ValidationInfo) -> str | tuple[str, ...]:
         try:
@@ -220,6 +223,8 @@ class Experiment(BaseModel):
                 check_policy(str(given))
             elif info.field_name == "stop":
                 create_stop(str(given))
+            elif info.field_name == "sharing":
+                sharing_rule(str(given))
             elif isinstance(given, str):
                 is_own_judge(given)
             elif info.field_name == "tools":

@@ -111,6 +111,8 @@ async def _restore(each: _Ended, frontier: Frontier, context: RunContext) -> Non
     saved = await saved_thread(each.thread_id, context)
     round_, priority = each.granted_in
     grant = (saved and saved_grant(saved)) or Grant(round=round_, priority=priority, grants="")
+    if frontier.shared is not None:
+        await frontier.shared.prepare(each.candidate.next_query)
     findings = findings_of(cast(RagState, saved.values)) if saved else Findings()
     frontier.restore(each.candidate, each.thread_id, grant, findings)
     if frontier.shared is not None:

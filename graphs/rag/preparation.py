@@ -120,6 +120,7 @@ async def prepare_run(
     if known is None or not is_finished(known):
         keep_root_answer(start.get("reader_query") or start["query"], context)
     if context.frontier is not None and context.frontier.shared is not None:
+        await context.frontier.shared.prepare(fingerprint["query"])
         await recall(context.frontier.shared, asked.earlier_threads, graph, fingerprint)
     if known is not None:
         refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)

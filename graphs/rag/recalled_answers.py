@@ -27,6 +27,7 @@ async def recall(shared: SharedRuns, threads: Sequence[str], graph: Compiled, fi
             for node in _answering(tree):
                 below = list(walk_queries(node))
                 calls = total_usage(record for each in below for record in each.usage)["llm_calls"]
+                await shared.prepare(node.query)
                 shared.recalled(node.query, node.thread_id, node.answer, sub_runs=len(below), llm_calls=calls)
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .candidate import Candidate, Expansion
 
-Sharing = Literal["off", "equal"]
-"""off: each sub-question is asked on a thread of its own. equal: one that equals an earlier one of the tree, or of an
-earlier search of the conversation, capitals, blanks and end marks aside, takes its answer."""
-
 _END_MARKS = " ?!.…？！。"
 
+Embed = Callable[[str], Awaitable[Sequence[float]]]
+"""Returns the vector of a question."""
 Ending = Mapping[str, str | int | float | bool | None]
 """What a sub-run's end writes into the metadata of a chunk that asked it."""
 
@@ -46,8 +46,16 @@ class SharedRuns:
     circle of waiting threads is refused, so that none of them waits for ever.
     """
 
-    def __init__(self, root: str, question: str) -> None:
-        """Begin with the question of the thread ``root``."""
+    def __init__(self, root: str, question: str, *, at: float = 1.0, embed: Embed | None = None) -> None:
+        """Begin with the question of the thread ``root``.
+
+        With ``embed``, questions whose vectors have a cosine similarity of ``at`` or more count as equal; ``prepare``
+        must hear of each before it is compared.
+        """
+        self._at = at
+        self._embed = embed
+        self._vectors: dict[str, NDArray[np.float64]] = {}
+        """Of length 1, by question."""
         self._granted: dict[str, tuple[int, int]] = {root: (0, 0)}
         """Round and priority of threads."""
         self._asking: defaultdict[str, set[str]] = defaultdict(set, {normalised(question): {root}})
@@ -56,6 +64,20 @@ class SharedRuns:
         self._ends: dict[str, asyncio.Future[Ending]] = {}
         self._earlier: dict[str, str] = {}
         """Threads of other trees, by their questions."""
+
+    async def prepare(self, *questions: str) -> None:
+        """Embed questions that are new, if similar ones are shared."""
+        for question in questions:
+            key = normalised(question)
+            if self._embed is not None and question and key not in self._vectors:
+                vector = np.asarray(await self._embed(question), dtype=np.float64)
+                self._vectors[key] = vector / (np.linalg.norm(vector) or 1.0)
+
+    def _is_same(self, one: str, other: str) -> bool:
+        """Return whether two normalised questions count as equal."""
+        if one == other or one not in self._vectors or other not in self._vectors:
+            return one == other
+        return float(self._vectors[one] @ self._vectors[other]) >= self._at
 
     def granted(self, thread_id: str, expansion: Expansion) -> None:
         """Note a granted sub-run; again, once the question of a further try is written."""
@@ -81,11 +103,11 @@ class SharedRuns:
 
     def distinct(self, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
         """Yield candidates without those that repeat the question of an earlier one."""
-        seen: set[str] = set()
+        seen: list[str] = []
         for each in chosen:
             key = normalised(each.next_query)
-            if not each.next_query or key not in seen:
-                seen.add(key)
+            if not each.next_query or not any(self._is_same(key, other) for other in seen):
+                seen.append(key)
                 yield each
 
     def decided(self, candidates: Iterable[Candidate]) -> list[tuple[Candidate, Link | None]]:
@@ -96,12 +118,19 @@ class SharedRuns:
         """
         repeats = []
         for each in candidates:
-            threads = self._asking.get(normalised(each.next_query)) if each.next_query else None
-            if threads:
+            if threads := self._threads_asking(each.next_query):
                 first = min(threads, key=lambda thread: (self._granted[thread], thread))
                 since = max(self._granted[each.thread_id][0], self._granted[first][0])
                 repeats.append(((since, each.order, self._granted[each.thread_id]), each, first))
         return [(each, self._link(each, first)) for _, each, first in sorted(repeats, key=itemgetter(0))]
+
+    def _threads_asking(self, question: str) -> set[str]:
+        if not question:
+            return set()
+        key = normalised(question)
+        if self._embed is None:
+            return self._asking.get(key, set())
+        return {thread for other, threads in self._asking.items() if self._is_same(key, other) for thread in threads}
 
     def _link(self, candidate: Candidate, first: str) -> Link | None:
         if self._waits(first, candidate.thread_id):

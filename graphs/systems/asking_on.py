@@ -101,6 +101,8 @@ class _Tries:
     async def asked(self, candidate: Candidate, thread_id: str) -> dict[str, JsonScalar | list[Try]]:
         """Ask on, from the first try or from those of an earlier run, and return the changes of the chunk."""
         granted = await self._begun(candidate, thread_id)
+        if self.frontier.shared is not None:
+            await self.frontier.shared.prepare(candidate.next_query, *(each.candidate.next_query for each in granted))
         for each in granted:
             assert each.grant is not None
             self.frontier.honour(each.candidate, each.thread_id, each.grant)
@@ -162,6 +164,8 @@ class _Tries:
             self.frontier.ended(thread_id)
             return [_Asked(candidate, thread_id, grant, outcome={"sub_run_error": f"no sub-question: {error}"})]
         candidate = candidate.asking(question)
+        if self.frontier.shared is not None:
+            await self.frontier.shared.prepare(question)
         self.frontier.written(thread_id, candidate)
         return await self._from(_Asked(candidate, thread_id, grant))
 

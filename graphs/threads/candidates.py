@@ -10,10 +10,12 @@ from langgraph.types import PregelTask, StateSnapshot
 
 from ...modules.calls.ledger import NO_SHARE, Share
 from ...modules.calls.usage import CallBudget
+from ...modules.retriever.contract import Embeds
 from ..search.candidate import Ancestor, Candidate, SearchLimits
 from ..search.findings import Findings, FoundChunk
 from ..search.frontier import Frontier, Grant
 from ..search.sharing import SharedRuns
+from ..search.sharing_rule import Off, Similar, sharing_rule
 from .context import RagContext, RunContext
 from .fingerprint import thread_of_try
 from .state import RagState
@@ -31,8 +33,17 @@ def frontier_of(services: RagContext, budget: CallBudget, root: str, query: str,
         budget,
         root=root,
         thread_of_try=lambda each: thread_of_try(each.thread_id, each.chunk_id, each.attempt, fingerprint),
-        shared=None if limits.sharing == "off" else SharedRuns(root, query),
+        shared=_shared_runs(services, root, query),
     )
+
+
+def _shared_runs(services: RagContext, root: str, query: str) -> SharedRuns | None:
+    rule = sharing_rule(services.limits.sharing)
+    if isinstance(rule, Off):
+        return None
+    if not isinstance(rule, Similar) or not isinstance(services.retriever, Embeds):
+        return SharedRuns(root, query)
+    return SharedRuns(root, query, at=rule.at, embed=services.retriever.aembed)
 
 
 def candidate_of(chunk: Document, context: RunContext, *, calls: int, share: Share = NO_SHARE) -> Candidate:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import get_args
 
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -28,7 +27,7 @@ from ..search.candidate import Ancestor, Path
 from ..search.frontier import Frontier, Grant
 from ..search.policies.breadth import Breadth
 from ..search.policy import Policy
-from ..search.sharing import Sharing
+from ..search.sharing_rule import Similar, sharing_rule
 from ..search.stop import SetSuffices, Stop
 from .branches import Branches
 from .eager import JudgeCalls
@@ -98,13 +97,12 @@ class Limits:
     """Seconds of the search, in each run of the thread; None for no limit. Then what is open is cancelled within a
     second, and the root's answer is written, which takes its own time."""
 
-    sharing: Sharing = "off"
-    """Whether a sub-question that the tree has asked already is linked to its run ("equal") or asked again ("off")."""
+    sharing: str = "off"
+    """Whether a sub-question that the tree, or an earlier search of its conversation, has asked already takes that
+    answer: "equal", "similar:at=0.95" by embeddings too, or "off"."""
 
     def __post_init__(self) -> None:
-        if self.sharing not in get_args(Sharing):
-            allowed = ", ".join(get_args(Sharing))
-            raise SettingsError(f"sharing={self.sharing!r} is not allowed. Allowed: {allowed}.")
+        sharing_rule(self.sharing)
         for name, least in _WHOLE_NUMBERS.items():
             given = getattr(self, name)
             if given is None and name in ("width", "max_sub_runs", "max_tree_tokens"):
@@ -167,6 +165,11 @@ class RagContext:
             raise SettingsError(f"The prompts are {self.prompts!r:.80}. Give RagContext(prompts=load_prompts(…)).")
         if not isinstance(self.evidence, EvidenceChoice):
             raise SettingsError(f"The evidence is {self.evidence!r:.80}. Give RagContext(evidence=EvidenceChoice(…)).")
+        is_similar = isinstance(sharing_rule(self.limits.sharing), Similar)
+        if is_similar and self.retriever is not None and not hasattr(self.retriever, "aembed"):
+            raise SettingsError(
+                f"sharing={self.limits.sharing!r} needs a retriever with the method aembed, as the built-in one has."
+            )
         for name, methods in _METHODS.items():
             given = getattr(self, name)
             if name == "judge" and is_judge(given):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Literal, TypedDict, get_args
+from typing import Literal, TypedDict, cast, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.errors import LimitName
@@ -290,8 +290,8 @@ def count_saved_by_sharing(root: QueryNode) -> SavedBySharing:
         sub_runs += costs[each.thread_id][0]
         calls += costs[each.thread_id][1]
     elsewhere = [chunk for _, chunk in walk_chunks(root) if chunk.is_shared_from_elsewhere]
-    sub_runs += sum(int(chunk.metadata["shared_sub_runs"]) for chunk in elsewhere)
-    calls += sum(int(chunk.metadata["shared_llm_calls"]) for chunk in elsewhere)
+    sub_runs += sum(cast(int, chunk.metadata["shared_sub_runs"]) for chunk in elsewhere)
+    calls += sum(cast(int, chunk.metadata["shared_llm_calls"]) for chunk in elsewhere)
     return SavedBySharing(questions=len(shared) + len(elsewhere), sub_runs=sub_runs, llm_calls=calls)
 
 

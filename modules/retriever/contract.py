@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from langchain_core.documents import Document
 
@@ -28,4 +29,13 @@ class ChunkRetriever(Protocol):
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
         """Return (chunk, retrieval score), best first; chunk metadata contains ``chunk_id`` and ``source``."""
+        ...
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """A retriever that can say how similar questions are; needed for ``sharing="similar"`` alone."""
+
+    async def aembed(self, question: str) -> Sequence[float]:
+        """Return the vector of a question; similar questions have a cosine similarity near 1."""
         ...

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -170,6 +170,16 @@ class Retriever(BaseRetriever):
     async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
         """Search in a thread; embedding and rerank calls are recorded by ``meter``."""
         return await asyncio.to_thread(self.search, query, meter=meter)
+
+    async def aembed(self, question: str) -> list[float]:
+        """Return the vector of a question from the embedder of the first dense field, in one embedding.
+
+        Raises:
+            SearchArgumentError: The collection has no dense field.
+            ModelCallError: The question could not be embedded.
+        """
+        field = self._check_args("dense")[0]
+        return cast(list[float], await asyncio.to_thread(query_data, field, question, _unread_meter()))
 
     def check_args(self) -> list[VectorField]:
         """Return the fields of a search, in order.

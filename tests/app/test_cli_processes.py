@@ -46,7 +46,6 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.evaluation.training.kinds import What
     from judgetree.graphs.conversation.turn.context import FromHistory
     from judgetree.graphs.drawing.dot import Direction
-    from judgetree.graphs.search.sharing import Sharing
     from judgetree.graphs.systems.registry import SYSTEMS
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
@@ -63,7 +62,6 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert (get_args(WhatName), get_args(TrainingFormatName)) == (get_args(What), get_args(TrainingFormat))
-    assert get_args(options.SharingName) == get_args(Sharing)
     assert get_args(options.StrategyName) == get_args(AnswerStrategy)
     assert get_args(options.EvidenceName) == get_args(EvidenceKind)
     assert get_args(FromHistoryName) == get_args(FromHistory)

@@ -71,6 +71,8 @@ class BushyJudge:
     topics: int | None = None
     """Number of questions that chunks ask, so that they repeat; None: each chunk asks its own."""
     made: int = 0
+    wording: bool = False
+    """Whether each chunk asks in words of its own."""
 
     def fingerprint(self) -> dict[str, str]:
         return {"kind": "bushy", "seed": str(self.seed), "suffices": str(self.suffices), "topics": str(self.topics)}
@@ -91,6 +93,8 @@ class BushyJudge:
         if self.topics is None:
             return chunk_id
         topic = int(draw("topic", self.seed, chunk_id) * self.topics)
+        if self.wording:
+            return f"Topic {topic}, {'abc'[int(draw('words', chunk_id) * 3)]}?"
         return (f"Topic {topic}?", f"topic  {topic}")[draw("words", chunk_id) < 0.5]  # in two spellings
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from judgetree.graphs.conversation.turn.context import ConversationOptions
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.search.sharing import Sharing
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.graphs.threads.recording import Recording
@@ -61,7 +60,7 @@ OTHER = "Which oil does KS-2 need?"
 
 @pytest.mark.parametrize(("sharing", "is_other", "saved"), [("equal", False, 1), ("off", False, 0), ("equal", True, 0)])
 def test_a_sub_question_of_an_earlier_turn_is_linked_where_settings_and_content_are_equal(
-    tmp_path: Path, sharing: Sharing, is_other: bool, saved: int
+    tmp_path: Path, sharing: str, is_other: bool, saved: int
 ) -> None:
     table = {**TWO_STEPS, OTHER: [chunk("c", "KS-2 is class Delta.")]}
     same_class = GoldFact(quote="KS-2 is class Delta", question="What class is KS-2?", remaining_question=SUB)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from judgetree.graphs.tree.nodes import walk_queries
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.contract import Verdict
-from tests.graphs.bushy import ROOT, BushyJudge, Timing, bushy_context, outline
+from tests.graphs.bushy import ROOT, BushyJudge, BushyRetriever, Timing, bushy_context, draw, outline
 from tests.graphs.fakes import thread
 
 
@@ -114,11 +116,49 @@ def test_a_tree_that_is_cut_off_again_and_again_ends_with_the_same_links(
     check_links(resumed)
 
 
+class Topics(BushyRetriever):
+    """Places questions of one topic beside each other."""
+
+    async def aembed(self, question: str) -> list[float]:
+        topic = int(re.sub(r"\D", "", question) or 0) if "opic" in question else -1
+        angle = topic * math.tau / 9
+        return [math.cos(angle), math.sin(angle), 0.1 * draw(question)]
+
+
+@pytest.mark.parametrize("policy", ["breadth", "mcts:tries=2"])
+def test_similar_questions_share_an_answer_too_however_often_the_search_is_cut_off(tmp_path: Path, policy: str) -> None:
+    def context(timing: int, sharing: str = "similar:at=0.9") -> RagContext:
+        of = sharing_context(policy, timing=timing, width=2, max_llm_calls=60)
+        judge, retriever = of.judge, of.retriever
+        assert isinstance(judge, BushyJudge)
+        assert isinstance(retriever, BushyRetriever)
+        judge.wording = True
+        limits = replace(of.limits, sharing=sharing)
+        return replace(of, retriever=Topics(retriever.topk, retriever.timing), limits=limits)
+
+    def waits(tree: SearchTree) -> list[tuple[str, str]]:
+        queries = {node.thread_id: node.query for node in tree.query_nodes()}
+        linked = [each for each in tree.chunk_nodes() if each.shared_thread_id]
+        return [(each.next_query, queries[each.shared_thread_id]) for each in linked]
+
+    unbroken = searched(context(0))
+    assert any(normalised(one) != normalised(other) for one, other in waits(unbroken))
+    assert unbroken.sub_runs < searched(context(0, "equal")).sub_runs
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
+    for life, calls in enumerate((2, 5, 8, 8)):
+        asyncio.run(_cancelled_after(context(life), url, calls))
+    with build_judge_rag(checkpointer=url, context=context(9)) as graph:
+        graph.invoke(ROOT, thread("t"))
+        assert outline(SearchTree.from_history(graph, "t")) == outline(unbroken)
+    with pytest.raises(SettingsError, match="needs a retriever with the method aembed"):
+        sharing_context(sharing="similar")
+
+
 def test_sharing_is_part_of_a_thread_and_its_name_is_checked() -> None:
     with build_judge_rag(context=sharing_context()) as graph:
         graph.invoke(ROOT, thread("t"))
         assert SearchTree.from_history(graph, "t").fingerprint["sharing"] == "equal"
-    with pytest.raises(SettingsError, match=r"sharing='on' is not allowed. Allowed: off, equal"):
+    with pytest.raises(SettingsError, match=r"Unknown sharing 'on'. Allowed: off, equal, similar"):
         sharing_context(sharing="on")
 
 
