@@ -34,14 +34,15 @@ class SimulatedWorld:
     judge: AnyJudge
     writer: SubQuestionWriter
     key_field: str
-    _judged: dict[str, JudgedQuery] = field(default_factory=dict)
+    queries: dict[str, JudgedQuery] = field(default_factory=dict)
+    """What was searched so far."""
     _further: dict[tuple[str, str, int], str | None] = field(default_factory=dict)
 
     def judged(self, query: str) -> JudgedQuery:
         """Return what a query finds, judged."""
-        if query not in self._judged:
-            self._judged[query] = self._judge(query, self.search(query))
-        return self._judged[query]
+        if query not in self.queries:
+            self.queries[query] = self._judge(query, self.search(query))
+        return self.queries[query]
 
     def asked_again(self, query: str, chunk_id: str, tried: Sequence[str]) -> str | None:
         """Return the question of a further try, as the writer writes it."""
