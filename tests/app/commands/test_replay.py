@@ -51,6 +51,7 @@ def test_a_replay_as_table_page_plots_and_data(cli: Cli, data: str, tmp_path: Pa
     assert 'id="plot-replay-recall"' in drawn
     assert "http" not in drawn.replace("http://www.w3.org", "").replace("http-equiv", "")
     document = json.loads(cli("replay", str(folder), *options, "--json").ok().out)
+    assert (document["depth"], document["width"]) == (1, None), "as recorded, and as eval run"
     assert [(row["policy"], row["budget"], row["complete"]) for row in document["summary"]] == [
         *(("breadth", 2, 0.0), ("random", 2, 0.0), ("breadth", 12, 1.0), ("random", 12, 1.0))
     ]
@@ -127,6 +128,17 @@ def test_a_noisy_recording_asks_no_judge_and_is_replayed_as_recorded(
         for judge in ((), ("--judge", "noisy:auc=.9"))
     ]
     assert played[0] == played[1]
+
+
+def test_the_noisy_judge_knows_the_gold_files_of_a_folder(
+    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    folder = tmp_path / "recorded"
+    options = ("--dataset", data, "--judge", "noisy:auc=1", "--topk", "1", "--depth", "1", "--json")
+    assert json.loads(cli("eval", "record", str(folder), *options).ok().out)["questions"] == 1
+    told = json.loads(cli("replay", str(folder), "--policy", "breadth", "--budget", "2,8", "--json").ok().out)
+    # The first of two files is held to be needed, and asks for the other.
+    assert [(row["calls"], row["recall"]) for row in told["summary"]] == [(2, 0.5), (4, 0.5)]
 
 
 def test_what_cannot_be_replayed_is_refused(cli: Cli, data: str, tmp_path: Path) -> None:
