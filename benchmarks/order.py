@@ -202,7 +202,7 @@ def measure(name: str, file: str, home: Path) -> Iterator[tuple[pd.DataFrame, pd
     names = {"dataset": name, "questions": len(dataset.questions), "seeds": SEEDS[name]}
     with open_corpus(dataset, settings) as index:
         retriever = Retriever(index, topk=TOPK, search_type="hybrid")
-        of = {**retriever.fingerprint(), "tries": "1"}
+        of = {**retriever.fingerprint(), "depth": "0", "tries": "1"}
         search = Searching(Recording(home / f"{name}.jsonl", of=of), retriever)
         for cell in cells(name):
             started = time.perf_counter()

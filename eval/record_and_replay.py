@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..graphs.threads.context import Limits, RagContext
 from ..modules.calls.prices import load_prices
-from ..modules.errors import SettingsError
+from ..modules.errors import LoadingError, SettingsError
 from ..modules.judge.noise import Noise
 from ..modules.judge.sub_questions import ModelWriter
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
@@ -25,6 +25,7 @@ from .replay.replays import BUDGETS, POLICIES, checked_budgets, named_policies, 
 from .replay.shown import ShownTrees
 from .replay.summary import summarize
 from .replay.world import World
+from .rows.folder_lock import held_folder
 from .runs.batch_run import with_experiment
 from .runs.experiment import Experiment
 from .runs.jobs import choose_questions, dataset_of
@@ -44,8 +45,9 @@ def record(
 ) -> Coverage:
     """Record what any policy could ask of an experiment's questions, in ``recording.jsonl`` of a folder.
 
-    Every chunk asks on, whatever its verdict, to the given depth; a stopped recording goes on where it stopped. Its
-    cost grows with (topk times width) to the power of depth; ``max_llm_calls`` of the experiment bounds each question.
+    Every chunk asks on, whatever its verdict, to the given depth. The same call continues a stopped recording, and asks
+    again for what failed: verdicts that are unknown, and questions that could not be written. The cost grows with (topk
+    times width) to the power of depth; ``max_llm_calls`` of the experiment bounds each question.
 
     ::
 
@@ -62,13 +64,17 @@ def record(
         on_setup: Called with (done, total, stage) while the corpus is indexed or a local model is loaded.
 
     Raises:
-        UserError: A wrong data set or setting, or a folder that holds the recording of something else.
+        ModelSetupError: As many questions as ``experiment.fail_after`` says, or all, have no verdict.
+        UserError: A wrong data set or setting, or a folder that is in use or holds the recording of something else.
     """
     settings = with_experiment(settings or load_settings(), experiment)
     whole = dataset_of(experiment)
     dataset = choose_questions(whole, experiment)
     spending = Spending(experiment, prices=load_prices(settings.home))
-    with Services(experiment, whole, settings, spending=spending, on_progress=on_setup) as services:
+    with (
+        held_folder(Path(out), remedy="Wait for it, or give another folder."),
+        Services(experiment, whole, settings, spending=spending, on_progress=on_setup) as services,
+    ):
         context = services.context("judge", 0)
         return record_questions(
             dataset,
@@ -77,6 +83,7 @@ def record(
             depth=depth,
             width=width,
             max_llm_calls=experiment.max_llm_calls,
+            fail_after=experiment.fail_after,
             concurrency=experiment.concurrency,
             on_progress=on_progress,
         )
@@ -127,12 +134,18 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         on_progress: Called with (questions done, questions in all).
 
     Raises:
-        LoadingError: The folder holds no recording, or a damaged one.
+        LoadingError: The folder holds no recording, a damaged one, or one without a finished question.
         SettingsError: A policy, the judge or the stop is unknown, a budget is not allowed, or the recording has no gold
             documents.
     """
     recording = Recording(Path(run) / FILE_NAME)
-    recorded = {key: each for key, each in recording.worlds().items() if each.gold}
+    worlds_recorded = recording.worlds()
+    if not worlds_recorded:
+        raise LoadingError(
+            f"None of the {len(recording.questions)} questions of {run} is recorded to its end. Run the same "
+            "`judgetree eval record` again, which continues it."
+        )
+    recorded = {key: each for key, each in worlds_recorded.items() if each.gold}
     if not recorded:
         raise SettingsError(f"The questions of {run} have no gold documents, so that replays have nothing to count.")
     names, budgets = list(named_policies(policies)), checked_budgets(budgets)
@@ -168,6 +181,9 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
             "recording": Path(run).resolve().name,
             "recorded": f"depth {recording.depth}, tries {recording.tries}",
             "questions": len(worlds),
+            "unfinished": len(recording.questions) - len(recording.finished),
+            "unknown_verdicts": 0 if judge else recording.unknown,
+            "unwritten": recording.unwritten,
             "judge": judge or "as recorded",
             "stop": stop,
             "depth": depth,

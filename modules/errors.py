@@ -18,7 +18,8 @@
     │   └── DependencyError       an optional package is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
     │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
-    │   └── ModelRequestError     it refused one request for good; others may succeed
+    │   ├── ModelRequestError     it refused one request for good; others may succeed
+    │   └── NoQuestion            the writer of sub-questions has no other one for a chunk
     ├── QuestionInterrupted       a question waits for a person's answer, where none can be given
     └── BudgetSpent               a limit of the search tree is reached (caught inside the graphs)
 
@@ -125,6 +126,10 @@ class ModelSetupError(ModelCallError, UserError):
 
 class ModelRequestError(ModelCallError):
     """A model endpoint refused one request for good, for example for its length; others may succeed."""
+
+
+class NoQuestion(ModelCallError):
+    """The writer of sub-questions has no other one for a chunk; its calls succeeded."""
 
 
 LimitName = Literal["calls", "sub_runs", "tokens", "cost", "seconds"]

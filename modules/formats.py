@@ -99,7 +99,7 @@ _VERSIONS: Mapping[Thing, int] = {
     "judge-fits": 1,
     "labels": 1,
     "prompts": 1,
-    "recording": 4,
+    "recording": 5,
     "rows": 6,
     "search-tree": 7,
 }

@@ -88,6 +88,12 @@ EvidenceTokens = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Most tokens of what a reader sees, best verdicts first; default: no limit."),
 ]
+FailAfter = Annotated[
+    float | None,
+    typer.Option(
+        min=0, metavar="N", help="Stop after N questions in a row, or a share of all, find no usable endpoint; 10."
+    ),
+]
 Width = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Most sub-questions that a round grants; default: no limit.")
 ]

@@ -25,7 +25,11 @@ class Replay:
     baseline: str
     """Policy that the others are compared with."""
     of: Mapping[str, object]
-    """Name of the recording, questions, judge, stop, depth, width, and ``recorded``: its depth and tries."""
+    """Name of the recording, questions, judge, stop, depth, width, and ``recorded``: its depth and tries.
+
+    ``unfinished`` questions are left out; ``unknown_verdicts`` are those that neither stop nor expand a search;
+    ``unwritten`` are chunks that miss further questions.
+    """
     recording: Recording = field(repr=False)
     trees: Mapping[str, ShownTrees] = field(repr=False, default_factory=dict)
     """What readers are shown, by question; empty unless it was kept."""
@@ -51,6 +55,16 @@ class Replay:
             )
         return [*words, f"Recorded were {self.of['recorded']}: `judgetree eval record` with more covers more."]
 
+    def missing_words(self) -> list[str]:
+        """Say what the recording lacks, as calls failed or it was stopped."""
+        words = {
+            "unfinished": "questions are left out, since their recording is not finished.",
+            "unknown_verdicts": "recorded verdicts are unknown, since the judge failed; they neither stop nor expand.",
+            "unwritten": "chunks miss further questions, since a call failed.",
+        }
+        said = [f"{self.of[name]:,} {each}" for name, each in words.items() if self.of.get(name)]
+        return [*said, "The same `judgetree eval record` asks for what is missing."] if said else []
+
     def gain_words(self) -> list[str]:
         """Say which policies differ from the baseline in evidence complete, and in EM where readers answered."""
         if len(self.policies) < 2:
@@ -70,7 +84,12 @@ class Replay:
 
     def words(self) -> list[str]:
         """Return all that is said in words."""
-        return [*self.gain_words(), *self.coverage_words(), *(self.reading.words() if self.reading else ())]
+        return [
+            *self.gain_words(),
+            *self.coverage_words(),
+            *self.missing_words(),
+            *(self.reading.words() if self.reading else ()),
+        ]
 
     def _gain_words(self, score: str, name: str) -> Iterator[str]:
         prefix = "" if score == "complete" else f"{score}_"

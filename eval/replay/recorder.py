@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-
-from langchain_core.documents import Document
+from dataclasses import dataclass, field
 
 from ...graphs.threads.context import RagContext
 from ...modules.background_loop import async_twin, blocking
 from ...modules.calls.usage import CallBudget, CallMeter, total_usage
-from ...modules.errors import BudgetSpent, ModelCallError
-from ...modules.judge.contract import SetVerdict, checked_set_verdict, checked_verdict, judges_sets
-from ...modules.judge.sub_questions import ModelWriter
-from ...modules.retriever.callbacks import search_heard
+from ...modules.errors import BudgetSpent, JudgetreeError, ModelSetupError, UserError, ungrouped
 from ..datasets.questions import Dataset, EvalQuestion
-from .recording import Hits, RecordedJudgement, RecordedQuestion, Recording
-from .simulated import recorded_query
+from ..runs.limits import SetupFailures
+from .query_recorder import QueryRecorder
+from .recording import Recording
+from .recording_lines import RecordedJudgement, RecordedQuestion
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +31,18 @@ class Coverage:
     """Model calls made now."""
     cut_off: tuple[str, ...]
     """Questions whose recording ended with their budget."""
+    failed: tuple[str, ...] = ()
+    """Questions that an error ended, or of which no verdict came; the same call asks them again."""
+    failure: str = ""
+    """Why the first of them failed; ``""`` without."""
+    unknown: int = 0
+    """Verdicts that are unknown since the judge failed; the same call asks for them again."""
+    unwritten: int = 0
+    """Chunks that miss further questions since a call failed; the same call asks for them again."""
 
 
 @blocking
-async def record(
+async def record(  # noqa: PLR0913 - a front door, where everything has a default that fits
     dataset: Dataset,
     recording: Recording,
     context: RagContext,
@@ -42,6 +50,7 @@ async def record(
     depth: int = 1,
     width: int = 1,
     max_llm_calls: int = 300,
+    fail_after: float = 10,
     concurrency: int = 8,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Coverage:
@@ -54,124 +63,137 @@ async def record(
         depth: Levels of sub-questions.
         width: Tries of each chunk.
         max_llm_calls: Most model calls of a question; what was recorded until then stays.
+        fail_after: From 1, questions in a row, and below, a share of them, that find no usable endpoint and end it.
         concurrency: Questions at once.
         on_progress: Called with (questions done, questions in all).
 
     Raises:
-        UserError: An error that every question would meet, such as a rejected key.
+        ModelSetupError: As many questions as ``fail_after`` says, or all, have no verdict.
+        UserError: Another error that every question would meet, such as a call that is missing in replay mode.
     """
-    recorder = _Recorder(recording, context, depth, width, dataset.key_field)
-    slots, done = asyncio.Semaphore(concurrency), 0
-    cut_off: list[str] = []
+    for each in dataset.questions:
+        recording.add_question(_recorded(each))
+    queries = QueryRecorder(recording, context, width=width, key_field=dataset.key_field)
+    work = _Recorder(recording, queries, depth, max_llm_calls, SetupFailures(fail_after, verb="recorded", kept=_KEPT))
+    waiting = iter(dataset.questions)
 
-    async def one(question: EvalQuestion) -> int:
-        nonlocal done
-        async with slots:
-            meter = CallMeter(node="record", budget=CallBudget(limit=max_llm_calls))
-            try:
-                await recorder.explore(question, meter)
-            except BudgetSpent:
-                cut_off.append(question.id)
-        done += 1
-        if on_progress is not None:
-            on_progress(done, len(dataset.questions))
-        return total_usage(meter.records)["llm_calls"]
+    async def worker() -> None:
+        for question in waiting:
+            if work.failures.is_reached:
+                return
+            await work.record(question)
+            if on_progress is not None:
+                on_progress(work.done, len(dataset.questions))
 
-    calls = await asyncio.gather(*(one(each) for each in dataset.questions))
+    with ungrouped(UserError):
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(dataset.questions))):
+                group.create_task(worker())
+    work.failures.refuse()
     return Coverage(
-        questions=len(dataset.questions), queries=recording.queries, calls=sum(calls), cut_off=tuple(sorted(cut_off))
+        questions=len(dataset.questions),
+        queries=recording.queries,
+        calls=work.calls,
+        cut_off=tuple(sorted(work.cut_off)),
+        failed=tuple(sorted(work.failed)),
+        failure=next(iter(work.failed.values()), ""),
+        unknown=recording.unknown,
+        unwritten=recording.unwritten,
     )
 
 
 arecord = async_twin(record)
+_KEPT = "What was recorded is kept."
 
 
-@dataclass(frozen=True)
+def _recorded(question: EvalQuestion) -> RecordedQuestion:
+    return RecordedQuestion(
+        id=question.id,
+        question=question.question,
+        gold=frozenset(question.supporting),
+        answers=question.answers,
+        answers_known=question.answers_known,
+        lang=question.lang,
+    )
+
+
+@dataclass
+class _Verdicts:
+    """Chunks of a question's queries, as far as they say whether the judge works."""
+
+    judged: int = 0
+    judged_now: int = 0
+    unjudged: int = 0
+    unjudged_at_first: int = 0
+    """Those among them that were asked about for the first time."""
+
+    def add(self, before: RecordedJudgement | None, after: RecordedJudgement) -> None:
+        """Count a query."""
+        known = before.judged_chunks if before else 0
+        missing = len(after.judged.chunks) - after.judged_chunks
+        self.judged += after.judged_chunks
+        self.judged_now += after.judged_chunks - known
+        self.unjudged += missing
+        self.unjudged_at_first += missing if before is None else 0
+
+    @property
+    def have_failed(self) -> bool:
+        """Whether there is none, or none of those that were to be had now."""
+        return bool(self.unjudged) and (not self.judged or (bool(self.unjudged_at_first) and not self.judged_now))
+
+
+@dataclass
 class _Recorder:
     recording: Recording
-    context: RagContext
+    queries: QueryRecorder
     depth: int
-    width: int
-    key_field: str
+    max_llm_calls: int
+    failures: SetupFailures
+    done: int = 0
+    calls: int = 0
+    cut_off: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why questions failed, by id, in the order in which they did."""
 
-    async def explore(self, question: EvalQuestion, meter: CallMeter) -> None:
+    async def record(self, question: EvalQuestion) -> None:
+        """Record a question; errors of this one alone are kept."""
+        meter = CallMeter(node="record", budget=CallBudget(limit=self.max_llm_calls))
+        failure: str | None = None
+        try:
+            verdicts = await self._explore(question, meter)
+            failure = self.queries.problem if verdicts.have_failed else None
+            if failure is None:
+                self.recording.mark(question.id, is_done=True)
+        except BudgetSpent:
+            self.recording.mark(question.id, is_done=False)
+            self.cut_off.append(question.id)
+        except Exception as error:
+            if isinstance(error, UserError) and not isinstance(error, ModelSetupError):
+                raise
+            # An error of one question must not end a long recording.
+            logger.exception("question %s could not be recorded", question.id)
+            failure = str(error) if isinstance(error, JudgetreeError) else f"{type(error).__name__}: {error}"
+        finally:
+            self.calls += total_usage(meter.records)["llm_calls"]
+        if failure is not None:
+            self.failed[question.id] = failure
+        self.failures.add(failure)
+        self.done += 1
+
+    async def _explore(self, question: EvalQuestion, meter: CallMeter) -> _Verdicts:
         """Record a question, level by level."""
-        self.recording.add_question(
-            RecordedQuestion(
-                id=question.id,
-                question=question.question,
-                gold=frozenset(question.supporting),
-                answers=question.answers,
-                answers_known=question.answers_known,
-                lang=question.lang,
-            )
-        )
+        verdicts = _Verdicts()
         level, seen = [question.question], {question.question}
         for depth in range(self.depth + 1):
             below: list[str] = []
             for query in level:
-                judgement = await self._judgement(query, meter, expand=depth < self.depth)
+                before = self.recording.judgement(query)
+                judgement = await self.queries.judgement(query, meter, expand=depth < self.depth)
+                if judgement is not before:
+                    self.recording.mark(question.id, is_done=False)  # it may ask what is not recorded yet
+                verdicts.add(before, judgement)
                 asked = (each for questions in judgement.questions.values() for each in questions)
                 below += (each for each in dict.fromkeys(asked) if each not in seen)
                 seen.update(below)
             level = below
-
-    async def _judgement(self, query: str, meter: CallMeter, *, expand: bool) -> RecordedJudgement:
-        known = self.recording.judgement(query)
-        if known is not None and (known.questions or not expand):
-            return known
-        before = len(meter.records)
-        hits = await self.recording.search(query, lambda asked: self._searched(asked, meter))
-        given = await self._judged(query, hits, meter, expand=expand)
-        assert self.context.judge is not None
-        made = meter.records[before:]
-        judged = recorded_query(self.context.judge, query, hits, given, self.key_field, made=made)
-        used = total_usage(made)
-        judgement = RecordedJudgement(
-            query=query,
-            judged=judged,
-            questions={
-                _id_of(chunk): await self._questions(query, chunk, verdict.next_query, meter)
-                for (chunk, _), verdict in zip(hits, given.verdicts, strict=True)
-            }
-            if expand
-            else {},
-            calls=used["llm_calls"],
-            tokens=used["prompt_tokens"] + used["completion_tokens"],
-        )
-        self.recording.add_judgement(judgement)
-        return judgement
-
-    async def _searched(self, query: str, meter: CallMeter) -> Hits:
-        assert self.context.retriever is not None
-        return await search_heard(self.context.retriever, query, meter)
-
-    async def _judged(self, query: str, hits: Hits, meter: CallMeter, *, expand: bool) -> SetVerdict:
-        judge = self.context.judge
-        assert judge is not None
-        chunks = [chunk for chunk, _ in hits]
-        if not chunks:
-            return SetVerdict(verdicts=())
-        if judges_sets(judge):
-            given = await judge.judge_set(query, chunks, meter=meter, expand=expand)
-            return checked_set_verdict(given, len(chunks))
-        verdicts = await asyncio.gather(
-            *(judge.judge(query, each, meter=replace(meter, chunk_id=_id_of(each)), expand=expand) for each in chunks)
-        )
-        return SetVerdict(verdicts=tuple(map(checked_verdict, verdicts)))
-
-    async def _questions(self, query: str, chunk: Document, first: str, meter: CallMeter) -> tuple[str, ...]:
-        """Return the questions of a chunk's tries, the judge's own first; fewer where no other can be written."""
-        writer = self.context.writer or ModelWriter(self.context.reader, prompts=self.context.prompts)
-        questions = [first] if first else []
-        while len(questions) < self.width:
-            try:
-                own = replace(meter, chunk_id=_id_of(chunk))
-                questions.append(await writer.write(query, chunk, questions, meter=own))
-            except ModelCallError:
-                break
-        return tuple(questions)
-
-
-def _id_of(chunk: Document) -> str:
-    return str(chunk.metadata["chunk_id"])
+        return verdicts

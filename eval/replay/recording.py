@@ -6,47 +6,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from langchain_core.documents import Document
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
-from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
+from ...modules.formats import FORMAT_KEY, format_of
 from ..rows.json_lines import append_line, cut_torn_end
+from .recording_lines import (
+    ChunkLine,
+    DoneLine,
+    HitsLine,
+    JudgementLine,
+    Line,
+    QuestionLine,
+    RecordedJudgement,
+    RecordedQuestion,
+    RecordingFile,
+)
 from .world import JudgedQuery, NotRecorded, RecordedWorld, tokens_of
 
 FILE_NAME = "recording.jsonl"
 Hits = list[tuple[Document, float]]
 """(chunk, retrieval score), best first."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedQuestion:
-    """A question of a recording."""
-
-    id: str
-    question: str
-    gold: frozenset[str]
-    """Keys of the documents that the answer needs."""
-    answers: tuple[str, ...] = ()
-    answers_known: bool = True
-    lang: str = "en"
-    """ISO 639-1 code; selects the variant of the answer metrics."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedJudgement:
-    """The verdicts on what a query finds, and what each of its chunks asks."""
-
-    query: str
-    judged: JudgedQuery
-    questions: Mapping[str, tuple[str, ...]]
-    """Sub-questions by chunk id, one for each try; of every chunk, whatever its verdict."""
-    calls: int = 0
-    """Model calls that judging took."""
-    tokens: int = 0
 
 
 _QUESTION = TypeAdapter(RecordedQuestion)
@@ -65,8 +49,8 @@ class Recording:
     def __init__(self, file: Path, *, of: Mapping[str, str] | None = None) -> None:
         """Read the file, or begin it.
 
-        ``of`` is the fingerprint of search, judge and writer, with ``depth`` and ``tries``; None takes that of the
-        file.
+        ``of`` is the fingerprint of search, judge and writer, with ``depth`` and ``tries``, of a recording that grows;
+        None takes that of the file, and only reads, also while another process records.
 
         Raises:
             LoadingError: There is no file and ``of`` is None, or it has another format, is damaged, or is a recording
@@ -75,11 +59,14 @@ class Recording:
         self.file = file
         self.of: dict[str, str] = dict(of or {})
         self.questions: dict[str, RecordedQuestion] = {}
+        """All that were to be recorded, by id."""
+        self._done: set[str] = set()
         self._chunks: dict[str, Document] = {}
         self._hits: dict[str, Hits] = {}
         self._judgements: dict[str, RecordedJudgement] = {}
-        if file.exists():
+        if of is not None:
             cut_torn_end(file)
+        if file.exists() and (of is None or file.stat().st_size):
             self._read(of)
         elif of is None:
             raise LoadingError(f"{file} does not exist. `judgetree eval record` makes a recording.")
@@ -96,6 +83,21 @@ class Recording:
     def tries(self) -> int:
         """Sub-questions of each chunk that were recorded, where as many could be written."""
         return int(self.of["tries"])
+
+    @property
+    def finished(self) -> dict[str, RecordedQuestion]:
+        """Questions of which everything is recorded, to the depth and the tries, by id."""
+        return {key: each for key, each in self.questions.items() if key in self._done}
+
+    @property
+    def unknown(self) -> int:
+        """Number of verdicts that are unknown since the judge failed."""
+        return sum(chunk.verdict == "unknown" for each in self._judgements.values() for chunk in each.judged.chunks)
+
+    @property
+    def unwritten(self) -> int:
+        """Number of chunks that miss further questions since a call failed."""
+        return sum(len(each.unwritten) for each in self._judgements.values())
 
     @property
     def queries(self) -> int:
@@ -116,7 +118,9 @@ class Recording:
     async def search(self, query: str, ask: Callable[[str], Awaitable[Hits]]) -> Hits:
         """Return what a query finds; one that was not searched before is searched by ``ask`` and recorded."""
         if query not in self._hits:
-            found = await ask(query)
+            found = list(
+                {str(chunk.metadata["chunk_id"]): (chunk, score) for chunk, score in await ask(query)}.values()
+            )
             for chunk, _ in found:
                 chunk_id = str(chunk.metadata["chunk_id"])
                 if chunk_id not in self._chunks:
@@ -141,8 +145,14 @@ class Recording:
             self._write({"question": _QUESTION.dump_python(question, mode="json")})
             self.questions[question.id] = question
 
+    def mark(self, question_id: str, *, is_done: bool) -> None:
+        """Record that everything of a question is recorded, or no longer is."""
+        if is_done != (question_id in self._done):
+            self._write({"question_id": question_id, "is_done": is_done})
+            self._mark(question_id, is_done=is_done)
+
     def worlds(self) -> dict[str, RecordedWorld]:
-        """Return the questions as they were judged, by id."""
+        """Return the finished questions as they were judged, by id."""
         tokens = {key: tokens_of(chunk) for key, chunk in self._chunks.items()}
         queries = {query: _with_tokens(each.judged, tokens) for query, each in self._judgements.items()}
         questions = {query: each.questions for query, each in self._judgements.items()}
@@ -150,40 +160,54 @@ class Recording:
             key: RecordedWorld(
                 question=each.question, gold=each.gold, queries=queries, questions=questions, tries=self.tries
             )
-            for key, each in self.questions.items()
+            for key, each in self.finished.items()
         }
 
     def _write(self, line: dict[str, object]) -> None:
         append_line(self.file, json.dumps(line, ensure_ascii=True, default=str).encode())
 
     def _read(self, of: Mapping[str, str] | None) -> None:
-        try:
-            head, *lines = (json.loads(line) for line in self.file.read_bytes().split(b"\n") if line)
-            refuse_other_format(head.get(FORMAT_KEY), "recording", where=str(self.file), remedy="Record it again.")
-            self.of = dict(head["of"])
-            for line in lines:
-                self._take(line)
-        except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
-            raise LoadingError(f"{self.file} is damaged: {type(error).__name__}: {error}. Record it again.") from error
+        read = RecordingFile(self.file)
+        self.of = read.of
         names = sorted(name for name in {*self.of, *(of or {})} if self.of.get(name) != (of or {}).get(name))
         if of is not None and names:
             parts = "; ".join(f"{name}: {self.of.get(name)!r:.80} then, {of.get(name)!r:.80} now" for name in names)
             raise LoadingError(f"{self.file} is the recording of something else ({parts}). Give another folder.")
+        for number, line in read.lines():
+            try:
+                self._take(line)
+            except ValueError as error:
+                raise read.damage(number, error) from error
 
-    def _take(self, line: Mapping[str, object]) -> None:
+    def _take(self, line: Line) -> None:
         match line:
-            case {"chunk": str(key), "text": str(text), "metadata": dict(metadata)}:
-                self._chunks[key] = Document(page_content=text, metadata=metadata)
-            case {"query": str(query), "hits": list(hits)}:
-                self._hits[query] = [(self._chunks[key], float(score)) for key, score in hits]
-            case {"judgement": judged}:
-                judgement = _JUDGEMENT.validate_python(judged)
+            case ChunkLine():
+                _require(str(line.metadata.get("chunk_id")) == line.chunk, "its chunk has another id")
+                self._chunks[line.chunk] = Document(page_content=line.text, metadata=line.metadata)
+            case HitsLine():
+                _require({key for key, _ in line.hits} <= self._chunks.keys(), "it finds a chunk without a text")
+                _require(len(dict(line.hits)) == len(line.hits), "it finds a chunk twice")
+                self._hits[line.query] = [(self._chunks[key], score) for key, score in line.hits]
+            case JudgementLine():
+                judgement = line.judgement
+                found = [str(chunk.metadata["chunk_id"]) for chunk, _ in self._hits.get(judgement.query, [])]
+                judged = [(each.rank, each.chunk_id) for each in judgement.judged.chunks]
+                _require(judged == list(enumerate(found)), "it does not judge what its query finds")
+                _require({*judgement.questions, *judgement.unwritten} <= {*found}, "it asks an unknown chunk")
                 self._judgements[judgement.query] = judgement
-            case {"question": asked}:
-                question = _QUESTION.validate_python(asked)
-                self.questions[question.id] = question
-            case _:
-                raise ValueError(f"unknown line {str(line)[:80]!r}")
+            case QuestionLine():
+                self.questions[line.question.id] = line.question
+            case DoneLine():
+                _require(line.question_id in self.questions, "its question is unknown")
+                self._mark(line.question_id, is_done=line.is_done)
+
+    def _mark(self, question_id: str, *, is_done: bool) -> None:
+        (self._done.add if is_done else self._done.discard)(question_id)
+
+
+def _require(is_met: bool, fault: str) -> None:
+    if not is_met:
+        raise ValueError(fault)
 
 
 def _with_tokens(judged: JudgedQuery, tokens: Mapping[str, int]) -> JudgedQuery:

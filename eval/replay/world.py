@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from langchain_core.documents import Document
+from pydantic import Field, NonNegativeInt
 
 from ...graphs.search.findings import Findings, FoundChunk
 from ...modules.judge.contract import VerdictStatus
@@ -16,6 +17,7 @@ from ...modules.reader.evidence_choice import EvidenceChoice, passage_tokens
 
 Needs = tuple[frozenset[str], ...]
 """What a query needs: of each entry, one of the documents with these keys."""
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class NotRecorded(LookupError):
@@ -29,18 +31,18 @@ class JudgedChunk:
     chunk_id: str
     keys: frozenset[str]
     """Keys of the documents that the chunk is of."""
-    rank: int
+    rank: NonNegativeInt
     """From 0."""
-    retrieval_score: float | None = None
+    retrieval_score: Annotated[float, Field(allow_inf_nan=False)] | None = None
     verdict: VerdictStatus = "judged"
-    score: int | None = None
+    score: Annotated[int, Field(ge=0, le=2)] | None = None
     """0, 1 or 2; None without a verdict."""
-    confidence: float | None = None
-    p_needed: float | None = None
+    confidence: Probability | None = None
+    p_needed: Probability | None = None
     is_calibrated: bool = False
     next_query: str = ""
     """Sub-question; ``""`` for a chunk that asks nothing."""
-    calls: int = 0
+    calls: NonNegativeInt = 0
     """Model calls that judging made about it alone."""
     tokens: int = 0
     """Tokens of its passage, without answers to its sub-questions, which no replay knows."""
@@ -64,10 +66,10 @@ class JudgedQuery:
     chunks: tuple[JudgedChunk, ...]
     """By rank."""
     set_suffices: bool | None = None
-    p_suffices: float | None = None
-    calls: int = 0
+    p_suffices: Probability | None = None
+    calls: NonNegativeInt = 0
     """Model calls that judging made about all chunks together, beside those about each."""
-    expected_calls: int = 0
+    expected_calls: NonNegativeInt = 0
     """Model calls that judging so many chunks usually takes, which a search reserves for each of its sub-runs."""
     needs: Needs | None = None
     """What the query needs, by a judge that sees gold; None by any other."""

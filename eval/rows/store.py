@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,17 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, ReadWriteLock, Timeout
+from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...graphs.threads.recording import RUN_FILE
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
-from ...modules.disk import refusing_full_disk, write_whole
-from ...modules.errors import LoadingError, SettingsError
+from ...modules.disk import write_whole
+from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
+from .folder_lock import held_folder
 from .json_lines import append_line, cut_torn_end, sync_file
 from .trees import TreeStore
 from .turn_facts import TurnFacts
@@ -157,6 +156,10 @@ def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
     return list({row.place: row for row in rows}.values())
 
 
+_IN_USE = (
+    "Wait for it, or give another --out. Processes share a run where for each of them JUDGETREE_MILVUS_URI is a server "
+    "and JUDGETREE_CHECKPOINTS PostgreSQL."
+)
 SYNC_S = 1.0
 """Seconds of rows that a power cut may take; a kill takes none."""
 
@@ -184,25 +187,8 @@ class RunStore:
         Raises:
             SettingsError: Another process holds the lock; the message names it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        holder = self.folder / "run.lock.holder"
-        # filelock's default is one lock for a path and process, but two runs of one process exclude each other too.
-        lock = ReadWriteLock(self.folder / "run.lock", timeout=0, is_singleton=False)
-        try:
-            (lock.acquire_read if shared else lock.acquire_write)()
-        except Timeout as error:
-            named = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
-            raise SettingsError(
-                f"{self.folder} is being worked in by {named}. Wait for it, or give another --out. Processes share a "
-                "run where for each of them JUDGETREE_MILVUS_URI is a server and JUDGETREE_CHECKPOINTS PostgreSQL."
-            ) from error
-        try:
-            with refusing_full_disk(holder):
-                holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        with held_folder(self.folder, shared=shared, remedy=_IN_USE):
             yield
-        finally:
-            lock.release()
-            lock.close()
 
     @contextmanager
     def setting_up(self, on_wait: Callable[[int, int, str], None] | None = None) -> Iterator[None]:

@@ -272,20 +272,26 @@ MIN_ASKED = 10
 
 
 class SetupFailures:
-    """Counter of questions that failed with a ``ModelSetupError``, in a row or as a share."""
+    """Counter of questions that found an endpoint unusable, in a row or as a share."""
 
-    def __init__(self, fail_after: float) -> None:
-        """``fail_after``: from 1, a number of questions in a row; below 1, a share of the questions asked."""
+    def __init__(self, fail_after: float, *, verb: str = "asked", kept: str = "Finished rows are kept.") -> None:
+        """``fail_after``: from 1, a number of questions in a row; below 1, a share of the questions asked.
+
+        ``verb`` and ``kept`` are words of the message.
+        """
         self._fail_after = fail_after
+        self._verb = verb
+        self._kept = kept
         self._asked = self._failed = self._in_a_row = 0
         self._reason = ""
 
-    def add(self, row: RunRow) -> None:
-        """Count a question; rows come in the order in which they finished."""
+    def add(self, failure: str | None) -> None:
+        """Count a question, in the order in which they finished; None for one that found its endpoint usable."""
+        has_failed = failure is not None
         self._asked += 1
-        self._failed += row.setup_failed
-        self._in_a_row = self._in_a_row + 1 if row.setup_failed else 0
-        self._reason = row.error if row.setup_failed else self._reason
+        self._failed += has_failed
+        self._in_a_row = self._in_a_row + 1 if has_failed else 0
+        self._reason = self._reason if failure is None else failure
 
     @property
     def is_reached(self) -> bool:
@@ -302,7 +308,7 @@ class SetupFailures:
         """
         if self.is_reached or 0 < self._failed == self._asked:
             raise ModelSetupError(
-                f"Stopped: {self._failed} of {self._asked} questions could not be asked. The last one: {self._reason} "
-                "Finished rows are kept. Correct this and run the same command, which asks the failed and the "
+                f"Stopped: {self._failed} of {self._asked} questions could not be {self._verb}. The last one: "
+                f"{self._reason} {self._kept} Correct this and run the same command, which asks the failed and the "
                 "remaining questions."
             )

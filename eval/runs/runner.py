@@ -322,7 +322,7 @@ class _Run:
         self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)
         self._failure = self._failure or row.error
         if is_asked:
-            self._setup_failures.add(row)
+            self._setup_failures.add(row.error if row.setup_failed else None)
         self.on_progress(Progress(done=self._done, total=len(self.jobs), row=row))
 
     def _keep(self, row: RunRow, tree: SearchTree | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,7 +14,16 @@ from langgraph.types import Send
 
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, UserError
-from ...modules.judge.contract import AnyJudge, SetVerdict, Verdict, checked_set_verdict, checked_verdict, judges_sets
+from ...modules.judge.contract import (
+    AnyJudge,
+    Judge,
+    SetJudge,
+    SetVerdict,
+    Verdict,
+    checked_set_verdict,
+    checked_verdict,
+    judges_sets,
+)
 from ..threads.context import RunContext, emit
 from ..threads.eager import Withdrawn
 from ..threads.state import ChunkPatch, JudgeSetState, JudgeState, RagState
@@ -48,15 +57,11 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
     if judges_sets(judge):
         raise TypeError("this thread judges chunk by chunk, and its judge takes all chunks at once")
 
-    async def ask() -> Verdict:
-        verdict = await judge.judge(state["old_query"], _copied(chunk), meter=meter, expand=_expands(context))
-        return checked_verdict(verdict)
-
     calls, stop = context.judge_calls, context.services.stop
     async with context.branches.entered():
         try:
             async with calls.cancellable(meter, stop):
-                verdict = await _asked(ask, meter, instead=lambda verdict: verdict)
+                verdict = await judge_chunk(judge, state["old_query"], chunk, meter=meter, expand=_expands(context))
         except Withdrawn:
             verdict = Verdict(status="cancelled", problem="not judged: another chunk sufficed")
     calls.judged(verdict.score, verdict.confidence, stop)
@@ -71,13 +76,8 @@ async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[
     if not judges_sets(judge):
         raise TypeError("this thread judges all chunks at once, and its judge takes them one by one")
 
-    async def ask() -> SetVerdict:
-        copies = [_copied(chunk) for chunk in chunks]
-        given = await judge.judge_set(state["old_query"], copies, meter=meter, expand=_expands(context))
-        return checked_set_verdict(given, len(chunks))
-
     async with context.branches.entered():
-        given = await _asked(ask, meter, instead=lambda verdict: SetVerdict(verdicts=(verdict,) * len(chunks)))
+        given = await judge_chunks(judge, state["old_query"], chunks, meter=meter, expand=_expands(context))
     patches = [_patch(chunk, verdict, runtime) for chunk, verdict in zip(chunks, given.verdicts, strict=True)]
     emit(runtime, "set_verdict", node="judge_set", suffices=given.suffices, p_suffices=given.p_suffices)
     return {
@@ -86,6 +86,33 @@ async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[
         "p_suffices": given.p_suffices,
         "usage": meter.records,
     }
+
+
+async def judge_chunk(judge: Judge, query: str, chunk: Document, *, meter: CallMeter, expand: bool) -> Verdict:
+    """Return the checked verdict on a copy of a chunk; unknown if the judge fails, cancelled once the budget is spent.
+
+    Raises:
+        UserError: An error that every chunk would meet, such as a rejected key.
+    """
+
+    async def ask() -> Verdict:
+        return checked_verdict(await judge.judge(query, _copied(chunk), meter=meter, expand=expand))
+
+    return await _asked(ask, meter, instead=lambda verdict: verdict)
+
+
+async def judge_chunks(
+    judge: SetJudge, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool
+) -> SetVerdict:
+    """Return the checked verdict on copies of all chunks; a failed judge, a spent budget and errors as ``judge_chunk``,
+    for all of them.
+    """
+
+    async def ask() -> SetVerdict:
+        copies = [_copied(chunk) for chunk in chunks]
+        return checked_set_verdict(await judge.judge_set(query, copies, meter=meter, expand=expand), len(chunks))
+
+    return await _asked(ask, meter, instead=lambda verdict: SetVerdict(verdicts=(verdict,) * len(chunks)))
 
 
 T = TypeVar("T")

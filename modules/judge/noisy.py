@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from langchain_core.documents import Document
 
 from ..calls.usage import CallMeter
-from ..errors import ModelCallError
+from ..errors import NoQuestion
 from .contract import AnyJudge, Score, SetVerdict, Verdict
 from .gold import GoldTable, Need, keys_of
 from .noise import Noise
@@ -118,7 +118,7 @@ class NoisyWriter:
         """Return a question other than those in ``tried``; ``meter`` is not used.
 
         Raises:
-            ModelCallError: There is no other title to ask about.
+            NoQuestion: There is no other title to ask about.
         """
         own = keys_of(chunk.metadata, self._table.key_field)
         is_gold = any(need.keys & own for need in self._table.needs(query))
@@ -126,7 +126,7 @@ class NoisyWriter:
         wrong = self._table.others(query, chunk.page_content, besides=tried)
         question = self._noise.question(query, _id_of(chunk), len(tried) + 1, right=right, wrong=wrong)
         if question is None:
-            raise ModelCallError(f"no sub-question of {query!r:.100} is left: all titles were asked about")
+            raise NoQuestion(f"no sub-question of {query!r:.100} is left: all titles were asked about")
         return question
 
 

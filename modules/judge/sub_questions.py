@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..errors import ModelCallError
+from ..errors import NoQuestion
 from ..llm.endpoint import CallOptions, ChatLLM
 from ..llm.wrapper import model_fingerprint
 from .contract import sub_question_problem
@@ -31,7 +31,8 @@ class SubQuestionWriter(Protocol):
 
         Raises:
             BudgetSpent: The search tree may make no more model calls.
-            ModelCallError: The call failed, or its reply is no question that can be asked.
+            NoQuestion: The reply is no question that can be asked, or there is no other one.
+            ModelCallError: The call failed.
         """
         ...
 
@@ -62,5 +63,5 @@ class ModelWriter:
         if not problem and any(question.casefold() == each.casefold() for each in tried):
             problem = "it was asked already"
         if problem:
-            raise ModelCallError(f"the model wrote {question!r:.200}: {problem}")
+            raise NoQuestion(f"the model wrote {question!r:.200}: {problem}")
         return question

@@ -63,6 +63,7 @@ def test_user_errors_are_those_that_the_caller_can_mend() -> None:
         "JudgetreeError",
         "ModelCallError",
         "ModelRequestError",
+        "NoQuestion",
         "BudgetSpent",
         "QuestionInterrupted",
     }

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ....modules.errors import needs_extra
+from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
-from ..options import Json, JudgeKind, JudgeLlm, Llm, TopK
+from ..options import FailAfter, Json, JudgeKind, JudgeLlm, Llm, TopK
+
+if TYPE_CHECKING:
+    from ....evaluation.replay.recorder import Coverage
 
 
 def record(  # noqa: PLR0913 - one parameter an option
@@ -24,6 +28,7 @@ def record(  # noqa: PLR0913 - one parameter an option
     llm: Llm = None,
     judge_llm: JudgeLlm = None,
     judge: JudgeKind = None,
+    fail_after: FailAfter = None,
     topk: TopK = None,
     as_json: Json = False,
 ) -> None:
@@ -40,6 +45,7 @@ def record(  # noqa: PLR0913 - one parameter an option
         "judge_llm": judge_llm,
         "judge": judge,
         "topk": topk,
+        "fail_after": fail_after,
         "systems": ["judge"],
     }
     with progress_bar() as on_setup, counting_bar("questions") as show:
@@ -54,7 +60,23 @@ def record(  # noqa: PLR0913 - one parameter an option
     if as_json:
         write_json(vars(coverage))
     else:
-        say(
-            f"{coverage.questions} questions · {coverage.queries} distinct queries · {coverage.calls} model calls · "
-            f"{len(coverage.cut_off)} questions cut off by the budget"
+        say(_summary_text(coverage))
+    if coverage.failed:
+        raise typer.Exit(FAILED)
+
+
+def _summary_text(coverage: Coverage) -> str:
+    lines = [
+        f"{coverage.questions} questions · {coverage.queries} distinct queries · {coverage.calls} model calls · "
+        f"{len(coverage.cut_off)} questions cut off by the budget · {len(coverage.failed)} failed"
+    ]
+    if coverage.failed:
+        lines.append(f"The first that failed: {coverage.failure}")
+    if coverage.unknown or coverage.unwritten:
+        lines.append(
+            f"{coverage.unknown} verdicts are unknown, and {coverage.unwritten} chunks miss further questions, since "
+            "calls failed."
         )
+    if coverage.failed or coverage.unknown or coverage.unwritten or coverage.cut_off:
+        lines.append("The same command asks for what is missing.")
+    return "\n".join(lines)

@@ -17,6 +17,7 @@ from ..options import (
     CacheModeName,
     Evidence,
     EvidenceTokens,
+    FailAfter,
     Json,
     JudgeKind,
     JudgeLlm,
@@ -113,12 +114,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid calls.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid tokens.")] = None,
     max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop once that much is paid.")] = None,
-    fail_after: Annotated[
-        float | None,
-        typer.Option(
-            min=0, metavar="N", help="Stop after N questions in a row, or a share of all, find no usable endpoint; 10."
-        ),
-    ] = None,
+    fail_after: FailAfter = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask a pilot only, and estimate what the rest takes.")
     ] = False,

@@ -9,7 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.rows.folder_lock import held_folder
 from tests.app.commands.test_eval_calibrate import write_mills
 from tests.app.conftest import CHAIN, Cli, Dam, killed, write_corpus
 from tests.eval.dataset_files import write_lines
@@ -106,6 +108,7 @@ def test_a_killed_recording_goes_on_and_pays_for_nothing_twice(
     scripted.responses = dam = Dam(lambda _: len(dam.let_through) >= 3)
     killed("eval", "record", str(parts), *options, at=dam)
     scripted.responses = None
+    cli("replay", str(parts)).refused("None of the 1 questions of", "is recorded to its end")
     told = json.loads(cli("eval", "record", str(parts), *options, "--json").ok().out)
     before = scripted.requests.total()
     assert json.loads(cli("eval", "record", str(parts), *options, "--json").ok().out) == {**told, "calls": 0}
@@ -152,3 +155,20 @@ def test_what_cannot_be_replayed_is_refused(cli: Cli, data: str, tmp_path: Path)
         (("--answer", "--yes", "--max-cost", "1"), "max_cost=1 cannot be enforced"),
     ):
         cli("replay", str(folder), *options).refused(advice)
+
+
+def test_a_dead_endpoint_ends_a_recording_that_the_same_command_finishes(
+    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    folder = tmp_path / "recorded"
+    given = ("eval", "record", str(folder), "--dataset", data, "--judge", "generated", "--topk", "1", "--depth", "1")
+    scripted.responses = lambda request: ChatReply(status=500, text="no way")
+    cli(*given).refused("Stopped: 1 of 1 questions could not be recorded", "Error code: 500", "run the same command")
+    cli("replay", str(folder)).refused("None of the 1 questions of", "is recorded to its end")
+    scripted.responses = None
+    assert record(cli, data, folder)["unknown"] == 0
+    with held_folder(folder, remedy=""):
+        cli(*given).refused(f"{folder} is being worked in by process", "give another folder")
+        document = json.loads(cli("replay", str(folder), "--policy", "breadth", "--budget", "12", "--json").ok().out)
+    assert [row["complete"] for row in document["summary"]] == [1.0]
+    assert (document["unfinished"], document["unknown_verdicts"], document["unwritten"]) == (0, 0, 0)

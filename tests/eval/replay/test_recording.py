@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from judgetree.evaluation.record_and_replay import replay_recording
 from judgetree.evaluation.replay.play import play
 from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, Recording
+from judgetree.evaluation.rows.json_lines import append_line
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
@@ -29,9 +31,11 @@ DATASET = Dataset(
 )
 
 
-def recorded(folder: Path, context: RagContext, *, width: int = 1, max_llm_calls: int = 1000) -> Recording:
-    recording = Recording(folder / FILE_NAME, of={**OF, "tries": str(width)})
-    record(DATASET, recording, context, depth=2, width=width, max_llm_calls=max_llm_calls)
+def recorded(
+    folder: Path, context: RagContext, *, depth: int = 2, width: int = 1, max_llm_calls: int = 1000
+) -> Recording:
+    recording = Recording(folder / FILE_NAME, of={**OF, "depth": str(depth), "tries": str(width)})
+    record(DATASET, recording, context, depth=depth, width=width, max_llm_calls=max_llm_calls)
     return recording
 
 
@@ -58,29 +62,85 @@ def test_a_recording_goes_on_where_it_stopped_and_pays_for_nothing_twice(tmp_pat
     first, second, third = (bushy_context("breadth") for _ in range(3))
     stopped = recorded(tmp_path / "parts", first, max_llm_calls=10)
     assert 0 < stopped.queries < queries
+    with pytest.raises(LoadingError, match=r"None of the 1 questions of .* is recorded to its end"):
+        replay_recording(tmp_path / "parts")
     file = tmp_path / "parts" / FILE_NAME
     with file.open("ab") as torn:
         torn.write(b'{"judgement": {"query": "q/')
     assert recorded(tmp_path / "parts", second).queries == queries
-    assert made(first) + made(second) <= made(whole) + 3, "the verdicts in flight are asked for again"
+    assert made(first) + made(second) == made(whole)
     recorded(tmp_path / "parts", third)
     assert made(third) == 0
+
+
+HEAD = '{"format": "judgetree-recording/5", "of": %s}'
+THEIRS = '{"judge.kind": "a", "depth": "2", "tries": "1"}'
+OURS = json.dumps({**OF, "tries": "1"})
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is damaged"),
         ('{"format": "judgetree-rows/1", "of": {}}', "has the format 'judgetree-rows/1'; this judgetree reads"),
-        ('{"format": "judgetree-recording/4", "of": {}}\n{"hits": 3}', r"is damaged: ValueError: unknown line"),
-        ('{"format": "judgetree-recording/4", "of": {"judge.kind": "a"}}', "something else .*'a' then, 'bushy' now"),
+        ("[" * 100_000, "line 1 is damaged: maximum recursion depth"),
+        (HEAD % '{"tries": "1"}', "line 1 is damaged: depth: Field required"),
+        (HEAD % '{"depth": "x", "tries": "1"}', "line 1 is damaged: depth: "),
+        (HEAD % '{"depth": "1", "tries": "-1"}', "line 1 is damaged: tries: "),
+        (HEAD % OURS + '\n{"hits": 3}', "line 2 is damaged: query: Field required"),
+        (HEAD % OURS + '\n\n{"finds": 3}', "line 3 is damaged: unknown line"),
+        (HEAD % THEIRS, "something else .*'a' then, 'bushy' now"),
     ],
 )
 def test_another_or_damaged_recording_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / FILE_NAME
-    file.write_text(text and text + "\n")
+    file.write_text(text + "\n")
     with pytest.raises(LoadingError, match=message):
-        Recording(file, of=OF)
+        Recording(file, of={**OF, "tries": "1"})
+
+
+CHUNK = {"chunk_id": "q/0", "keys": [], "rank": 0}
+JUDGED = {"query": ROOT, "judged": {"chunks": [CHUNK]}, "questions": {}}
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("[" * 100_000, "maximum recursion depth"),
+        ({"judgement": {**JUDGED, "judged": {"chunks": [{**CHUNK, "score": 7}]}}}, "less than or equal to 2"),
+        ({"judgement": {**JUDGED, "judged": {"chunks": [{**CHUNK, "p_needed": 5}]}}}, "less than or equal to 1"),
+        ({"judgement": {**JUDGED, "judged": {"chunks": [{**CHUNK, "p_needed": float("nan")}]}}}, "p_needed: "),
+        ({"judgement": {**JUDGED, "judged": {"chunks": [{**CHUNK, "rank": -1}]}}}, "greater than or equal to 0"),
+        ({"judgement": {**JUDGED, "judged": {"chunks": [CHUNK, CHUNK]}}}, "does not judge what its query finds"),
+        ({"judgement": {**JUDGED, "query": "unknown"}}, "does not judge what its query finds"),
+        ({"judgement": {**JUDGED, "questions": {"unknown": ["why?"]}}}, "asks an unknown chunk"),
+        ({"query": "unknown", "hits": [["unknown", 0.5]]}, "finds a chunk without a text"),
+        ({"query": "twice", "hits": [["q/0", 0.5], ["q/0", 0.4]]}, "finds a chunk twice"),
+        ({"query": "nan", "hits": [["q/0", float("nan")]]}, "finite number"),
+        ({"chunk": "q/9", "text": "text", "metadata": {}}, "its chunk has another id"),
+        ({"question_id": "unknown", "is_done": True}, "its question is unknown"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, line: object, fault: str) -> None:
+    recorded(tmp_path, bushy_context("breadth", topk=1), depth=0)
+    file = tmp_path / FILE_NAME
+    lines = len(file.read_bytes().splitlines())
+    append_line(file, (line if isinstance(line, str) else json.dumps(line)).encode())
+    with pytest.raises(LoadingError, match=rf"line {lines + 1} is damaged: .*{fault}.* Record it again"):
+        Recording(file)
+
+
+def test_readers_leave_a_torn_last_line_to_the_process_that_records(tmp_path: Path) -> None:
+    whole = recorded(tmp_path, bushy_context("breadth", topk=1), depth=1)
+    file = tmp_path / FILE_NAME
+    with file.open("ab") as written:
+        written.write(b'{"judgement": {"query": "q/')
+    before = file.read_bytes()
+    assert Recording(file).queries == whole.queries
+    assert file.read_bytes() == before
+    file.write_bytes(before[:9])
+    with pytest.raises(LoadingError, match="line 1 is damaged"):
+        Recording(file)
+    assert recorded(tmp_path, bushy_context("breadth", topk=1), depth=1).queries == whole.queries
 
 
 def test_a_replay_names_what_it_was_not_given(tmp_path: Path) -> None:

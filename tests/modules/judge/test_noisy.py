@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from judgetree.evaluation.calibration.judge_figures import auc
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import ModelCallError, SettingsError
+from judgetree.modules.errors import NoQuestion, SettingsError
 from judgetree.modules.judge.contract import SetVerdict, Verdict
 from judgetree.modules.judge.gold import GoldQuestion, GoldTable, Need, sub_question
 from judgetree.modules.judge.noise import Noise
@@ -160,7 +160,7 @@ def test_further_tries_ask_what_was_not_asked_until_nothing_is_left() -> None:
     for expected in (sub_question("Vellin"), sub_question("Echo")):
         tried.append(asyncio.run(writer.write(QUESTION, chunk("KS-1"), tried, meter=METER)))
         assert tried[-1] == expected
-    with pytest.raises(ModelCallError, match="all titles were asked about"):
+    with pytest.raises(NoQuestion, match="all titles were asked about"):
         asyncio.run(writer.write(QUESTION, chunk("KS-1"), tried, meter=METER))
 
 
