@@ -157,13 +157,23 @@ def test_what_cannot_be_replayed_is_refused(cli: Cli, data: str, tmp_path: Path)
         cli("replay", str(folder), *options).refused(advice)
 
 
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (ChatReply(status=500, text="no way"), "Error code: 500"),
+        (ChatReply(status=400, text="no way"), "Error code: 400"),
+        (ChatReply(status=401, text="no way"), "HTTP 401"),
+        (ChatReply(text=""), "empty"),
+    ],
+    ids=["failing", "refusing", "rejecting", "empty"],
+)
 def test_a_dead_endpoint_ends_a_recording_that_the_same_command_finishes(
-    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
+    cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer, reply: ChatReply, problem: str
 ) -> None:
     folder = tmp_path / "recorded"
     given = ("eval", "record", str(folder), "--dataset", data, "--judge", "generated", "--topk", "1", "--depth", "1")
-    scripted.responses = lambda request: ChatReply(status=500, text="no way")
-    cli(*given).refused("Stopped: 1 of 1 questions could not be recorded", "Error code: 500", "run the same command")
+    scripted.responses = lambda request: reply
+    cli(*given).refused("Stopped: 1 of 1 questions could not be recorded", problem, "run the same command")
     cli("replay", str(folder)).refused("None of the 1 questions of", "is recorded to its end")
     scripted.responses = None
     assert record(cli, data, folder)["unknown"] == 0
