@@ -57,9 +57,7 @@ class QueryRecorder:
             if known is not None and (known.is_expanded or not expand) and (known.is_whole or query in self._asked):
                 return known
             expand = expand or (known is not None and known.is_expanded)
-            # Judges may write questions in the same call, so that verdicts without questions may be others.
-            earlier = known if known is not None and known.is_expanded == expand else None
-            asking = _Asking(self, query, meter, expand, earlier)
+            asking = _Asking(self, query, meter, expand, known)
             judgement = await asking.judgement()
             self.recording.add_judgement(judgement)
             if asking.stopped_by is not None:
@@ -81,8 +79,14 @@ class _Asking:
     """What ended the asking before everything was there."""
 
     def __post_init__(self) -> None:
-        earlier = self.earlier.judged.chunks if self.earlier else ()
-        self.kept = {each.chunk_id: each for each in earlier if each.verdict == "judged"}
+        chunks = self.earlier.judged.chunks if self.earlier else ()
+        # A 1 of the deepest level lacks its question, which judges may write in the call of the verdict.
+        lacks_questions = self.expand and self.earlier is not None and not self.earlier.is_expanded
+        self.kept = {
+            each.chunk_id: each
+            for each in chunks
+            if each.verdict == "judged" and not (lacks_questions and each.score == 1)
+        }
 
     async def judgement(self) -> RecordedJudgement:
         """Return the judgement, which lacks something where ``stopped_by`` is set or a call failed."""

@@ -129,7 +129,7 @@ class _Verdicts:
 
     def add(self, before: RecordedJudgement | None, after: RecordedJudgement) -> None:
         """Count a query."""
-        known = before.judged_chunks if before else 0
+        known = before.judged_chunks if before and before.is_expanded >= after.is_expanded else 0
         missing = len(after.judged.chunks) - after.judged_chunks
         self.judged += after.judged_chunks
         self.judged_now += after.judged_chunks - known

@@ -194,6 +194,17 @@ def test_a_query_that_several_ask_at_once_is_searched_and_judged_once(tmp_path: 
     assert sum('{"judgement"' in line for line in lines) == coverage.queries
 
 
+def test_a_query_of_the_deepest_level_that_is_expanded_keeps_the_verdicts_that_ask_nothing(tmp_path: Path) -> None:
+    alone, both = failing(), failing()
+    recorded(tmp_path / "alone", alone, f"{ROOT}/0")
+    recorded(tmp_path / "both", both, ROOT, f"{ROOT}/0", concurrency=1)
+    found = judgements(tmp_path / "both")[f"{ROOT}/0"]
+    assert found == judgements(tmp_path / "alone")[f"{ROOT}/0"]
+    times = [asked_of(both).count(each.chunk_id) for each in found.judged.chunks]
+    assert times == [2 if each.score == 1 else 1 for each in found.judged.chunks]
+    assert set(times) == {1, 2}
+
+
 def test_an_error_of_all_ends_the_judgements_beside_it(tmp_path: Path) -> None:
     ended: list[str] = []
 
