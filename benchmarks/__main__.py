@@ -16,6 +16,7 @@ BENCHMARKS = (
     "faults",
     "ideal_depth",
     "tree_limits",
+    "search_kills",
     "indexing",
     "drawing",
     "weight",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -45,6 +46,7 @@ class Similar(SharingRule):
 SHARING_RULES: Mapping[str, type[SharingRule]] = {kind.name: kind for kind in (Off, Equal, Similar)}
 
 
+@functools.cache  # each question asks for its own
 def sharing_rule(spec: str) -> SharingRule:
     """Create a rule from its spec.
 

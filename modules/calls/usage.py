@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -147,18 +147,13 @@ class CallBudget:
         if self.ledger is not None:
             self.ledger.release(thread_id)
 
-    @asynccontextmanager
-    async def in_time(self) -> AsyncIterator[None]:
-        """Cancel what is inside once the time of the tree is over.
+    def in_time(self) -> AbstractAsyncContextManager[None]:
+        """Return what cancels the work inside once the time of the tree is over.
 
         Raises:
             BudgetSpent: The time is over.
         """
-        if self.ledger is None:
-            yield
-            return
-        async with self.ledger.in_time():
-            yield
+        return nullcontext() if self.ledger is None else self.ledger.in_time()
 
     def take(self, *, held_by: str = "", judged_in: str = "") -> Taken:
         """Reserve one call before it is made, and return whose it was, for ``give_back``.
@@ -290,15 +285,10 @@ class CallMeter:
         if reserved.amount is not None and self.budget.ledger is not None:
             self.budget.ledger.settle(reserved.amount, record)
 
-    @asynccontextmanager
-    async def in_time(self, reserved: Reserved) -> AsyncIterator[None]:
-        """Cancel a call once the time of the tree is over, except for the one that a thread holds for its answer."""
+    def in_time(self, reserved: Reserved) -> AbstractAsyncContextManager[None]:
+        """Return what cancels a call once the time of the tree is over, but for the one held for a thread's answer."""
         is_of_answer = reserved.taken is not None and reserved.taken.held_by
-        if self.budget is None or self.budget.ledger is None or is_of_answer:
-            yield
-            return
-        async with self.budget.ledger.in_time():
-            yield
+        return nullcontext() if self.budget is None or is_of_answer else self.budget.in_time()
 
     @property
     def _account(self) -> str:
