@@ -74,7 +74,7 @@ def _without(shown: list[Document], left_out: LeaveOut) -> list[Document]:
     changed = left_out.chunk.chunk_id
     if left_out.part == "chunk":
         return [chunk for chunk in shown if chunk.metadata["chunk_id"] != changed]
-    unasked = {"sub_answer": "", "tries": []}
+    unasked = {"sub_answer": "", "tries": None}
     return [
         Document(page_content=chunk.page_content, metadata={**chunk.metadata, **unasked})
         if chunk.metadata["chunk_id"] == changed

@@ -52,7 +52,7 @@ UNJUDGED: Mapping[str, JsonScalar | list[Try]] = {
     "skipped": "",
     "round": None,
     "priority": None,
-    "tries": [],
+    "tries": None,
     "sub_answer": "",
     "sub_run_error": "",
     "budget_spent": "",

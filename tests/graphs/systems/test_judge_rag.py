@@ -108,7 +108,7 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "shared_thread_id": "",
         "shared_sub_runs": None,
         "shared_llm_calls": None,
-        "tries": [],
+        "tries": None,
     }
     assert second.metadata["next_rag_thread_id"] == ""
     saved = graph.get_state({"configurable": {"thread_id": thread_id}})
