@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from ...graphs.drawing.words import count_of
 from ..reports.frames import records_of
 from .readers import ReadingSummary
 from .recording import Recording
@@ -58,11 +59,14 @@ class Replay:
     def missing_words(self) -> list[str]:
         """Say what the recording lacks, as calls failed or it was stopped."""
         words = {
-            "unfinished": "questions are left out, since their recording is not finished.",
-            "unknown_verdicts": "recorded verdicts are unknown, since the judge failed; they neither stop nor expand.",
-            "unwritten": "chunks miss further questions, since a call failed.",
+            "unfinished": ("question", "left out: not all of it is recorded."),
+            "unknown_verdicts": ("recorded verdict", "unknown, since the judge failed; such a chunk is not asked on."),
+            "unwritten": ("chunk", "without further questions, since a call failed."),
         }
-        said = [f"{self.of[name]:,} {each}" for name, each in words.items() if self.of.get(name)]
+        counted = [(self.of.get(name), noun, words) for name, (noun, words) in words.items()]
+        said = [
+            f"{count_of(count, noun)} {words}" for count, noun, words in counted if isinstance(count, int) and count
+        ]
         return [*said, "The same `judgetree eval record` asks for what is missing."] if said else []
 
     def gain_words(self) -> list[str]:

@@ -30,7 +30,7 @@ def draw_replay(played: Replay) -> str:
     """
     title = html_parts.as_text(f"Replay of {played.of['recording']}")
     facts = "".join(
-        f"<div><dt>{html_parts.as_text(name)}</dt><dd>{html_parts.as_text(value)}</dd></div>"
+        f"<div><dt>{html_parts.as_text(name.replace('_', ' '))}</dt><dd>{html_parts.as_text(value)}</dd></div>"
         for name, value in {**played.of, "baseline": played.baseline}.items()
         if value not in (None, "")
     )

@@ -131,7 +131,7 @@ def test_unknown_verdicts_are_counted_and_asked_for_again_alone(tmp_path: Path) 
     assert (coverage.unknown, coverage.failed) == (2, ())
     replayed = replay_recording(tmp_path / "parts", policies=("breadth",), budgets=(8,))
     assert replayed.to_document()["unknown_verdicts"] == 2
-    assert any(words.startswith("2 recorded verdicts are unknown") for words in replayed.words())
+    assert any(words.startswith("2 recorded verdicts unknown") for words in replayed.words())
 
     assert recorded(tmp_path / "parts", again).unknown == 0
     kept = set(asked_of(damaged)) - {"q/1", "q/0/2"}
@@ -181,7 +181,7 @@ def test_an_endpoint_without_any_verdict_ends_the_recording(tmp_path: Path) -> N
     assert (coverage.failed, coverage.failure) == (("2",), "RuntimeError: the endpoint is down")
     replayed = replay_recording(tmp_path, policies=("breadth",), budgets=(8,))
     assert (replayed.of["questions"], replayed.of["unfinished"]) == (2, 1)
-    assert any(words.startswith("1 questions are left out") for words in replayed.words())
+    assert any(words.startswith("1 question left out") for words in replayed.words())
     assert recorded(tmp_path, failing(), *questions).failed == ()
 
 
