@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -40,12 +41,21 @@ def params_in(spec: str) -> dict[str, str]:
     return params
 
 
+@functools.cache  # making one takes longer than a question may spend on its specs
+def _adapter_of(kind: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(cast(type[Any], kind))
+
+
 def made_of_spec(what: str, spec: str, kinds: Mapping[str, type[T]]) -> T:
     """Make an object of the class that a spec names, a dataclass whose fields are its parameters.
 
     Raises:
         SettingsError: The name or a parameter is unknown, or a value has the wrong type or size.
     """
+    if not isinstance(spec, str):
+        raise SettingsError(
+            f"{what}={spec!r:.80} is no text. Allowed: {', '.join(kinds)}, with parameters as NAME:A=B."
+        )
     name, params = name_in(spec), params_in(spec)
     if name not in kinds:
         raise SettingsError(f"Unknown {what} {name!r}. Allowed: {', '.join(kinds)}.")
@@ -55,7 +65,7 @@ def made_of_spec(what: str, spec: str, kinds: Mapping[str, type[T]]) -> T:
         allowed = ", ".join(known) or "none"
         raise SettingsError(f"The {what} {name!r} has no parameter {unknown[0]!r}. Allowed: {allowed}.")
     try:
-        return TypeAdapter(kind).validate_python(params)
+        return cast(T, _adapter_of(cast(Hashable, kind)).validate_python(params))
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise SettingsError(

@@ -59,9 +59,9 @@ class TreeSession(ABC):
 
     @asynccontextmanager
     async def _alone(self, thread_id: str, *, is_new: bool = False) -> AsyncIterator[Lease]:
-        """Hold a root thread inside, so that no other run of it pays for the same calls, in any process of the store.
+        """Hold a root thread inside, so that no other run, in any process of the store, pays for the same calls.
 
-        Nobody else knows the id of a thread that ``is_new``.
+        The id of a thread that ``is_new`` is known to this run alone.
         """
         lock = nullcontext() if is_new else self._locks.hold(f"thread {thread_id}")
         async with thread_runs().held(self.graph.thread_key(thread_id)) as lease, lock:

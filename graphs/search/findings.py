@@ -49,7 +49,7 @@ class Findings:
     def of(
         cls, chunks: Iterable[FoundChunk], *, set_suffices: bool | None = None, p_suffices: float | None = None
     ) -> Findings:
-        """Return what the judged chunks of a query say of it; they come by rank.
+        """Return the findings of a query from its judged chunks, which come by rank.
 
         >>> Findings.of([FoundChunk("a", score=1), FoundChunk("b", score=2, confidence=0.9)])
         Findings(needed=(('a', 0.5),), p_sufficient_chunk=0.9, set_suffices=None, p_suffices=None)

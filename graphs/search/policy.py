@@ -15,8 +15,7 @@ class Policy(Protocol):
 
     A policy is asked in rounds: once all expansions that run have been judged. It must be pure and deterministic, so
     that it decides the same live, after a kill and in a replay. One that chooses nothing ends the search, and must
-    choose nothing of any part of these candidates either.
-    It chooses while all searches wait, so it should be quick.
+    choose nothing of any part of these candidates either. All searches wait while it chooses.
 
     ::
 

@@ -62,8 +62,8 @@ class SharedRuns:
         """Threads by their questions."""
         self._waits_for: defaultdict[str, set[str]] = defaultdict(set)
         self._ends: dict[str, asyncio.Future[Ending]] = {}
-        self._earlier: dict[str, str] = {}
-        """Threads of other trees, by their questions."""
+        self._recalled: set[str] = set()
+        """Questions that earlier trees have answered."""
 
     async def prepare(self, *questions: str) -> None:
         """Embed questions that are new, if similar ones are shared."""
@@ -90,9 +90,9 @@ class SharedRuns:
     def recalled(self, question: str, thread_id: str, answer: str, *, sub_runs: int, llm_calls: int) -> None:
         """Note a question that an earlier tree has answered, and what that took; the first of equal ones counts."""
         key = normalised(question)
-        if not self._earlier.get(key):
-            self._earlier[key] = thread_id
-            self._granted[thread_id] = (-1, len(self._earlier))
+        if key not in self._recalled:
+            self._recalled.add(key)
+            self._granted[thread_id] = (-1, len(self._recalled))
             self._asking[key].add(thread_id)
             saved = {"shared_sub_runs": sub_runs, "shared_llm_calls": llm_calls}
             self.ended(thread_id, {"sub_answer": answer, "sub_run_error": "", "budget_spent": "", **saved})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -46,7 +45,6 @@ class Similar(SharingRule):
 SHARING_RULES: Mapping[str, type[SharingRule]] = {kind.name: kind for kind in (Off, Equal, Similar)}
 
 
-@functools.cache  # each question asks for its own
 def sharing_rule(spec: str) -> SharingRule:
     """Create a rule from its spec.
 

@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ...modules.errors import SettingsError
 from ...modules.specs import made_of_spec
 from .findings import Findings
 
@@ -95,6 +94,4 @@ def create_stop(spec: str) -> Stop:
     Raises:
         SettingsError: The name or a parameter is unknown, or a value is wrong.
     """
-    if not isinstance(spec, str):
-        raise SettingsError(f"stop={spec!r:.80} is no text. Allowed: {', '.join(STOPS)}, such as 'confidence:p=0.8'.")
     return made_of_spec("stop", spec, STOPS)

@@ -204,7 +204,7 @@ class _Tries:
 
 
 async def _closing(context: RunContext, work: Coroutine[Any, Any, T]) -> T:
-    """Return what ``work`` returns; a cancelled root thread closes the frontier before its sub-runs hear of it."""
+    """Return what ``work`` returns; a cancelled root thread closes the frontier before its sub-runs are cancelled."""
     if context.depth or context.frontier is None:
         return await work
     task = asyncio.create_task(work)

@@ -160,6 +160,9 @@ def test_sharing_is_part_of_a_thread_and_its_name_is_checked() -> None:
         assert SearchTree.from_history(graph, "t").fingerprint["sharing"] == "equal"
     with pytest.raises(SettingsError, match=r"Unknown sharing 'on'. Allowed: off, equal, similar"):
         sharing_context(sharing="on")
+    for spec in (None, ["equal"]):
+        with pytest.raises(SettingsError, match=r"sharing=.* is no text\. Allowed: off, equal, similar"):
+            sharing_context(sharing=spec)
 
 
 def test_links_are_shown_and_what_they_saved_is_counted() -> None:
