@@ -27,6 +27,7 @@ from .commands.index import index
 from .commands.label import label
 from .commands.prompts import prompts_app
 from .commands.replay import replay
+from .commands.serve import serve
 from .commands.settings import settings
 from .commands.trees.calls import calls
 from .commands.trees.diff import diff
@@ -57,6 +58,7 @@ for command in (
     replay,
     threads,
     collections,
+    serve,
     settings,
     doctor,
     demo,

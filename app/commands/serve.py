@@ -1,0 +1,88 @@
+"""``judgetree serve``: the HTTP server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...modules.errors import DependencyError, SettingsError
+from ..terminal.terminal import busy, say
+from .options import JudgeKind, JudgeLlm, Llm, MaxDepth, MaxTreeCost, MaxTreeSeconds, MaxTreeTokens, Policy, TopK
+
+
+def serve(  # noqa: PLR0913 - one parameter an option
+    *,
+    collection: Annotated[
+        list[str] | None,
+        typer.Option("--collection", "-c", metavar="NAME", help="Collection to serve, may be repeated; default: all."),
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="System that answers, may be repeated; default: judge and naive."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes any free one.")] = 8808,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Name under which the server is called, may be repeated."),
+    ] = None,
+    llm: Llm = None,
+    judge_llm: JudgeLlm = None,
+    judge: JudgeKind = None,
+    policy: Policy = None,
+    topk: TopK = None,
+    max_depth: MaxDepth = None,
+    max_tree_tokens: MaxTreeTokens = None,
+    max_tree_cost_usd: MaxTreeCost = None,
+    max_tree_seconds: MaxTreeSeconds = None,
+    fast_llm: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Model of titles and tags; default: that of follow-ups.")
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder with evaluation runs to show; default: none.")
+    ] = None,
+    expire_days: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Delete conversations after N days without a turn.")
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
+) -> None:
+    """Serve chat completions for other programs, and a web page, until Ctrl-C."""
+    with busy("starting"):
+        try:
+            import uvicorn
+
+            from ..server.application import create_app
+            from ..server.options import ServerOptions
+        except ImportError as error:
+            raise DependencyError(
+                f'`judgetree serve` needs the extra server ({error.name} is missing): pip install "judgetree[server]".'
+            ) from error
+        from ...modules.settings import load_settings
+
+    given = {
+        "collections": tuple(collection) if collection else None,
+        "systems": tuple(system) if system else None,
+        "allowed_hosts": tuple(allowed_host or ()),
+        "judge": judge,
+        "policy": policy,
+        "topk": topk,
+        "max_rec_depth": max_depth,
+        "max_tree_tokens": max_tree_tokens,
+        "max_tree_cost_usd": max_tree_cost_usd,
+        "max_tree_seconds": max_tree_seconds,
+        "fast_llm": fast_llm,
+        "runs": runs,
+        "expire_days": expire_days,
+    }
+    options = ServerOptions.model_validate(
+        {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
+    )
+    app = create_app(load_settings().with_models(llm=llm, judge_llm=judge_llm), options)
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
+    say(f"Serving on http://{host}:{port} - Ctrl-C ends it.")
+    try:
+        uvicorn.Server(config).run()
+    except OSError as error:
+        raise SettingsError(f"Cannot listen on {host}:{port}: {error.strerror}. Give a free --port.") from error

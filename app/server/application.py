@@ -1,0 +1,51 @@
+"""The application: its doors, its errors, and the start and end of what it serves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from ...modules.settings import Settings
+from .chat.completions import router as chat_router
+from .chat.models import router as models_router
+from .errors import ErrorAnswer, add_error_handlers
+from .options import ServerOptions
+from .served import Served
+
+ROUTERS = (chat_router, models_router)
+
+
+def create_app(settings: Settings, options: ServerOptions | None = None) -> FastAPI:
+    """Make the ASGI application; collections and models are opened at their first question.
+
+    ::
+
+        uvicorn.run(create_app(load_settings()), port=8808)
+    """
+    served = Served(settings, options or ServerOptions())
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await served.close()
+
+    app = FastAPI(
+        title="judgetree",
+        version=version("judgetree"),
+        summary="Recursive RAG with a judge: chat completions, conversations, search trees, collections and runs.",
+        lifespan=lifespan,
+        docs_url=None,  # they load scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        responses={status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 413, 422, 429, 500, 502, 503)},
+    )
+    app.state.served = served
+    add_error_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app

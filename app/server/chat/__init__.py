@@ -1,0 +1,1 @@
+"""Chat completions and models, as OpenAI's clients know them."""

@@ -1,0 +1,185 @@
+"""Answers in the shapes of OpenAI's chat completions: whole, and as chunks of a stream."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ....graphs.conversation.turn.events import (
+    ContentEvent,
+    ConversationEvent,
+    DoneEvent,
+    SessionEvent,
+    SourceEvent,
+    ThinkingEvent,
+    TreeEvent,
+)
+from ....graphs.conversation.turn.result import TurnResult
+from ....graphs.rag.search_tree import SearchTree
+from ....modules.calls.prices import Prices, usage_by_model
+from ....modules.calls.usage import UsageTotals
+from ..errors import ErrorBody
+
+Json = dict[str, object]
+_VOID = "\n\n---\n\n"
+"""What stands between a void beginning and the answer, for clients that cannot take text back."""
+
+
+@dataclass(kw_only=True)
+class Completion:
+    """One chat completion while it grows."""
+
+    model: str
+    base_url: str
+    """Address of the server, for links to chunks."""
+    prices: Prices
+    wants_markdown: bool = False
+    """Whether the list of sources stands behind the answer."""
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+    parent_turn_id: str = ""
+    sources: list[SourceEvent] = field(default_factory=list)
+    _has_content: bool = False
+
+    def chunks(self, event: ConversationEvent) -> Iterator[Json]:
+        """Yield the chunks of a live event, none for most of them."""
+        match event:
+            case SessionEvent():
+                self.parent_turn_id = event.parent_turn_id
+                yield self.chunk({"role": "assistant", "content": ""})
+            case ThinkingEvent() if event.text:
+                yield self.chunk({"reasoning_content": event.text})
+            case ContentEvent():
+                yield from self._content(event)
+            case TreeEvent():
+                if words := _progress_words(event):
+                    yield self._event("status", {"description": words, "done": False})
+            case SourceEvent():
+                self.sources.append(event)
+            case DoneEvent() if event.result.turn is not None:
+                yield from self._end(event.result)
+
+    def chunk(self, delta: Json, *, finish_reason: str | None = None, **fields: object) -> Json:
+        """Return one chunk."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return self._head("chat.completion.chunk") | {"choices": [choice]} | fields
+
+    def usage_chunk(self, usage: UsageTotals) -> Json:
+        """Return the chunk of usage, which has no choices."""
+        return self._head("chat.completion.chunk") | {"choices": [], "usage": usage_of(usage)}
+
+    def whole(self, result: TurnResult, thinking: str) -> Json:
+        """Return the whole completion of a turn that was answered."""
+        message: Json = {
+            "role": "assistant",
+            "content": result.answer + self._markdown(result),
+            "refusal": None,
+            "annotations": self._annotations(result),
+        }
+        if thinking:
+            message["reasoning_content"] = thinking
+        return self.whole_of(message, result.usage) | {"judgetree": self._own(result)}
+
+    def whole_of(self, message: Json, usage: UsageTotals) -> Json:
+        """Return a whole completion."""
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return self._head("chat.completion") | {"choices": [choice], "usage": usage_of(usage)}
+
+    def _content(self, event: ContentEvent) -> Iterator[Json]:
+        if event.restarted and self._has_content:
+            self._has_content = False
+            yield self.chunk({"content": _VOID})
+            yield self._event("replace", {"content": ""})
+        if event.text:
+            self._has_content = True
+            yield self.chunk({"content": event.text})
+
+    def _end(self, result: TurnResult) -> Iterator[Json]:
+        if not self._has_content and result.answer:  # an answer of an earlier request is not streamed
+            yield self.chunk({"content": result.answer})
+        if listed := self._markdown(result):
+            yield self.chunk({"content": listed})
+        for source in self.sources:
+            document: Json = {"source": {"id": source.chunk_id, "name": source.source}, "document": [source.text]}
+            document["metadata"] = [{"source": source.source, "chunk_id": source.chunk_id, "score": source.score}]
+            yield self._event("source", document)
+        if annotations := self._annotations(result):
+            yield self.chunk({"annotations": annotations})
+        yield self._event("status", {"description": "", "done": True, "hidden": True})
+        yield self.chunk({}, finish_reason="stop", judgetree=self._own(result))
+
+    def _event(self, kind: str, data: Mapping[str, object]) -> Json:
+        """Return a chunk with an event of Open WebUI, which other clients ignore."""
+        return self.chunk({}) | {"event": {"type": kind, "data": data}}
+
+    def _annotations(self, result: TurnResult) -> list[Json]:
+        end = len(result.answer)
+        return [
+            {
+                "type": "url_citation",
+                "url_citation": {"url": self._url_of(source, result), "title": source.source}
+                | {"start_index": 0, "end_index": end},
+            }
+            for source in self.sources
+        ]
+
+    def _markdown(self, result: TurnResult) -> str:
+        if not (self.wants_markdown and self.sources):
+            return ""
+        lines = [f"{s.number}. [{_plain(s.source)}]({self._url_of(s, result)})" for s in self.sources]
+        return "\n\nSources:\n" + "\n".join(lines)
+
+    def _url_of(self, source: SourceEvent, result: TurnResult) -> str:
+        if source.source.startswith(("http://", "https://")):
+            return source.source
+        chunks = result.turn["chunks"] if result.turn else []
+        thread = next((ref["thread_id"] for ref in chunks if ref["chunk_id"] == source.chunk_id), "")
+        return f"{self.base_url.rstrip('/')}/v1/trees/{thread}/chunks/{source.chunk_id}"
+
+    def _own(self, result: TurnResult) -> Json:
+        tree = result.tree
+        return {
+            "conversation": result.name,
+            "turn_id": result.turn_id,
+            "parent_turn_id": self.parent_turn_id,
+            "thread_id": tree.root.thread_id if tree else "",
+            "branch": result.branch,
+            "status": result.status,
+            "answered_from": result.answered_from,
+            "answer": result.answer,
+            "usage": result.usage,
+            "tree_cost_usd": self._tree_cost(tree) if tree else 0.0,
+        }
+
+    def _tree_cost(self, tree: SearchTree) -> float | None:
+        records = (record for node in tree.query_nodes() for record in node.paid)
+        return self.prices.cost_of(usage_by_model(records)).usd
+
+    def _head(self, kind: str) -> Json:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def usage_of(usage: UsageTotals) -> Json:
+    """Return the tokens of all calls of a turn as OpenAI's ``usage``."""
+    prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def data_of(document: Mapping[str, object] | ErrorBody) -> str:
+    """Return the data of a server-sent event; an error has OpenAI's shape."""
+    plain = {"error": document.model_dump()} if isinstance(document, ErrorBody) else document
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def _progress_words(event: TreeEvent) -> str:
+    """Describe a step of the search for people; ``""`` for steps that say nothing new."""
+    query = event.event.get("query")
+    return f"searched: {query}" if event.event.get("event") == "chunks" and isinstance(query, str) else ""
+
+
+def _plain(text: str) -> str:
+    """Return a name that closes no Markdown link."""
+    return "".join(" " if letter in "[]()<>\\`\n\r" else letter for letter in text)

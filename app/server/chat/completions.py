@@ -1,0 +1,147 @@
+"""``POST /v1/chat/completions``: one question of a conversation, whole or as a stream."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import cast
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from sse_starlette import ServerSentEvent
+
+from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent, SourceEvent, ThinkingEvent
+from ....graphs.threads.overrides import Overrides
+from ....modules.calls.prices import load_prices
+from ..caller import Caller, CallerBy
+from ..errors import ApiError, as_api_error
+from ..served import FAST, Served, ServedBy
+from ..streams import event_stream, while_connected
+from .chunks import Completion, Json, data_of
+from .fast import answer_fast
+from .history import Place, place_of
+from .requests import ChatRequest, TurnOptions
+
+router = APIRouter(prefix="/v1", tags=["chat"])
+
+_CHAT_HEADERS = ("X-OpenWebUI-Chat-Id", "X-Chat-Id")
+_END = ServerSentEvent(data="[DONE]", sep="\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """A question, the conversation that it belongs to, and its place there."""
+
+    body: ChatRequest
+    events: AsyncGenerator[ConversationEvent]
+    completion: Completion
+
+
+@router.post("/chat/completions", response_model=None)
+async def chat_completions(request: Request, body: ChatRequest, served: ServedBy, caller: CallerBy) -> Response:
+    """Answer the last message, as a turn of the conversation that the request names.
+
+    The conversation is named by the header ``X-OpenWebUI-Chat-Id`` or ``X-Chat-Id``, by ``metadata.chat_id``,
+    ``chat_id`` or ``thread_id``. Without any, the messages are the history. An edited or repeated message starts a
+    branch. A request with the ``Idempotency-Key`` of an earlier one gets its turn.
+    """
+    if len(body.question) > served.options.max_question_chars:
+        limit = served.options.max_question_chars
+        raise ApiError(400, f"The question is longer than {limit} characters.", param="messages")
+    if body.model == FAST:
+        return await answer_fast(request, body, served)
+    question = await _question(request, body, served, caller)
+    if not body.stream:
+        return JSONResponse(await while_connected(request, _whole(question)))
+    first = await anext(question.events)  # what is wrong from the start has an HTTP status
+    return event_stream(_stream(question, first), heartbeat_s=served.options.heartbeat_s)
+
+
+async def _question(request: Request, body: ChatRequest, served: Served, caller: Caller) -> _Question:
+    model = await served.find_model(caller, body.model)
+    name = _conversation_of(request, body)
+    conversations = await served.conversations(model)
+    conversation = conversations.conversation(caller.stored_name(name or f"chat-{uuid.uuid4().hex}"))
+    request_id = request.headers.get("Idempotency-Key", "")
+    parent: str | None = None
+    place: Place | None = None
+    if not (body.thread_id and len(body.messages) == 1):
+        place = place_of(body.messages, await conversation.aturns())
+        parent = place.parent_turn_id
+    events = conversation.astream(
+        body.question,
+        parent_turn_id=parent,
+        request_id=request_id,
+        regenerate=bool(place and place.is_repeated and not request_id),
+        chat_history=place.foreign_history if place else (),
+        **_overrides(body.judgetree),
+    )
+    completion = Completion(
+        model=model.id,
+        base_url=str(request.base_url),
+        prices=load_prices(served.settings.home),
+        wants_markdown=body.judgetree.sources == "markdown",
+    )
+    return _Question(body=body, events=cast(AsyncGenerator[ConversationEvent], events), completion=completion)
+
+
+def _conversation_of(request: Request, body: ChatRequest) -> str:
+    """Return the conversation's name; ``""`` if the request names none."""
+    named = [request.headers.get(header) for header in _CHAT_HEADERS]
+    named += [body.metadata.chat_id if body.metadata else None, body.chat_id, body.thread_id]
+    return next((name for name in named if name), "")
+
+
+def _overrides(options: TurnOptions) -> Overrides:
+    given = options.model_dump(exclude={"sources"}, exclude_none=True)
+    return cast(Overrides, given)
+
+
+async def _whole(question: _Question) -> Json:
+    """Return the whole completion.
+
+    Raises:
+        ApiError: The turn failed; it stays open, and the same request resumes it.
+    """
+    thinking: list[str] = []
+    async with aclosing(question.events) as events:
+        async for event in events:
+            match event:
+                case ThinkingEvent():
+                    thinking = [event.text] if event.restarted else [*thinking, event.text]
+                case SourceEvent():
+                    question.completion.sources.append(event)
+                case DoneEvent():
+                    result = event.result
+                    if result.turn is None:
+                        raise ApiError(502, result.error, kind="api_error", code="turn_failed")
+                    question.completion.parent_turn_id = result.turn["parent_turn_id"]
+                    return question.completion.whole(result, "".join(thinking))
+    raise AssertionError("a turn ends with its result")
+
+
+async def _stream(question: _Question, first: ConversationEvent) -> AsyncIterator[ServerSentEvent]:
+    """Yield the chunks of a turn; an error is the last event before ``[DONE]``."""
+    completion, failure = question.completion, None
+    async with aclosing(question.events) as events:
+        for chunk in completion.chunks(first):
+            yield _sent(chunk)
+        try:
+            async for event in events:
+                for chunk in completion.chunks(event):
+                    yield _sent(chunk)
+                if isinstance(event, ErrorEvent):
+                    failure = ApiError(502, event.message, kind="api_error", code="turn_failed")
+                elif isinstance(event, DoneEvent) and question.body.wants_usage:
+                    yield _sent(completion.usage_chunk(event.result.usage))
+        except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
+            failure = as_api_error(error)
+    if failure is not None:
+        yield ServerSentEvent(data=data_of(failure.body), sep="\n")
+    yield _END
+
+
+def _sent(chunk: Json) -> ServerSentEvent:
+    return ServerSentEvent(data=data_of(chunk), sep="\n")

@@ -1,0 +1,54 @@
+"""The model ``fast``: one call without a search, for titles and tags."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fastapi import Request
+from fastapi.responses import JSONResponse, Response
+from sse_starlette import ServerSentEvent
+
+from ....modules.background_loop import background_loop
+from ....modules.calls.prices import load_prices
+from ....modules.calls.usage import CallMeter, total_usage
+from ....modules.llm.endpoint import ChatLLM
+from ..served import FAST, Served
+from ..streams import event_stream, while_connected
+from .chunks import Completion, data_of
+from .requests import ChatRequest
+
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+
+
+async def answer_fast(request: Request, body: ChatRequest, served: Served) -> Response:
+    """Answer the messages by one call of the cheap model; as a stream it is one piece.
+
+    Raises:
+        ModelCallError: The call failed.
+    """
+    llm = await served.fast()
+    meter = CallMeter(node=FAST)
+    messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]
+    answer = await while_connected(request, background_loop().arun(_asked(llm, messages, meter)))
+    completion = Completion(model=FAST, base_url=str(request.base_url), prices=load_prices(served.settings.home))
+    usage = total_usage(meter.records)
+    if not body.stream:
+        message: dict[str, object] = {"role": "assistant", "content": answer, "refusal": None}
+        return JSONResponse(completion.whole_of(message, usage))
+
+    async def pieces() -> AsyncIterator[ServerSentEvent]:
+        chunks = [
+            completion.chunk({"role": "assistant", "content": ""}),
+            completion.chunk({"content": answer}),
+            completion.chunk({}, finish_reason="stop"),
+            *([completion.usage_chunk(usage)] if body.wants_usage else []),
+        ]
+        for chunk in chunks:
+            yield ServerSentEvent(data=data_of(chunk), sep="\n")
+        yield ServerSentEvent(data="[DONE]", sep="\n")
+
+    return event_stream(pieces(), heartbeat_s=served.options.heartbeat_s)
+
+
+async def _asked(llm: ChatLLM, messages: list[tuple[str, str]], meter: CallMeter) -> str:
+    return (await llm.complete(messages, meter=meter)).text

@@ -1,0 +1,104 @@
+"""Requests for a chat completion; fields that judgetree has no use for are ignored, such as ``temperature``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+
+
+class TextPart(BaseModel):
+    """A part of a message; only texts are read."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Message(BaseModel):
+    """A message of the conversation as the client holds it."""
+
+    role: Role
+    content: str | list[TextPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """All its text."""
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class StreamOptions(BaseModel):
+    """What a stream contains."""
+
+    include_usage: bool = False
+
+
+class ResponseFormat(BaseModel):
+    """Form of the answer."""
+
+    type: Literal["text"]
+
+
+class TurnOptions(BaseModel):
+    """judgetree's own options of one question; what is missing is as the server has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topk: int | None = Field(default=None, ge=1, le=100)
+    search_type: Literal["hybrid", "dense", "sparse"] | None = None
+    thinking: bool | None = None
+    sources: Literal["annotations", "markdown"] = "annotations"
+    """``markdown`` adds the list of sources to the answer, for clients that show neither annotations nor events."""
+
+
+class Metadata(BaseModel):
+    """Metadata of a request, of which only the chat's id is read."""
+
+    chat_id: str | None = None
+
+
+class ChatRequest(BaseModel):
+    """Body of ``POST /v1/chat/completions``."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "model": "standards/judge",
+                "messages": [{"role": "user", "content": "Which gasket seals a Rating F40 flange?"}],
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            }
+        }
+    )
+
+    model: str = Field(max_length=500)
+    messages: list[Message] = Field(min_length=1, max_length=10_000)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    response_format: ResponseFormat | None = None
+    metadata: Metadata | None = None
+    chat_id: str | None = None
+    thread_id: str | None = None
+    """Id of a conversation whose history the server holds: one message suffices, and follows its newest turn."""
+    judgetree: TurnOptions = Field(default_factory=TurnOptions)
+
+    @field_validator("messages")
+    @classmethod
+    def _ends_with_a_question(cls, messages: list[Message]) -> list[Message]:
+        if messages[-1].role != "user" or not messages[-1].text.strip():
+            raise ValueError("the last message must be a user's, with text")
+        return messages
+
+    @property
+    def question(self) -> str:
+        """Text of the last message."""
+        return self.messages[-1].text
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream ends with a chunk of usage."""
+        return self.stream_options is not None and self.stream_options.include_usage

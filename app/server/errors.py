@@ -1,0 +1,119 @@
+"""Errors as HTTP answers, in the shape of OpenAI's API: ``{"error": {message, type, param, code}}``."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Self
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from ...modules.errors import (
+    ConversationBusy,
+    DependencyError,
+    JudgetreeError,
+    ModelCallError,
+    SessionError,
+    UnknownThread,
+    UserError,
+)
+from ...modules.settings import without_secrets
+
+logger = logging.getLogger(__name__)
+
+
+class ErrorBody(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str
+    """``invalid_request_error``, ``authentication_error``, ``rate_limit_error`` or ``api_error``."""
+    param: str | None = None
+    """Field of the request that is wrong."""
+    code: str | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """Answer to a request that failed."""
+
+    error: ErrorBody
+
+
+class ApiError(JudgetreeError):
+    """A request that is answered with an HTTP error."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        kind: str = "invalid_request_error",
+        param: str | None = None,
+        code: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+        self.body = ErrorBody(message=message, type=kind, param=param, code=code)
+
+    @classmethod
+    def not_found(cls, what: str, name: str) -> Self:
+        """Make the error of a thing that does not exist, or that the caller may not see."""
+        return cls(404, f"There is no {what} {name!r:.200}.", code=f"{what}_not_found")
+
+
+_STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
+    (ConversationBusy, 409, "invalid_request_error"),
+    (UnknownThread, 404, "invalid_request_error"),
+    (SessionError, 503, "api_error"),
+    (DependencyError, 501, "api_error"),
+    (ModelCallError, 502, "api_error"),
+    (UserError, 400, "invalid_request_error"),
+)
+"""The first class that fits; ``ModelSetupError`` is a fault of the server's settings and so a 502."""
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """Return the HTTP error for an exception; one that is no ``JudgetreeError`` shows nothing of itself."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, JudgetreeError):
+        status, kind = next(((s, k) for cls, s, k in _STATUS if isinstance(error, cls)), (500, "api_error"))
+        return ApiError(status, without_secrets(str(error)), kind=kind)
+    logger.error("request failed", exc_info=error)
+    return ApiError(500, "The server failed. Its log says why.", kind="api_error")
+
+
+def answer_of(error: ApiError) -> JSONResponse:
+    """Return the HTTP answer to a request that failed."""
+    document = ErrorAnswer(error=error.body).model_dump()
+    return JSONResponse(document, status_code=error.status, headers=error.headers)
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer all errors of an application in this shape."""
+
+    async def failed(_request: Request, error: Exception) -> JSONResponse:
+        return answer_of(as_api_error(error))
+
+    async def invalid(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        faults = error.errors()
+        where = ".".join(str(part) for part in faults[0]["loc"][1:])
+        words = "; ".join(f"{'.'.join(map(str, f['loc'][1:]))}: {f['msg']}" for f in faults[:5])
+        return answer_of(ApiError(422, words, param=where or None, code="invalid_request"))
+
+    async def refused(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        words = str(error.detail or HTTPStatus(error.status_code).phrase)
+        return answer_of(ApiError(error.status_code, words, headers=dict(error.headers or {})))
+
+    app.add_exception_handler(JudgetreeError, failed)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(Exception, failed)

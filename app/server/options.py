@@ -1,0 +1,68 @@
+"""What a server serves, to whom, and within which limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Hosts on which a server may listen without keys."""
+
+
+class ServerOptions(BaseModel):
+    """Options of ``judgetree serve``; frozen.
+
+    >>> ServerOptions().host
+    '127.0.0.1'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8808, ge=0, le=65_535)
+    allowed_hosts: tuple[str, ...] = ()
+    """Names under which the server is called, besides those of loopback: another ``Host`` header is refused."""
+    systems: tuple[str, ...] = ("judge", "naive")
+    """Systems that answer over each collection."""
+    collections: tuple[str, ...] | None = None
+    """Collections that are served; None for all."""
+    judge: str = "auto"
+    """Judge of the systems that judge, as in ``RagSession``."""
+    policy: str = "breadth"
+    """Policy of the systems that judge, as in ``RagSession``."""
+    topk: int = Field(default=3, ge=1)
+    max_rec_depth: int = Field(default=3, ge=0)
+    max_llm_calls: int = Field(default=60, ge=1)
+    max_tree_tokens: int | None = Field(default=None, ge=1)
+    max_tree_cost_usd: float | None = Field(default=None, gt=0)
+    max_tree_seconds: float | None = Field(default=None, gt=0)
+    fast_llm: str = ""
+    """Model of ``fast``; empty: the setting ``condense_llm``, else ``llm``."""
+    runs: Path | None = None
+    """Folder with evaluation runs; None serves none."""
+    expire_days: int | None = Field(default=None, ge=1)
+    """Days after which conversations without a new turn are deleted, once a day; None keeps them."""
+    needs_keys: bool = False
+    """Whether a request needs a key; always so on other addresses than loopback."""
+    max_body_bytes: int = Field(default=1_000_000, ge=1_000)
+    """Largest body of a request that is no upload."""
+    max_upload_bytes: int = Field(default=50_000_000, ge=1_000)
+    """Largest upload, and most bytes of what is unpacked of it."""
+    max_question_chars: int = Field(default=20_000, ge=1)
+    max_runs: int = Field(default=64, ge=1)
+    """Questions that are answered at once; further ones are refused with HTTP 429."""
+    requests_per_minute: int = Field(default=600, ge=1)
+    """Requests that one key, or one address without keys, may send in a minute."""
+    heartbeat_s: float = Field(default=15.0, gt=0)
+    """Seconds of silence in a stream after which a comment is sent."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return self.host in LOOPBACK
+
+    @property
+    def demands_keys(self) -> bool:
+        """Whether a request needs a key."""
+        return self.needs_keys or not self.is_local

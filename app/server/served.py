@@ -1,0 +1,176 @@
+"""What a server serves: collections under systems, each opened at its first question and shared by all requests."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from ...graphs.conversation.conversation import Conversation
+from ...graphs.conversation.turn.context import ConversationOptions
+from ...graphs.conversation.turn.store import ConversationSummary
+from ...graphs.conversations import Conversations
+from ...graphs.systems.registry import SYSTEMS, retrieves
+from ...graphs.threads.context import Limits
+from ...modules.llm.endpoint import CallGate, ChatLLM
+from ...modules.llm.factory import create_llm
+from ...modules.settings import Settings
+from ..commands.collections import CollectionSummary, read_collections
+from .caller import Caller
+from .errors import ApiError
+from .options import ServerOptions
+
+FAST = "fast"
+"""Id of the cheap model that runs no tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedModel:
+    """A collection under a system, which clients of the chat completions name as their model."""
+
+    collection: str
+    """``""`` for a system without a search."""
+    system: str
+
+    @property
+    def id(self) -> str:
+        """Id as clients send it.
+
+        >>> ServedModel(collection="standards", system="judge").id
+        'standards/judge'
+        """
+        return f"{self.collection}/{self.system}" if self.collection else self.system
+
+
+class Served:
+    """The collections, systems and models of a server."""
+
+    def __init__(self, settings: Settings, options: ServerOptions) -> None:
+        self.settings = settings
+        self.options = options
+        self._opened: dict[ServedModel, Conversations] = {}
+        self._opening = asyncio.Lock()
+        self._resources = AsyncExitStack()
+        self._fast: ChatLLM | None = None
+
+    async def collections(self, caller: Caller) -> list[CollectionSummary]:
+        """Return the served collections that the caller may use, sorted by name."""
+        found = await asyncio.to_thread(lambda: list(read_collections(self.settings)))
+        chosen = self.options.collections
+        return [each for each in found if caller.may_use(each.name) and (chosen is None or each.name in chosen)]
+
+    async def models(self, caller: Caller) -> list[ServedModel]:
+        """Return what the caller may ask: each collection under each system, and the systems without a search."""
+        collections = [each.name for each in await self.collections(caller) if not each.problem]
+        searching = [
+            ServedModel(collection=collection, system=system)
+            for collection in collections
+            for system in self.options.systems
+            if retrieves(system)
+        ]
+        return searching + [ServedModel(collection="", system=each) for each in self.options.systems if is_closed(each)]
+
+    async def find_model(self, caller: Caller, model_id: str) -> ServedModel:
+        """Return the model of an id.
+
+        Raises:
+            ApiError: HTTP 404: there is none, or the caller may not use it.
+        """
+        found = {model.id: model for model in await self.models(caller)}
+        if model_id not in found:
+            allowed = ", ".join([*found, FAST])
+            message = f"There is no model {model_id!r:.200}. Models: {allowed}."
+            raise ApiError(404, message, param="model", code="model_not_found")
+        return found[model_id]
+
+    async def conversations(self, model: ServedModel) -> Conversations:
+        """Return the conversations over a model, opened at its first request.
+
+        Raises:
+            UserError: The settings, the collection, a key or a model name needs a correction.
+        """
+        async with self._opening:
+            if model not in self._opened:
+                opened = Conversations(
+                    model.collection,
+                    options=ConversationOptions(switch_collection=True),
+                    system=model.system,
+                    topk=self.options.topk,
+                    judge=self.options.judge,
+                    policy=self.options.policy if judges(model.system) else "breadth",
+                    limits=self._limits(),
+                    settings=self.settings,
+                )
+                self._resources.push_async_callback(opened.aclose)
+                self._opened[model] = opened
+            return self._opened[model]
+
+    async def any_conversations(self) -> Conversations:
+        """Return conversations over any model: all share one store, which lists, reads and deletes the same."""
+        return await self.conversations(next(iter(self._opened), ServedModel(collection="", system="llm")))
+
+    async def summaries(self, caller: Caller) -> list[ConversationSummary]:
+        """Return the caller's conversations, the most recently updated first, under the names that are kept."""
+        every = await (await self.any_conversations()).asummaries()
+        return [each for each in every if caller.shown_name(each.name) is not None]
+
+    async def conversation(self, caller: Caller, name: str) -> Conversation:
+        """Return an existing conversation of the caller, to be read and changed, over any model.
+
+        Raises:
+            ApiError: HTTP 404: there is none of this name.
+        """
+        found = (await self.any_conversations()).conversation(caller.stored_name(name))
+        if not await found.abranches():
+            raise ApiError.not_found("conversation", name)
+        return found
+
+    async def fast(self) -> ChatLLM:
+        """Return the cheap model, opened at its first call.
+
+        Raises:
+            UserError: Its name, its address or a key needs a correction.
+        """
+        async with self._opening:
+            if self._fast is None:
+                settings = self.settings
+                spec = self.options.fast_llm or settings.condense_llm or settings.llm_spec
+                gate = CallGate(settings.max_concurrency)
+                self._fast = await asyncio.to_thread(create_llm, str(spec), settings, gate)
+            return self._fast
+
+    async def close(self) -> None:
+        """End running questions after their checkpoints, and free collections and stores."""
+        self._opened.clear()
+        await self._resources.aclose()
+
+    def _limits(self) -> Limits:
+        options = self.options
+        return Limits(
+            max_rec_depth=options.max_rec_depth,
+            max_llm_calls=options.max_llm_calls,
+            max_tree_tokens=options.max_tree_tokens,
+            max_tree_cost_usd=options.max_tree_cost_usd,
+            max_tree_seconds=options.max_tree_seconds,
+        )
+
+
+def judges(system: str) -> bool:
+    """Return whether a system has a judge; one of one's own may."""
+    return system not in SYSTEMS or SYSTEMS[system].judges
+
+
+def is_closed(system: str) -> bool:
+    """Return whether a system answers without a collection."""
+    return not retrieves(system)
+
+
+def served_of(request: Request) -> Served:
+    """Return what the application serves."""
+    return cast(Served, request.app.state.served)
+
+
+ServedBy = Annotated[Served, Depends(served_of)]

@@ -1,0 +1,36 @@
+"""A running server, over real HTTP on the loopback interface."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from judgetree.app.server.application import create_app
+from judgetree.app.server.options import ServerOptions
+from judgetree.modules.settings import Settings
+
+
+@contextmanager
+def serving(settings: Settings, options: ServerOptions | None = None) -> Iterator[str]:
+    """Serve in a thread of this process; yields the address."""
+    app = create_app(settings, options)
+    listening = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: object = None) -> None:
+            await super().startup(sockets)  # type: ignore[arg-type]
+            listening.set()
+
+    server = Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="on", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, name="server")
+    thread.start()
+    try:
+        assert listening.wait(60), "the server does not listen"
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
