@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..stores.collections import database_exists
 from ..terminal.terminal import Cell, agrees, busy, local_time, say, width, write_json, write_result, write_rows
-from .collections import database_exists
 from .options import DotFile, Json, JsonFile, SvgFile
 
 if TYPE_CHECKING:

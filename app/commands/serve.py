@@ -54,7 +54,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
             import uvicorn
 
             from ..server.application import create_app
-            from ..server.options import ServerOptions
+            from ..server.serving.options import ServerOptions
         except ImportError as error:
             raise DependencyError(
                 f'`judgetree serve` needs the extra server ({error.name} is missing): pip install "judgetree[server]".'

@@ -11,9 +11,9 @@ from fastapi import FastAPI
 from ...modules.settings import Settings
 from .chat.completions import router as chat_router
 from .chat.models import router as models_router
-from .errors import ErrorAnswer, add_error_handlers
-from .options import ServerOptions
-from .served import Served
+from .serving.errors import ErrorAnswer, add_error_handlers
+from .serving.options import ServerOptions
+from .serving.served import Served
 
 ROUTERS = (chat_router, models_router)
 

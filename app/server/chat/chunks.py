@@ -21,7 +21,7 @@ from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.rag.search_tree import SearchTree
 from ....modules.calls.prices import Prices, usage_by_model
 from ....modules.calls.usage import UsageTotals
-from ..errors import ErrorBody
+from ..serving.errors import ErrorBody
 
 Json = dict[str, object]
 _VOID = "\n\n---\n\n"

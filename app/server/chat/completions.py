@@ -15,10 +15,10 @@ from sse_starlette import ServerSentEvent
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent, SourceEvent, ThinkingEvent
 from ....graphs.threads.overrides import Overrides
 from ....modules.calls.prices import load_prices
-from ..caller import Caller, CallerBy
-from ..errors import ApiError, as_api_error
-from ..served import FAST, Served, ServedBy
-from ..streams import event_stream, while_connected
+from ..serving.caller import Caller, CallerBy
+from ..serving.errors import ApiError, as_api_error
+from ..serving.served import FAST, Served, ServedBy
+from ..serving.streams import event_stream, while_connected
 from .chunks import Completion, Json, data_of
 from .fast import answer_fast
 from .history import Place, place_of

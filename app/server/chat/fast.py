@@ -12,8 +12,8 @@ from ....modules.background_loop import background_loop
 from ....modules.calls.prices import load_prices
 from ....modules.calls.usage import CallMeter, total_usage
 from ....modules.llm.endpoint import ChatLLM
-from ..served import FAST, Served
-from ..streams import event_stream, while_connected
+from ..serving.served import FAST, Served
+from ..serving.streams import event_stream, while_connected
 from .chunks import Completion, data_of
 from .requests import ChatRequest
 

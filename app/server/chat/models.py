@@ -7,8 +7,8 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from ..caller import CallerBy
-from ..served import FAST, ServedBy
+from ..serving.caller import CallerBy
+from ..serving.served import FAST, ServedBy
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from judgetree.app.server.application import create_app
-from judgetree.app.server.options import ServerOptions
+from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
 
 

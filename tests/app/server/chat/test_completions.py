@@ -10,7 +10,7 @@ import openai
 import pytest
 from langchain_openai import ChatOpenAI
 
-from judgetree.app.server.options import ServerOptions
+from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, COLLECTION
 from tests.app.server.serving import serving

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from ...modules.errors import (
+from ....modules.errors import (
     ConversationBusy,
     DependencyError,
     JudgetreeError,
@@ -21,7 +21,7 @@ from ...modules.errors import (
     UnknownThread,
     UserError,
 )
-from ...modules.settings import without_secrets
+from ....modules.settings import without_secrets
 
 logger = logging.getLogger(__name__)
 

@@ -9,16 +9,16 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from ...graphs.conversation.conversation import Conversation
-from ...graphs.conversation.turn.context import ConversationOptions
-from ...graphs.conversation.turn.store import ConversationSummary
-from ...graphs.conversations import Conversations
-from ...graphs.systems.registry import SYSTEMS, retrieves
-from ...graphs.threads.context import Limits
-from ...modules.llm.endpoint import CallGate, ChatLLM
-from ...modules.llm.factory import create_llm
-from ...modules.settings import Settings
-from ..commands.collections import CollectionSummary, read_collections
+from ....graphs.conversation.conversation import Conversation
+from ....graphs.conversation.turn.context import ConversationOptions
+from ....graphs.conversation.turn.store import ConversationSummary
+from ....graphs.conversations import Conversations
+from ....graphs.systems.registry import SYSTEMS, retrieves
+from ....graphs.threads.context import Limits
+from ....modules.llm.endpoint import CallGate, ChatLLM
+from ....modules.llm.factory import create_llm
+from ....modules.settings import Settings
+from ...stores.collections import CollectionSummary, read_collections
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions

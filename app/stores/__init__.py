@@ -1,0 +1,1 @@
+"""What the databases of the settings hold, for all front doors."""
