@@ -19,6 +19,7 @@ from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import FAST, Served, ServedBy
 from ..serving.streams import event_stream, while_connected
+from .answers import ANSWERS
 from .chunks import Completion, Json, data_of
 from .fast import answer_fast
 from .history import Place, place_of
@@ -39,7 +40,7 @@ class _Question:
     completion: Completion
 
 
-@router.post("/chat/completions", response_model=None)
+@router.post("/chat/completions", response_model=None, responses=ANSWERS)
 async def chat_completions(request: Request, body: ChatRequest, served: ServedBy, caller: CallerBy) -> Response:
     """Answer the last message, as a turn of the conversation that the request names.
 
