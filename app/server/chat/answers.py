@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 
 class UrlCitation(BaseModel):
@@ -60,7 +60,7 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[Choice]
     usage: Usage
-    judgetree: dict[str, object] = {}
+    judgetree: dict[str, JsonValue] = {}
 
 
 STREAM_DESCRIPTION = "Chunks as server-sent events with `stream`; the last data is `[DONE]`."
