@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, get_args
 
@@ -107,8 +106,7 @@ class _Tries:
             assert each.grant is not None
             self.frontier.honour(each.candidate, each.thread_id, each.grant)
         for each in granted[1:]:
-            with suppress(BudgetSpent, ModelCallError):  # the journal has the reply, whose record the node keeps
-                await self._question(each.candidate, each.thread_id)
+            await self._charge_question(each)
         if not granted:
             decision = await self._decision(candidate, thread_id)
             if isinstance(decision, Skipped):
@@ -160,12 +158,18 @@ class _Tries:
             return []
         try:
             question = await self._question(candidate, thread_id)
-        except (BudgetSpent, ModelCallError) as error:
-            self.frontier.ended(thread_id)
-            return [_Asked(candidate, thread_id, grant, outcome={"sub_run_error": f"no sub-question: {error}"})]
+            if self.frontier.shared is not None:
+                await self.frontier.shared.prepare(question)
+        except BaseException as error:
+            self._give_up(thread_id, error)
+            if isinstance(error, (UserError, GraphBubbleUp)) or not isinstance(error, Exception):
+                raise
+            is_ours = isinstance(error, (BudgetSpent, ModelCallError))
+            if not is_ours:
+                logger.exception("the question of another try of chunk %s failed", candidate.chunk_id)
+            said = error if is_ours else f"{type(error).__name__}: {error}"
+            return [_Asked(candidate, thread_id, grant, outcome={"sub_run_error": f"no sub-question: {said}"})]
         candidate = candidate.asking(question)
-        if self.frontier.shared is not None:
-            await self.frontier.shared.prepare(question)
         self.frontier.written(thread_id, candidate)
         return await self._from(_Asked(candidate, thread_id, grant))
 
@@ -185,18 +189,32 @@ class _Tries:
         async with context.budget.in_time():
             return await writer.write(self.query, self.chunk, candidate.tried, meter=meter)
 
+    async def _charge_question(self, asked: _Asked) -> None:
+        """Keep the record of the call that wrote the question of a try in an earlier run; the journal has its reply."""
+        try:
+            await self._question(asked.candidate, asked.thread_id)
+        except UserError as error:
+            self._give_up(asked.thread_id, error)
+            raise
+        except Exception as error:
+            logger.debug("the question of %s, which is known, was not written again: %s", asked.thread_id, error)
+
+    def _give_up(self, thread_id: str, error: BaseException) -> None:
+        """Let no round wait for a granted try that is not asked; an error that all would meet ends the search."""
+        if isinstance(error, UserError):
+            self.frontier.fail(error)  # first, so that the end begins no round
+        self.frontier.ended(thread_id)
+
     async def _only(self, asked: _Asked) -> list[_Asked]:
         shared = self.frontier.shared
         try:
             outcome = await _sub_answer(asked, self.runtime)
         except BaseException as error:
-            if isinstance(error, UserError):
-                self.frontier.fail(error)
             if shared is not None:
                 shared.failed(asked.thread_id, error)
+            self._give_up(asked.thread_id, error)
             raise
-        finally:
-            self.frontier.ended(asked.thread_id)
+        self.frontier.ended(asked.thread_id)
         if shared is not None:
             shared.ended(asked.thread_id, outcome)
         assert asked.grant is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,9 +17,9 @@ from judgetree.graphs.search.policies.mcts import Mcts
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import ModelSetupError, SettingsError
+from judgetree.modules.errors import CacheMiss, ModelSetupError, SettingsError
 from judgetree.modules.judge.contract import Verdict
-from tests.graphs.bushy import ROOT, RUNNABLE, BushyJudge, bushy_context, outline
+from tests.graphs.bushy import ROOT, RUNNABLE, BushyJudge, BushyWriter, bushy_context, outline
 from tests.graphs.fakes import thread
 
 
@@ -130,6 +130,42 @@ def test_a_policy_of_ones_own_that_fails_while_a_sub_run_plans_ends_the_question
         pytest.raises(SettingsError, match=r"FailsLater.* failed: AttributeError"),
     ):
         graph.invoke(ROOT, thread("t"))
+
+
+@dataclass
+class BrokenWriter(BushyWriter):
+    """Fails in one way at its first questions."""
+
+    error: Exception
+    times: int = 2
+
+    async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
+        self.times -= 1
+        if self.times >= 0:
+            raise self.error
+        return await super().write(query, chunk, tried, meter=meter)
+
+
+async def _searched_in_time(context: RagContext) -> SearchTree:
+    with build_judge_rag(context=context) as graph:
+        await asyncio.wait_for(graph.ainvoke(ROOT, thread("t")), 30)
+        return await SearchTree.afrom_history(graph, "t")
+
+
+def test_a_writer_of_ones_own_that_fails_leaves_a_try_unasked() -> None:
+    context = replace(bushy_context("mcts:tries=2", width=2), writer=BrokenWriter(RuntimeError("no ink")))
+    tree = asyncio.run(_searched_in_time(context))
+    tries = [one for each in tree.chunk_nodes() for one in each.tries]
+    failed = [one for one in tries if one["error"]]
+    assert [one["error"] for one in failed] == ["no sub-question: RuntimeError: no ink"] * 2
+    assert len(tries) > len(failed) + 2
+
+
+@pytest.mark.parametrize("error", [CacheMiss("not in the cache"), ModelSetupError("the key was rejected")], ids=repr)
+def test_an_error_of_the_writer_that_all_would_meet_ends_the_question(error: Exception) -> None:
+    context = replace(bushy_context("mcts:tries=2", width=2), writer=BrokenWriter(error))
+    with pytest.raises(type(error), match=str(error)):
+        asyncio.run(_searched_in_time(context))
 
 
 async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
