@@ -214,7 +214,7 @@ class RagSession(TreeSession):
         if not thread_id and continues:
             raise UnknownThread("No thread to resume: give a question, or the thread_id of a thread that exists.")
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
-        async with self._running.entered(), self._alone(thread_id, is_new=is_new) as lease:
+        async with self._running.entered(), self._alone(thread_id) as lease:
             known = None if is_new else await self._calls_of(thread_id)
             before = set() if is_new else (known or set()) | set(await self._journaled(thread_id))
             if known is None and continues:

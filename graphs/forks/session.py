@@ -6,7 +6,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ...modules.background_loop import async_twin, blocking
@@ -22,7 +22,7 @@ from ..rag.graph import RagGraph
 from ..rag.result import RagResult
 from ..rag.running_work import RunningWork
 from ..rag.search_tree import SearchTree
-from ..rag.thread_runs import Lease, thread_runs
+from ..rag.thread_runs import Lease, lock_of_thread, thread_runs
 from ..threads.context import RagContext, RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from ..threads.overrides import Overrides
@@ -58,13 +58,13 @@ class TreeSession(ABC):
         """Return the ids of the model calls in the thread's tree; None for a new thread."""
 
     @asynccontextmanager
-    async def _alone(self, thread_id: str, *, is_new: bool = False) -> AsyncIterator[Lease]:
+    async def _alone(self, thread_id: str) -> AsyncIterator[Lease]:
         """Hold a root thread inside, so that no other run, in any process of the store, pays for the same calls.
 
-        The id of a thread that ``is_new`` is known to this run alone.
+        New threads too: others read their ids in the list of threads.
         """
-        lock = nullcontext() if is_new else self._locks.hold(f"thread {thread_id}")
-        async with thread_runs().held(self.graph.thread_key(thread_id)) as lease, lock:
+        leased = thread_runs().held(self.graph.thread_key(thread_id))
+        async with leased as lease, self._locks.hold(lock_of_thread(thread_id)):
             yield lease
 
     @blocking

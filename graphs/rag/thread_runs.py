@@ -222,6 +222,11 @@ class ThreadRuns:
                 _HELD.reset(token)
 
 
+def lock_of_thread(thread_id: str) -> str:
+    """Return the name of the lock that the run of a root thread holds among the processes of its store."""
+    return f"thread {thread_id}"
+
+
 def thread_runs() -> ThreadRuns:
     """Return the running threads of this process."""
     return _on(background_loop())

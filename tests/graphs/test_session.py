@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ from langgraph.graph import START, StateGraph
 from judgetree import Limits, RagContext, RagGraph, RagState, RunContext
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.checkpoints import locks_of
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
 from judgetree.modules.locks.locks import Holder
 from judgetree.modules.settings import load_settings
@@ -52,21 +53,28 @@ def test_finished_thread_comes_back_and_this_run_cost_nothing(session: RagSessio
     assert len(reader.calls) == 2
 
 
+class WatchedLLM(FakeLLM):
+    """Notes at each call whether another process could take the thread that runs."""
+
+    session: RagSession
+    free: list[bool]
+
+    async def complete(self, messages: Sequence[Message], **options: Any) -> Completion:
+        [running] = [each.thread_id for each in await self.session.graph.alist_threads() if each.status == "open"]
+        other = locks_of(self.session.settings.checkpoint_url)  # as another process sees them
+        self.free.append(await other.take(f"thread {running}", Holder()))
+        return await super().complete(messages, **options)
+
+
 def test_no_other_process_runs_a_thread_at_the_same_time(tmp_path: Path) -> None:
-    """It would pay for the same calls."""
-    settings, free = load_settings(home=tmp_path), []
-
-    def reply(messages: object) -> str:
-        other = locks_of(settings.checkpoint_url)  # as another process sees them
-        with ThreadPoolExecutor(1) as beside:
-            free.append(beside.submit(asyncio.run, other.take("thread t", Holder())).result())
-        return "Vellin"
-
-    with RagSession(context=context_of(FakeLLM(reply)), settings=settings) as session:
+    """It would pay for the same calls; it sees a new thread in the list as soon as that is saved."""
+    llm = WatchedLLM(lambda messages: "Vellin")
+    llm.free = []
+    with RagSession(context=context_of(llm), settings=load_settings(home=tmp_path)) as session:
+        llm.session = session
         session.ask(ROOT, thread_id="t")
-        assert free == [False, False]
         session.ask(ROOT)
-    assert free[2]
+    assert llm.free == [False] * 4
 
 
 def test_failed_question_is_a_result_that_can_be_resumed(tmp_path: Path) -> None:
