@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, get_args
 
@@ -192,12 +193,13 @@ class _Tries:
     async def _charge_question(self, asked: _Asked) -> None:
         """Keep the record of the call that wrote the question of a try in an earlier run; the journal has its reply."""
         try:
-            await self._question(asked.candidate, asked.thread_id)
+            with suppress(BudgetSpent):
+                await self._question(asked.candidate, asked.thread_id)
         except UserError as error:
             self._give_up(asked.thread_id, error)
             raise
-        except Exception as error:
-            logger.debug("the question of %s, which is known, was not written again: %s", asked.thread_id, error)
+        except Exception:
+            logger.exception("the call that wrote the question of sub-run %s is not in its records", asked.thread_id)
 
     def _give_up(self, thread_id: str, error: BaseException) -> None:
         """Let no round wait for a granted try that is not asked; an error that all would meet ends the search."""
