@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import FunctionType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from .cell_code import cell_code, shape_of
-from .errors import SettingsError, UserError
+from .errors import JudgetreeError, SettingsError, UserError
 from .lasting_text import lasting_text
 
 PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
@@ -103,8 +103,10 @@ def _name_of(value: object) -> str:
     if isinstance(value, functools.partial):
         return f"{_name_of(value.func)}({_digest([value.args, value.keywords])})"
     if not isinstance(getattr(value, "__qualname__", None), str):
-        digest = _digest(value.fingerprint()) if hasattr(value, "fingerprint") else digest_of_fields(value)
-        return f"{type(value).__module__}:{type(value).__qualname__}({digest})"
+        name = f"{type(value).__module__}:{type(value).__qualname__}"
+        has_own = hasattr(value, "fingerprint")
+        digest = _digest(_said_by(cast(_Fingerprinted, value), name)) if has_own else digest_of_fields(value)
+        return f"{name}({digest})"
     name = f"{value.__module__}:{value.__qualname__}"  # type: ignore[attr-defined]
     if inspect.ismethod(value) and not inspect.isclass(value.__self__):
         return f"{name}({_digest(_name_of(value.__self__))})"
@@ -197,13 +199,22 @@ def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
     """Return the fingerprint of a judge or retriever of one's own: its name, its source, and what it says of itself.
 
     Raises:
-        SettingsError: What it says of itself is no mapping.
+        SettingsError: It fails to say what it is, or what it says is no mapping.
     """
-    own: object = inner.fingerprint()
+    own = _said_by(inner, part.name)
     if not isinstance(own, Mapping):
         raise SettingsError(f"The fingerprint of {part.name!r} is {own!r:.100}. Give texts by name.")
     texts = {f"own.{key}": value if isinstance(value, str) else lasting_text(value) for key, value in own.items()}
     return {"part": part.name, "source": part.source, **texts}
+
+
+def _said_by(part: _Fingerprinted, name: str) -> object:
+    try:
+        return part.fingerprint()
+    except JudgetreeError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise SettingsError(f"The fingerprint of {name!r} failed: {type(error).__name__}: {error}.") from error
 
 
 @contextmanager

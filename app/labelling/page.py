@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ...evaluation.labels.labelling import Labelling
 from ...evaluation.labels.store import MAX_NOTE_BYTES, Label
@@ -14,15 +15,22 @@ from ...modules.judge.contract import Score
 from .words import SCORE_WORDS, reveal_words
 
 
+def _number_as_sent(value: object) -> object:
+    """Refuse true and 1.0, which would pass as 1."""
+    if value is not None and type(value) is not int:
+        raise ValueError("a score is 0, 1, 2 or null")
+    return value
+
+
 class GivenLabel(BaseModel):
     """A label as the page sends it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     passage: str = Field(max_length=64)
-    score: Score | None
+    score: Annotated[Score | None, BeforeValidator(_number_as_sent)]
     note: str = Field(default="", max_length=MAX_NOTE_BYTES)
-    seconds: float | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 def draw_page(work: Labelling) -> str:

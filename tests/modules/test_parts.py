@@ -253,3 +253,12 @@ def test_a_part_whose_making_or_fingerprint_fails_is_named(module: Path) -> None
     part = part_of("judge", Odd)
     with pytest.raises(SettingsError, match=r"fingerprint of .*Odd' is None. Give texts by name"):
         fingerprint_of(part, Odd())  # type: ignore[arg-type]
+
+    class Broken:
+        def fingerprint(self) -> dict[str, str]:
+            raise LookupError("no version")
+
+    with pytest.raises(SettingsError, match=r"fingerprint of .*Broken' failed: LookupError: no version"):
+        part_of("judge", Broken())
+    with pytest.raises(SettingsError, match=r"fingerprint of .*Broken' failed: LookupError: no version"):
+        fingerprint_of(part_of("judge", Broken), Broken())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +129,27 @@ def test_what_is_no_label_is_refused(served: LabelServer, run: Path, content: ob
     reply = asked(served, "POST", "label", content=content, **own(served))
     assert reply.status_code == status
     assert reply.json()["error"]
+    assert saved(run) == []
+
+
+@pytest.mark.parametrize("fields", ['"score": true', '"score": 1.0', '"score": 1, "seconds": 1e999'])
+def test_a_number_that_is_none_is_no_label(served: LabelServer, run: Path, fields: str) -> None:
+    passage = Labelling(run, "ada").passages[0].id
+    reply = asked(served, "POST", "label", content=f'{{"passage": "{passage}", {fields}}}'.encode(), **own(served))
+    assert reply.status_code == 400
+    assert saved(run) == []
+
+
+def test_a_length_of_thousands_of_digits_is_refused(served: LabelServer, run: Path) -> None:
+    _, _, host, token, _ = served.url.split("/")
+    origin, (name, port) = f"http://{host}", host.split(":")
+    with socket.create_connection((name, int(port)), timeout=20) as connection:
+        head = {"Host": host, "Origin": origin, "Content-Type": "application/json", "Content-Length": "9" * 5000}
+        lines = [f"POST /{token}/label HTTP/1.0", *(f"{key}: {value}" for key, value in head.items()), "", ""]
+        connection.sendall("\r\n".join(lines).encode())
+        status, _, content = connection.makefile("rb").read().partition(b"\r\n")
+    assert b" 413 " in status
+    assert b"Send at most" in content
     assert saved(run) == []
 
 

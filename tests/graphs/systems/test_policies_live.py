@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from langchain_core.documents import Document
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
 from judgetree.graphs.search.policies.mcts import Mcts
+from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
@@ -112,6 +114,39 @@ def test_a_policy_of_ones_own_that_chooses_wrongly_is_told() -> None:
         pytest.raises(SettingsError, match=r"Wrong.* chose .*Choose some of the candidates, each once"),
     ):
         graph.invoke(ROOT, thread("t"))
+
+
+class Endless(Wrong):
+    """A policy of one's own that never stops choosing."""
+
+    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+        return itertools.cycle(candidates)  # type: ignore[return-value]
+
+
+class Nameless(Wrong):
+    """A policy of one's own that cannot say what it is."""
+
+    def fingerprint(self) -> dict[str, str]:
+        raise LookupError("no version")
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"), [(Endless, r"chose .*each once"), (Nameless, r"failed: LookupError: no version")]
+)
+def test_a_policy_of_ones_own_that_chooses_without_end_or_has_no_fingerprint_is_told(
+    policy: type[Wrong], said: str
+) -> None:
+    with (
+        pytest.raises(SettingsError, match=rf"{policy.__name__}.* {said}"),
+        build_judge_rag(context=bushy_context(policy(), suffices=0.0)) as graph,
+    ):
+        graph.invoke(ROOT, thread("t"))
+
+
+@pytest.mark.parametrize("c", ["inf", "nan", "-1", "1e999"])
+def test_an_exploration_that_is_no_number_from_0_on_is_refused(c: str) -> None:
+    with pytest.raises(SettingsError, match=r"mcts.*c"):
+        create_policy(f"mcts:c={c}")
 
 
 class FailsLater(Wrong):

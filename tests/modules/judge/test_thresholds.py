@@ -17,6 +17,7 @@ from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.judge.fits import fits_file, read_fits
 from judgetree.modules.judge.thresholds import (
     CALIBRATED,
     CALIBRATED_PROMPT,
@@ -115,13 +116,27 @@ def test_calibration_of_other_prompts_is_logged(settings: Settings, caplog: pyte
     assert list(read_calibrations(file)[SHIPPED]) == ["00000000", YES_NO_VERSION]
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"m": {"v": {"thresholds": {"needed": 0.5}}}}'])
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", "[" * 200_000, '{"m": {"v": {"thresholds": {"needed": 0.5}}}}'],
+    ids=lambda content: content[:12],
+)
 def test_damaged_file_is_told_with_its_remedy(settings: Settings, content: str) -> None:
     file = thresholds_file(settings)
     keep_calibration(file, "m", FITTED)
     file.write_text(content, encoding="utf-8")
     with pytest.raises(SettingsError, match="judgetree eval calibrate") as told:
         find_thresholds("m", settings)
+    assert str(file) in str(told.value)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "[" * 200_000, '{"fits": [1]}'], ids=lambda content: content[:12])
+def test_a_damaged_file_of_fits_is_told_with_its_remedy(settings: Settings, content: str) -> None:
+    file = fits_file(settings)
+    file.parent.mkdir(parents=True)
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(SettingsError, match="judgetree eval calibrate") as told:
+        read_fits(file)
     assert str(file) in str(told.value)
 
 
