@@ -11,11 +11,16 @@ from fastapi import FastAPI
 from ...modules.settings import Settings
 from .chat.completions import router as chat_router
 from .chat.models import router as models_router
+from .collections.library import Library
+from .collections.listing import router as collections_router
+from .collections.playground import router as playground_router
+from .runs.folder import RunsFolder
+from .runs.listing import router as runs_router
 from .serving.errors import ErrorAnswer, add_error_handlers
 from .serving.options import ServerOptions
 from .serving.served import Served
 
-ROUTERS = (chat_router, models_router)
+ROUTERS = (chat_router, models_router, collections_router, playground_router, runs_router)
 
 
 def create_app(settings: Settings, options: ServerOptions | None = None) -> FastAPI:
@@ -25,13 +30,15 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
 
         uvicorn.run(create_app(load_settings()), port=8808)
     """
-    served = Served(settings, options or ServerOptions())
+    options = options or ServerOptions()
+    served, library = Served(settings, options), Library(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            await library.close()
             await served.close()
 
     app = FastAPI(
@@ -45,6 +52,8 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
         responses={status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 413, 422, 429, 500, 502, 503)},
     )
     app.state.served = served
+    app.state.library = library
+    app.state.runs = RunsFolder(options.runs, settings)
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)

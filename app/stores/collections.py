@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...modules.errors import CollectionError
 
 if TYPE_CHECKING:
+    from ...modules.index.connection import MilvusConnection
     from ...modules.settings import Settings
 
 
@@ -28,39 +30,112 @@ class CollectionSummary:
     """Why the collection cannot be asked; ``""`` if it can."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CollectionContents:
+    """A collection and its files."""
+
+    summary: CollectionSummary
+    files: Mapping[str, int]
+    """Numbers of chunks by source, in the order of sources; empty for a collection with a problem."""
+
+
+class CollectionReader:
+    """A reader of the collections of documents, over one connection that stays open until ``close``.
+
+    A collection that has not been written to since is not read again. All methods may be called from any thread.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connection: MilvusConnection | None = None
+        self._known: dict[str, tuple[str, CollectionContents]] = {}
+        self._reading = threading.Lock()
+
+    def read_all(self) -> list[CollectionContents]:
+        """Return all collections of documents, sorted by name; none, without creating a folder, without a database.
+
+        Raises:
+            CollectionError: The database cannot be opened.
+        """
+        from ...modules.index.schema import list_collections
+
+        with self._reading:
+            connection = self._open()
+            if connection is None:
+                return []
+            read = (self._read(connection, name) for name in list_collections(connection.client))
+            return [each for each in read if each is not None]
+
+    def read(self, name: str) -> CollectionContents | None:
+        """Return the collection of documents of a name; None if there is none.
+
+        Raises:
+            CollectionError: The database cannot be opened.
+        """
+        from ...modules.index.schema import list_collections
+
+        with self._reading:
+            connection = self._open()
+            # Not has_collection, which also knows what stands behind the names.
+            if connection is None or name not in list_collections(connection.client):
+                return None
+            return self._read(connection, name)
+
+    def close(self) -> None:
+        """Close the connection; the next read opens it again."""
+        with self._reading:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+            self._known.clear()
+
+    def _open(self) -> MilvusConnection | None:
+        from ...modules.index.connection import connect
+
+        if self._connection is None and database_exists(self._settings):
+            self._connection = connect(self._settings.milvus_address, self._settings.milvus_token.get_secret_value())
+        return self._connection
+
+    def _read(self, connection: MilvusConnection, name: str) -> CollectionContents | None:
+        from ...modules.index.content import stored_files
+        from ...modules.index.schema import read_collection_info, revision
+        from ...modules.memory.schema import is_memory
+
+        client = connection.client
+        seen = revision(client, name)
+        known = self._known.get(name)
+        if known is not None and known[0] == seen:
+            return known[1]
+        if is_memory(client, name):
+            return None
+        try:
+            info = read_collection_info(client, name)
+        except CollectionError as error:
+            return CollectionContents(summary=CollectionSummary(name=name, problem=str(error)), files={})
+        client.load_collection(name)  # a reopened Lite folder has nothing loaded
+        stored = stored_files(connection, name)
+        files = {source: len(stored[source].chunk_ids) for source in sorted(stored)}
+        summary = CollectionSummary(
+            name=name,
+            files=len(files),
+            chunks=sum(files.values()),
+            embedders=tuple(info.embedders.values()),
+            analyzer=info.analyzer,
+            chunk_size=info.chunk_size,
+        )
+        contents = CollectionContents(summary=summary, files=files)
+        self._known[name] = seen, contents
+        return contents
+
+
 def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
     """Yield the collections of documents, sorted by name; none, without creating a folder, if there is no database.
 
     Raises:
         CollectionError: The database cannot be opened.
     """
-    from ...modules.index.connection import connect
-    from ...modules.index.content import stored_files
-    from ...modules.index.schema import list_collections, read_collection_info
-    from ...modules.memory.schema import is_memory
-
-    if not database_exists(settings):
-        return
-    with closing(connect(settings.milvus_address, settings.milvus_token.get_secret_value())) as connection:
-        client = connection.client
-        for name in list_collections(client):
-            if is_memory(client, name):
-                continue
-            try:
-                info = read_collection_info(client, name)
-            except CollectionError as error:
-                yield CollectionSummary(name=name, problem=str(error))
-                continue
-            client.load_collection(name)  # a reopened Lite folder has nothing loaded
-            files = stored_files(connection, name).values()
-            yield CollectionSummary(
-                name=name,
-                files=len(files),
-                chunks=sum(len(file.chunk_ids) for file in files),
-                embedders=tuple(info.embedders.values()),
-                analyzer=info.analyzer,
-                chunk_size=info.chunk_size,
-            )
+    with closing(CollectionReader(settings)) as reader:
+        yield from (each.summary for each in reader.read_all())
 
 
 def database_exists(settings: Settings) -> bool:

@@ -18,7 +18,7 @@ from ....graphs.threads.context import Limits
 from ....modules.llm.endpoint import CallGate, ChatLLM
 from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
-from ...stores.collections import CollectionSummary, read_collections
+from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions
@@ -55,12 +55,28 @@ class Served:
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
         self._fast: ChatLLM | None = None
+        self._reader = CollectionReader(settings)
 
     async def collections(self, caller: Caller) -> list[CollectionSummary]:
         """Return the served collections that the caller may use, sorted by name."""
-        found = await asyncio.to_thread(lambda: list(read_collections(self.settings)))
-        chosen = self.options.collections
-        return [each for each in found if caller.may_use(each.name) and (chosen is None or each.name in chosen)]
+        found = [each.summary for each in await asyncio.to_thread(self._reader.read_all)]
+        return [each for each in found if self.may_use(caller, each.name)]
+
+    async def collection(self, caller: Caller, name: str) -> CollectionContents:
+        """Return a served collection with its files.
+
+        Raises:
+            ApiError: HTTP 404: there is none of this name, or the caller may not use it.
+        """
+        found = await asyncio.to_thread(self._reader.read, name) if self.may_use(caller, name) else None
+        if found is None:
+            raise ApiError.not_found("collection", name)
+        return found
+
+    def may_use(self, caller: Caller, collection: str) -> bool:
+        """Return whether a caller may search and fill a collection, existing or not, on this server."""
+        served = self.options.collections
+        return caller.may_use(collection) and (served is None or collection in served)
 
     async def models(self, caller: Caller) -> list[ServedModel]:
         """Return what the caller may ask: each collection under each system, and the systems without a search."""
@@ -146,6 +162,7 @@ class Served:
         """End running questions after their checkpoints, and free collections and stores."""
         self._opened.clear()
         await self._resources.aclose()
+        await asyncio.to_thread(self._reader.close)
 
     def _limits(self) -> Limits:
         options = self.options

@@ -1,0 +1,1 @@
+"""Evaluation runs of a folder: their figures, reports, questions, comparisons and search trees."""
