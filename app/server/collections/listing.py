@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
 
 from ..serving.caller import CallerBy
 from ..serving.served import ServedBy
@@ -14,7 +15,7 @@ from .names import CollectionName
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
 
-_EXAMPLE: dict[str, object] = {
+_EXAMPLE: JsonDict = {
     "name": "standards",
     "files": 25,
     "chunks": 310,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
 
 from ....modules.retriever.search import ALSO_IN, Hits
 from ..serving.caller import CallerBy
@@ -16,7 +17,7 @@ from .names import CollectionName
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
 
-_HIT: dict[str, object] = {
+_HIT: JsonDict = {
     "rank": 1,
     "score": 0.61,
     "chunk_id": "4b1c9e",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
 
 from ....evaluation.rows.store import RunStore
 from ....modules.settings import Settings
@@ -14,7 +14,7 @@ from .folder import FoundRun
 HEADLINE = ("em", "f1", "chat_calls", "cost_usd", "seconds")
 """Metrics of the list; those that a run lacks are left out."""
 
-SUMMARY_EXAMPLE: dict[str, Any] = {
+SUMMARY_EXAMPLE: JsonDict = {
     "name": "hotpotqa",
     "dataset": "hotpotqa:dev.json",
     "systems": ["naive", "judge"],
