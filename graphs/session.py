@@ -40,7 +40,7 @@ from .threads.context import Limits, RagContext, RunEvent
 from .threads.interrupts import interrupts_in, waiting_words
 from .threads.overrides import Overrides
 from .threads.recording import Recording
-from .threads.snapshots import is_new_thread
+from .threads.snapshots import NewThreadId, is_new_thread
 
 
 class RagSession(TreeSession):
@@ -219,7 +219,8 @@ class RagSession(TreeSession):
             before = set() if is_new else (known or set()) | set(await self._journaled(thread_id))
             if known is None and continues:
                 raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
-            config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
+            named = NewThreadId(thread_id) if is_new else thread_id
+            config: RunnableConfig = {"configurable": {"thread_id": named, "repeat": repeat}}
             context, error = await self.open_services(overrides), ""
             sender = self._open_sender()  # a missing extra is reported before the question is paid for
             interrupts: tuple[Interrupt, ...] = ()

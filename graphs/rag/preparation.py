@@ -22,7 +22,7 @@ from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from ..threads.interrupts import answers_of, own_answers
-from ..threads.snapshots import is_finished, is_new_thread
+from ..threads.snapshots import NewThreadId, is_finished, is_new_thread
 from ..threads.state import RagState
 from .earlier_runs import restore_settled
 from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
@@ -38,11 +38,12 @@ class Asked:
 
     given: Given
     config: RunnableConfig
-    """With a thread id, which is new where ``is_new`` says so."""
+    """With a thread id."""
     services: RagContext
     options: Options
     """Keyword arguments for LangGraph."""
     is_new: bool
+    """Whether the thread was named just now, so that nothing is to be read of it."""
     streams: bool
     outer: Outer | None = None
 
@@ -61,7 +62,7 @@ class Asked:
             config={**config, "configurable": {**configurable, "thread_id": str(thread_id or uuid.uuid4())}},
             services=services,
             options=options,
-            is_new=not thread_id,
+            is_new=not thread_id or isinstance(thread_id, NewThreadId),
             streams=streams,
             outer=outer,
         )
@@ -99,7 +100,7 @@ async def prepare_run(
     Raises:
         UserError: The input does not fit the thread.
     """
-    snapshot = await graph.aget_state(asked.config) if graph.checkpointer else None
+    snapshot = await graph.aget_state(asked.config) if graph.checkpointer and not asked.is_new else None
     known = None if snapshot is None or is_new_thread(snapshot) else snapshot
     if asked.outer is not None:
         asked = replace(asked, given=inner_input(asked.given, graph))
@@ -155,6 +156,7 @@ async def _context_of(
         thread_id=asked.thread_id,
         root_thread_id=asked.thread_id,
         conversation_id=asked.conversation_id,
+        is_new=asked.is_new,
         stream_answer=asked.streams and "custom" in asked.options.get("stream_mode", ()),
     )
 

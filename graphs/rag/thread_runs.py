@@ -78,7 +78,7 @@ def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:
 
 async def saved_thread(thread_id: str, context: RunContext) -> StateSnapshot | None:
     """Return the newest checkpoint of a sub-run that an earlier run began; None for a new one."""
-    if context.is_served or not context.graph.checkpointer:
+    if context.is_new or context.is_served or not context.graph.checkpointer:
         return None
     snapshot = await context.graph.aget_state({"configurable": {"thread_id": thread_id}})
     return None if is_new_thread(snapshot) else snapshot

@@ -33,9 +33,9 @@ def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (nodes.retrieve, sub_runs.plan_sub_runs, nodes.augment, nodes.generate):
         builder.add_node(node.__name__, node)
-    builder.add_node("judge", judging.judge)
-    builder.add_node("judge_set", judging.judge_set)
-    builder.add_node("call_new_rag", asking_on.call_new_rag)
+    # Their input comes by Send alone. A schema of its own would give each of its keys a channel that every step visits.
+    for branch in (judging.judge, judging.judge_set, asking_on.call_new_rag):
+        builder.add_node(branch.__name__, branch, input_schema=RagState)  # type: ignore[arg-type]
     builder.add_edge(START, "retrieve")
     builder.add_conditional_edges("retrieve", judging.to_judges, ["judge", "judge_set", "augment"])
     builder.add_edge("judge", "plan_sub_runs")

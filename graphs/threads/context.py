@@ -199,6 +199,8 @@ class RunContext:
     parent_thread_id: str = ""
     conversation_id: str = ""
     depth: int = 0
+    is_new: bool = False
+    """Whether the root thread was named for this run, so that no earlier run began a thread of the tree."""
     frontier: Frontier | None = None
     """Open candidates of the whole tree; None where candidates are granted as they come."""
     path: Path = ()

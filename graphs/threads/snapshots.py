@@ -10,6 +10,12 @@ ThreadStatus = Literal["finished", "failed", "open"]
 """finished: ran to its end. failed: a node raised. open: running, killed, or not started yet."""
 
 
+class NewThreadId(str):
+    """Id in the config of a run whose thread was named at random just now: no store holds anything of its tree."""
+
+    __slots__ = ()
+
+
 def is_absent(snapshot: StateSnapshot) -> bool:
     """Return True for a thread without a checkpoint."""
     return snapshot.created_at is None

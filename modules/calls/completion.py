@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import httpx2
 from langchain_core.messages import AIMessage
@@ -95,6 +96,16 @@ class Completion:
     def is_cut_off(self) -> bool:
         """Whether the endpoint ended the reply before the model did, for its length or by a filter."""
         return self.finish_reason in ("length", "content_filter")
+
+    def to_document(self) -> dict[str, object]:
+        """Return the completion as plain data for JSON."""
+        return {**vars(self), "first_token": [vars(each) for each in self.first_token]}  # asdict takes 20 times as long
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Return the completion that ``to_document`` was called on."""
+        first_token = tuple(TokenLogprob(**token) for token in document["first_token"])
+        return cls(**{**document, "first_token": first_token})
 
 
 def completion_of(message: AIMessage, stop: tuple[str, ...] = ()) -> Completion:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Self, cast
 
-from .completion import Completion, TokenLogprob
+from .completion import Completion
 from .record import CallRecord
 
 
@@ -20,12 +20,11 @@ class KeptCall:
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        return json.dumps({"completion": asdict(self.completion), "record": self.record}, separators=(",", ":"))
+        document = {"completion": self.completion.to_document(), "record": self.record}
+        return json.dumps(document, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse what ``to_json`` wrote."""
         kept = json.loads(text)
-        first_token = tuple(TokenLogprob(**token) for token in kept["completion"]["first_token"])
-        completion = Completion(**{**kept["completion"], "first_token": first_token})
-        return cls(completion=completion, record=cast(CallRecord, kept["record"]))
+        return cls(completion=Completion.of_document(kept["completion"]), record=cast(CallRecord, kept["record"]))

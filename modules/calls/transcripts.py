@@ -9,7 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..addresses import Address
 from ..errors import SettingsError, UserError
 from ..formats import storable
 from .call_files import PostgresCallFile, ReadableFile, SqliteCallFile, Statement, Tables
-from .completion import Completion, TokenLogprob
+from .completion import Completion
 from .messages import PLAIN_TEXT, CallOptions, Message
 from .record import CallRecord
 
@@ -102,7 +102,7 @@ def parts_of(messages: Sequence[Message], options: CallOptions, reply: Completio
         options_text = json.dumps(changed, sort_keys=True, default=dict, ensure_ascii=False)
         yield Part(role=_OPTIONS, text=options_text, is_json=True)
     if reply is not None:
-        reply_text = json.dumps(asdict(reply), separators=(",", ":"), ensure_ascii=False)
+        reply_text = json.dumps(reply.to_document(), separators=(",", ":"), ensure_ascii=False)
         yield Part(role=_REPLY, text=reply_text, is_json=True)
 
 
@@ -221,8 +221,7 @@ def _call_of(rows: Sequence[tuple[object, ...]]) -> RecordedCall:
 def _reply_of(text: str) -> Completion:
     if text == DAMAGED:
         return Completion(text=DAMAGED, finish_reason="unknown")
-    reply = json.loads(text)
-    return Completion(**{**reply, "first_token": tuple(TokenLogprob(**token) for token in reply["first_token"])})
+    return Completion.of_document(json.loads(text))
 
 
 def _text_of(content: object) -> str:

@@ -13,6 +13,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.graphs.threads.state import RagState
+from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelSetupError
@@ -61,6 +62,12 @@ def test_answer_found_two_levels_down() -> None:
     assert retriever.queries == [ROOT, SECOND, THIRD]
     assert len(reader.calls) == 3
     assert "Supplementary question: Which oil does class Delta need?\nAnswer: 212 °C" in final["evidence"]
+
+
+def test_what_is_sent_to_a_branch_has_no_channels_that_every_step_visits() -> None:
+    graph, _, _ = rag()
+    channels = background_loop().run(graph.aopen()).channels
+    assert {name for name in channels if not name.startswith(("__", "branch:"))} == RagState.__annotations__.keys()
 
 
 def test_depth_ends_the_recursion() -> None:
