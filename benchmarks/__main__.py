@@ -30,6 +30,7 @@ BENCHMARKS = (
     "eval_report",
     "conversations",
     "conversation_kills",
+    "serving",
 )
 
 

@@ -47,7 +47,7 @@ def scripted_process(latency_s: float) -> Iterator[str]:
             process.terminate()
 
 
-def critical_path_s(tree: SearchTree) -> float:
+def critical_path_s(tree: SearchTree, *, latency_s: float = LATENCY_S) -> float:
     """Return the least seconds for the longest chain of calls in a tree: judge, sub-runs, answer."""
 
     def calls(node: QueryNode) -> int:
@@ -55,7 +55,7 @@ def critical_path_s(tree: SearchTree) -> float:
         below = [calls(sub_run) for chunk in node.chunks for sub_run in chunk.sub_runs]
         return judged + max(below, default=0) + 1
 
-    return calls(tree.root) * LATENCY_S
+    return calls(tree.root) * latency_s
 
 
 async def _run(session: RagSession, rows: list[Question]) -> list[RagResult]:

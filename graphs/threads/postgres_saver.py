@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, LiteralString, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,8 +22,12 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
+from ...modules.locks.postgres import advisory_key
 from ...modules.postgres import may_be_closed
 from .sqlite_saver import StoreErrors
+
+_SETUP = advisory_key("judgetree: setup of the checkpoint tables")
+_POLL_S = 0.05
 
 
 class LoopPostgresSaver(AsyncPostgresSaver):
@@ -82,11 +87,30 @@ class LoopPostgresSaver(AsyncPostgresSaver):
                 self.UPSERT_CHECKPOINT_WRITES_SQL if only_special else self.INSERT_CHECKPOINT_WRITES_SQL, rows
             )
 
+    async def setup(self) -> None:
+        """Make or migrate the tables, while no other process does."""
+        pool = cast(AsyncConnectionPool[AsyncConnection[DictRow]], self.conn)
+        with self._errors():
+            async with pool.connection() as alone:
+                # A session that waits for the lock within a statement is waited for by CREATE INDEX CONCURRENTLY.
+                while not await _holds(alone, "SELECT pg_try_advisory_lock(%s)"):  # noqa: ASYNC110 - no event comes
+                    await asyncio.sleep(_POLL_S)
+                try:
+                    await super().setup()
+                finally:
+                    await _holds(alone, "SELECT pg_advisory_unlock(%s)")
+
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
         with self._errors():
             async with super()._cursor(pipeline=pipeline) as cursor:
                 yield cursor
+
+
+async def _holds(connection: AsyncConnection[DictRow], statement: LiteralString) -> bool:
+    """Execute a statement about the lock of ``setup``; returns its answer."""
+    row = await (await connection.execute(statement, [_SETUP])).fetchone()
+    return row is not None and all(row.values())
 
 
 async def check_open(connection: AsyncConnection[DictRow]) -> None:

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from subprocess import run as run_process
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from filelock import FileLock
@@ -174,6 +175,25 @@ def test_an_open_store_that_fails_says_what_to_do(tmp_path: Path) -> None:
             SettingsError, match=r"c\.sqlite' cannot be used: no such table: writes.*JUDGETREE_CHECKPOINTS"
         ):
             graph.invoke("q", {"configurable": {"thread_id": "t2"}})
+
+
+def test_a_new_postgres_may_be_opened_by_many_at_once(postgres_url: str) -> None:
+    """Each saver has connections of its own, as processes have."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS untouched WITH (FORCE)")
+        connection.execute("CREATE DATABASE untouched")
+    parts = urlsplit(postgres_url)
+    url = urlunsplit(parts._replace(path="/untouched"))
+
+    async def opened() -> bool:
+        async with open_checkpointer(url) as saver:
+            return await saver.aget_tuple({"configurable": {"thread_id": "none"}}) is None
+
+    async def all_at_once() -> list[bool]:
+        return await asyncio.gather(*(opened() for _ in range(6)))
+
+    assert asyncio.run(all_at_once()) == [True] * 6
 
 
 def test_questions_after_a_restart_of_postgres_are_answered(postgres_url: str, request: pytest.FixtureRequest) -> None:
