@@ -40,6 +40,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
     fast_llm: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Model of titles and tags; default: that of follow-ups.")
     ] = None,
+    name_llm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=MODEL", help="Model that requests may choose by this name, may be repeated."),
+    ] = None,
     runs: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with evaluation runs to show; default: none.")
     ] = None,
@@ -73,6 +77,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "max_tree_cost_usd": max_tree_cost_usd,
         "max_tree_seconds": max_tree_seconds,
         "fast_llm": fast_llm,
+        "llms": _named(name_llm or []),
         "runs": runs,
         "expire_days": expire_days,
     }
@@ -86,3 +91,18 @@ def serve(  # noqa: PLR0913 - one parameter an option
         uvicorn.Server(config).run()
     except OSError as error:
         raise SettingsError(f"Cannot listen on {host}:{port}: {error.strerror}. Give a free --port.") from error
+
+
+def _named(given: list[str]) -> dict[str, str]:
+    """Return the models of ``NAME=MODEL``.
+
+    Raises:
+        SettingsError: A part is missing, or the name has an "@".
+    """
+    named = {}
+    for each in given:
+        name, _, spec = each.partition("=")
+        if not name.strip() or not spec.strip() or "@" in name:
+            raise SettingsError(f"--name-llm {each!r} is not allowed. Give NAME=MODEL, with a name without @.")
+        named[name.strip()] = spec.strip()
+    return named

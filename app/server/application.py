@@ -14,13 +14,15 @@ from .chat.models import router as models_router
 from .collections.library import Library
 from .collections.listing import router as collections_router
 from .collections.playground import router as playground_router
+from .knowledge.question import router as knowledge_router
 from .runs.folder import RunsFolder
 from .runs.listing import router as runs_router
 from .serving.errors import ErrorAnswer, add_error_handlers
+from .serving.expiry import expiring
 from .serving.options import ServerOptions
 from .serving.served import Served
 
-ROUTERS = (chat_router, models_router, collections_router, playground_router, runs_router)
+ROUTERS = (chat_router, models_router, knowledge_router, collections_router, playground_router, runs_router)
 
 
 def create_app(settings: Settings, options: ServerOptions | None = None) -> FastAPI:
@@ -36,7 +38,8 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         try:
-            yield
+            async with expiring(served):
+                yield
         finally:
             await library.close()
             await served.close()

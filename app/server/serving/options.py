@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +40,8 @@ class ServerOptions(BaseModel):
     max_tree_seconds: float | None = Field(default=None, gt=0)
     fast_llm: str = ""
     """Model of ``fast``; empty: the setting ``condense_llm``, else ``llm``."""
+    llms: Mapping[str, str] = Field(default_factory=dict)
+    """Models that a request may choose, by name: specs such as ``openai:gpt-4o``. A request can name no other."""
     runs: Path | None = None
     """Folder with evaluation runs; None serves none."""
     expire_days: int | None = Field(default=None, ge=1)

@@ -1,0 +1,77 @@
+"""``POST /knowledge_chat_conversation``: one question of a conversation, answered as named server-sent events."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import cast
+
+from fastapi import APIRouter
+from fastapi.responses import Response, StreamingResponse
+from sse_starlette import ServerSentEvent
+
+from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent
+from ....graphs.threads.overrides import Overrides
+from ..serving.caller import Caller, CallerBy
+from ..serving.errors import ApiError, as_api_error
+from ..serving.served import Served, ServedBy
+from ..serving.streams import event_stream
+from .model_choice import chosen_model
+from .requests import KnowledgeQuestion
+from .turn_lines import TurnLines
+
+router = APIRouter(tags=["knowledge chat"])
+
+Events = AsyncGenerator[ConversationEvent]
+_STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Named events"}
+
+
+@router.post("/knowledge_chat_conversation", response_class=StreamingResponse, responses={200: _STREAM})
+async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy, caller: CallerBy) -> Response:
+    """Answer a question as server-sent events without an ``event:`` field, each ``data: NAME: …``.
+
+    ``THINK`` is text: a line of progress first, then the model's thinking. ``SESSION`` is JSON and names conversation
+    and turn. ``CONTENT`` is text, pieces of the answer. ``SOURCE`` is JSON, a chunk that the answer rests on. ``ERROR``
+    is a line. ``DONE`` is JSON and the last event. ``RESTART`` is JSON: what was sent so far of its ``events`` is void.
+
+    Each line of a text is an event of its own; one that ends with a newline has an empty ``data:`` line behind it.
+
+    The same question to the same ``session_id`` resumes a turn that was broken off, on whichever worker; its first
+    answer is void then, and ``RESTART`` says so.
+    """
+    if len(body.question) > served.options.max_question_chars:
+        limit = served.options.max_question_chars
+        raise ApiError(400, f"The question is longer than {limit} characters.", param="question")
+    name = body.session_id if body.session_id.strip() else f"chat-{uuid.uuid4().hex}"
+    events = await _events(body, name, served, caller)
+    return event_stream(_lines(TurnLines(name=name), events), heartbeat_s=served.options.heartbeat_s)
+
+
+async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> Events:
+    model, llm = await chosen_model(served, caller, body.model_id or "")
+    conversations = await served.conversations(model)
+    overrides = Overrides(llm=llm, thinking=body.thinking, topk=body.rerank_top_n)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    conversation = conversations.conversation(caller.stored_name(name))
+    stream = conversation.astream(body.question, parent_turn_id=body.parent_turn_id, **cast(Overrides, given))
+    return cast(Events, stream)
+
+
+async def _lines(lines: TurnLines, events: Events) -> AsyncIterator[ServerSentEvent]:
+    """Yield all events of an answer; an error is the last before ``DONE``."""
+    is_done, has_failed = False, False
+    async with aclosing(events):
+        for line in lines.first():
+            yield line
+        try:
+            async for event in events:
+                for line in lines.events(event):
+                    yield line
+                is_done, has_failed = isinstance(event, DoneEvent), isinstance(event, ErrorEvent)
+        except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
+            failure = as_api_error(error)
+            for line in lines.failed("" if has_failed else failure.body.message):
+                yield line
+            return
+    assert is_done, "a turn ends with its result"
