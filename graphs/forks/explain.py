@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from langchain_core.documents import Document
 
 from ...modules.calls.record import CallRecord
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import SettingsError
+from ...modules.judge.contract import Verdict
 from ...modules.reader.evidence import render_evidence
 from ..systems.nodes import as_evidence
 from ..threads.context import RunContext
@@ -89,3 +92,19 @@ def _to_be_answered(state: RagState, chunks: list[Document]) -> RagState:
     if reader_query := state.get("reader_query"):
         start["reader_query"] = reader_query
     return updated(start, as_evidence(chunks))
+
+
+class NoJudge:
+    """In place of the judge of a tree, for a session that explains it: no judge is called."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return nothing: it determines no answer."""
+        return {}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """Refuse to judge.
+
+        Raises:
+            SettingsError: Always.
+        """
+        raise SettingsError("This session explains trees and has no judge. Make one with judge=… to ask questions.")

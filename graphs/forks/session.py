@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -39,6 +39,11 @@ _FORKED = ("judge",)
 _EXPLAINED = ("judge", "naive")
 _UNLIMITED = 10**9
 """Model calls of an explanation, whose cost is said before."""
+
+
+def _decides_an_answer(name: str) -> bool:
+    """Whether a part of a fingerprint may change what a reader answers to given evidence."""
+    return name.startswith("reader.") and name not in ("reader.evidence", "reader.evidence_tokens")
 
 
 class TreeSession(ABC):
@@ -170,8 +175,9 @@ class TreeSession(ABC):
         """Ask the readers of a finished tree again, each time without one chunk or sub-question of the evidence.
 
         ``explain_cost`` says before what it costs at most: an answer for each chunk and each sub-question that a reader
-        saw, and one for each query above it as far as its evidence changes. Nothing is searched or judged. The session
-        needs the settings of the thread. After a failure or a kill, only what was in flight is paid again.
+        saw, and one for each query above it as far as its evidence changes. Nothing is searched or judged, so that the
+        session needs the thread's settings of the reader alone. After a failure or a kill, only what was in flight is
+        paid again.
 
         Args:
             thread_id: Root thread of a finished question of the system judge or naive.
@@ -181,12 +187,12 @@ class TreeSession(ABC):
 
         Raises:
             UnknownThread: The thread does not exist.
-            ThreadMismatch: The thread was run with other settings than the session's.
+            ThreadMismatch: The thread was answered by another reader than the session's.
             SettingsError: The thread is not finished, or of another system.
             ModelCallError: The reader failed; the same explanation continues.
         """
         async with self._running.entered():
-            tree, services = await self._origin(thread_id, _EXPLAINED)
+            tree, services = await self._origin(thread_id, _EXPLAINED, decides=_decides_an_answer)
             wanted = [*leave_outs(tree.root, max_depth=max_depth)]
             threads: dict[str, PathThread] = {}
             for path in {each.place.query.thread_id: each.place.path for each in wanted}.values():
@@ -265,15 +271,22 @@ class TreeSession(ABC):
                 await transcripts.flush()
         await forget_calls(calls)
 
-    async def _origin(self, thread_id: str, systems: Sequence[str]) -> tuple[SearchTree, RagContext]:
-        """Read a tree of these systems, and check that the session can answer a part of it again as it was answered."""
+    async def _origin(
+        self, thread_id: str, systems: Sequence[str], *, decides: Callable[[str], bool] = lambda name: True
+    ) -> tuple[SearchTree, RagContext]:
+        """Read a tree of these systems, and check that the session can answer a part of it again as it was answered.
+
+        ``decides`` says of a name in fingerprints whether its value has to be equal.
+        """
         tree, services = await SearchTree.afrom_history(self.graph, thread_id), await self.open_services()
         if not tree.fingerprint:
             raise SettingsError(f"{thread_id!r} is no root thread; `judgetree threads` lists them.")
         if (system := tree.fingerprint.get("system")) not in systems:
             allowed = " and ".join(systems)
             raise SettingsError(f"This tree is of the system {system!r}. Allowed: trees of {allowed}.")
-        refuse_mismatch(thread_id, tree.fingerprint, await self._fingerprint(tree, services))
+        here = await self._fingerprint(tree, services)
+        then, now = ({key: each[key] for key in filter(decides, each)} for each in (tree.fingerprint, here))
+        refuse_mismatch(thread_id, then, now)
         return tree, services
 
     async def _fingerprint(self, tree: SearchTree, services: RagContext) -> dict[str, str]:

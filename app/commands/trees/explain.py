@@ -9,7 +9,7 @@ import typer
 from ....modules.errors import SettingsError
 from ...terminal.terminal import agrees, busy, say, width, write_json, write_result
 from ..ask import AskOptions
-from ..options import Json, JudgeLlm, Llm, Prompts, Thinking
+from ..options import Json, Llm, Prompts, Thinking
 from .fork import session_of_thread
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def explain(  # noqa: PLR0913 - one parameter an option
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     llm: Llm = None,
     thinking: Thinking = None,
-    judge_llm: JudgeLlm = None,
     prompts: Prompts = None,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the effects into the tree.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree with them as an HTML page.")] = None,
@@ -42,13 +41,18 @@ def explain(  # noqa: PLR0913 - one parameter an option
     What that costs at most is said before.
     """
     with busy("starting"):
+        from ....graphs.forks.explain import NoJudge
+        from ....modules.parts import remembered
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, thinking=thinking, prompts=prompts)
+    settings = load_settings().with_models(llm=llm, thinking=thinking, prompts=prompts)
     files = TreeFiles.named(svg=svg, html=html)
     files.check(stdout_is_free=False)
-    options = AskOptions(llm=llm, thinking=thinking, judge_llm=judge_llm, prompts=prompts)
+    # What only searches call may be missing here by now.
+    options = AskOptions(
+        judge=remembered(NoJudge), policy="breadth", stop="set", llm=llm, thinking=thinking, prompts=prompts
+    )
     with session_of_thread(thread_id, options, settings) as session:
         cost = session.explain_cost(thread_id, max_depth=max_depth)
         if not cost.left_out:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+
+import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from tests.app.conftest import CHAIN, COLLECTION, Cli, new_thread
@@ -27,6 +30,42 @@ def test_the_cost_is_said_before_and_the_effects_are_drawn(
     shown = cli("explain", thread, "-y", "--depth", "0", "--gold", "40 mm").ok().out
     assert "decisive: without it: " in shown
     assert "left out, one at a time" in shown
+
+
+PARTS = """
+from judgetree import Verdict
+
+class Needed:
+    def fingerprint(self):
+        return {"version": "1"}
+
+    async def judge(self, query, chunk, *, meter, expand=True):
+        return Verdict(status="judged", score=2)
+
+class All(Needed):
+    def choose(self, candidates, spent, limits):
+        return candidates
+
+    def asks_again(self, tries):
+        return False
+"""
+
+
+def test_judge_and_policy_are_not_needed(cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is called: the tree says what they said."""
+    thread, (there, elsewhere) = new_thread(), (tmp_path / "there", tmp_path / "elsewhere")
+    for folder in (there, elsewhere):
+        folder.mkdir()
+    (there / "parts_of_one_question.py").write_text(PARTS, encoding="utf-8")
+    parts = ("--judge", "parts_of_one_question:Needed", "--policy", "parts_of_one_question:All")
+    with monkeypatch.context() as here:
+        here.setattr(sys, "path", [*sys.path])
+        here.chdir(there)
+        cli("ask", CHAIN.question, "-c", COLLECTION, *parts, "--evidence", "sufficient", "--thread-id", thread).ok()
+    monkeypatch.chdir(elsewhere)
+    del sys.modules["parts_of_one_question"]
+    assert "left out, one at a time" in cli("explain", thread, "--yes").ok().out
+    cli("fork", thread, "--node", "1", "--set", "topk=1").refused("parts_of_one_question")
 
 
 def test_a_question_without_evidence_has_nothing_to_leave_out(cli: Cli, home: Path) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from judgetree import Limits, RagContext, RagSession, Settings
+from judgetree.graphs.forks.explain import NoJudge
 from judgetree.graphs.forks.leaving_out import effect_of
-from judgetree.modules.errors import ModelCallError, SettingsError
+from judgetree.graphs.search.policies.registry import create_policy
+from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.reader.evidence_choice import EvidenceChoice
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, reader_that_needs
 
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
@@ -71,6 +74,26 @@ def test_each_part_of_the_evidence_is_left_out_once(bench: Bench) -> None:
 def test_the_root_alone_costs_less(bench: Bench) -> None:
     assert bench.session.explain_cost("t", max_depth=0).usage["llm_calls"] == 3
     assert len(bench.session.explain("t", max_depth=0).left_out) == 3
+
+
+def test_what_only_a_search_takes_may_differ(bench: Bench, tmp_path: Path) -> None:
+    """Nothing is searched or judged, but the readers have to be those that answered."""
+
+    def session(**reading: int) -> RagSession:
+        services = RagContext(
+            reader=bench.llm,
+            retriever=TableRetriever({}),
+            judge=NoJudge(),
+            policy=create_policy("mcts"),
+            evidence=EvidenceChoice(kind="all"),
+            **reading,  # type: ignore[arg-type]
+        )
+        return RagSession(context=services, settings=Settings(home=tmp_path))
+
+    with session() as other, session(context_tokens=900) as cutting:
+        assert other.explain("t").left_out == bench.session.explain("t").left_out
+        with pytest.raises(ThreadMismatch, match=r"\(reader.context_tokens: None then, '900' now\)"):
+            cutting.explain("t")
 
 
 def test_effects_are_in_text_picture_page_and_document(bench: Bench) -> None:
