@@ -34,7 +34,7 @@ class SqliteCache:
     """
 
     def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:
-        """Use a file with the table of ``schema`` (CREATE TABLE IF NOT EXISTS); ``thing`` names its format."""
+        """Use a file with the tables of ``schema`` (CREATE TABLE IF NOT EXISTS); ``thing`` names its format."""
         self.path = path
         self._schema = schema
         self._thing: Thing = thing
@@ -83,7 +83,7 @@ class SqliteCache:
                 # The switch to WAL ignores the busy timeout, so a file lock makes other processes wait.
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
-                self._connection.execute(self._schema)
+                self._connection.executescript(self._schema)
         return self._connection
 
     def _check_format(self, connection: sqlite3.Connection) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, Unpack
 from weakref import WeakValueDictionary
@@ -43,7 +46,34 @@ CREATE TABLE IF NOT EXISTS kept_calls (
     endpoint TEXT NOT NULL,
     model TEXT NOT NULL,
     kept TEXT NOT NULL  -- JSON
-)"""
+);
+CREATE TABLE IF NOT EXISTS rejected_calls (key BLOB PRIMARY KEY)"""
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The replies to one asking, as far as a cache keeps them."""
+
+    kept: list[Callable[[], None]] = field(default_factory=list)
+    """Each makes the cache serve one of them no more."""
+
+    async def reject(self) -> None:
+        """Let later runs ask for these replies anew, except replays."""
+        for reject in self.kept:
+            await asyncio.to_thread(reject)
+
+
+_ASKING: ContextVar[Replies | None] = ContextVar("_ASKING", default=None)
+
+
+@contextmanager
+def replies_noted() -> Iterator[Replies]:
+    """Give what notes the replies inside that a cache keeps, for those who parse them."""
+    token = _ASKING.set(replies := Replies())
+    try:
+        yield replies
+    finally:
+        _ASKING.reset(token)
 
 
 class CompletionCache(SqliteCache):
@@ -56,10 +86,16 @@ class CompletionCache(SqliteCache):
         """Locks by key, held while a call is answered, for all model objects; on judgetree's own loop."""
 
     def get(self, key: bytes) -> KeptCall | None:
-        """Return the call saved under a key; None if there is none."""
+        """Return the call saved under a key; None if there is none, or no parser accepted its reply."""
+        return self._get(key, "AND key NOT IN (SELECT key FROM rejected_calls)")
 
+    def get_even_rejected(self, key: bytes) -> KeptCall | None:
+        """Return the call saved under a key, for a replay; None if there is none."""
+        return self._get(key, "")
+
+    def _get(self, key: bytes, condition: str) -> KeptCall | None:
         def select(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute("SELECT kept FROM kept_calls WHERE key = ?", (key,)).fetchone()
+            row = connection.execute(f"SELECT kept FROM kept_calls WHERE key = ? {condition}", (key,)).fetchone()
             return None if row is None else str(row[0])
 
         kept = self.attempt(select, otherwise=None)
@@ -70,7 +106,7 @@ class CompletionCache(SqliteCache):
         return self.get(key) if key in self._renewed else None
 
     def put(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> KeptCall:
-        """Save a call unless its key has one, and return the call that is now saved under it."""
+        """Save a call unless its key has one that is not rejected, and return the call that is now saved under it."""
         self._insert("INSERT OR IGNORE", (key, endpoint, model, kept.to_json()))
         return self.get(key) or kept
 
@@ -79,9 +115,20 @@ class CompletionCache(SqliteCache):
         self._insert("INSERT OR REPLACE", (key, endpoint, model, kept.to_json()))
         self._renewed.add(key)
 
+    def reject(self, key: bytes) -> None:
+        """Note that no parser accepted the reply saved under a key."""
+
+        def insert(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                connection.execute("INSERT OR IGNORE INTO rejected_calls VALUES (?)", (key,))
+
+        self.attempt(insert, otherwise=None)
+
     def _insert(self, how: str, row: tuple[bytes, str, str, str]) -> None:
         def insert(connection: sqlite3.Connection) -> None:
             with transaction(connection):
+                if connection.execute("DELETE FROM rejected_calls WHERE key = ?", row[:1]).rowcount:
+                    connection.execute("DELETE FROM kept_calls WHERE key = ?", row[:1])
                 connection.execute(f"{how} INTO kept_calls VALUES (?, ?, ?, ?)", row)
 
         self.attempt(insert, otherwise=None)
@@ -126,14 +173,15 @@ class CachedLLM(ChatWrapper):
         if self._mode == "off":
             return await call()
         key = call_key(self._endpoint, self.model, messages, options, self._repeat)
+        if self._mode in ("write", "refresh") and (asking := _ASKING.get()) is not None:
+            asking.kept.append(functools.partial(self._cache.reject, key))
         if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
             # This question paid for the call before it was killed; another question's answer must not replace it.
             completion = await call()
             await self._keep(key, completion, meter)
             return completion
-        get = self._cache.get_renewed if self._mode == "refresh" else self._cache.get
         async with self._cache.under_way.setdefault(key, asyncio.Lock()):
-            kept = await asyncio.to_thread(get, key)
+            kept = await asyncio.to_thread(self._getter(), key)
             if kept is None:
                 return await self._pay(key, call, meter)
         reserved = await meter.reserve_amount(functools.partial(amount_of_call, messages, options, self.model))
@@ -143,6 +191,12 @@ class CachedLLM(ChatWrapper):
         meter.transcribe(messages, options, completion)
         Listeners(**listeners).settle(text=completion.text, thinking=completion.thinking)
         return completion
+
+    def _getter(self) -> Callable[[bytes], KeptCall | None]:
+        """Return how a call is looked up in this mode."""
+        if self._mode == "refresh":
+            return self._cache.get_renewed
+        return self._cache.get_even_rejected if self._mode == "replay" else self._cache.get
 
     async def _pay(self, key: bytes, call: Callable[[], Awaitable[Completion]], meter: CallMeter) -> Completion:
         if self._mode == "replay":

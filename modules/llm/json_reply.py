@@ -19,6 +19,7 @@ from ..calls.thinking import split_thinking
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
 from ..formats import storable
+from .cache import replies_noted
 from .endpoint import CallOptions, ChatLLM, JsonFormat
 
 MAX_STEPS = 150_000
@@ -178,19 +179,23 @@ async def ask_until_usable(
 ) -> T:
     """Call the model until ``read`` accepts its reply, at most ``1 + max_repairs`` times, and return what it reads.
 
+    Replies of which none was accepted are asked for anew by later runs, also where calls are cached.
+
     Raises:
         ReplyProblem: ``read`` refused the last reply too.
         ModelCallError, CacheMiss, BudgetSpent: A call could not be made, as in ``JsonChat.complete``.
     """
     asked = list(messages)
-    for left in range(max_repairs, -1, -1):
-        completion = await chat.complete(asked, schema, meter=meter)
-        try:
-            return read(completion)
-        except ReplyProblem as problem:
-            if not left:
-                raise
-            asked = asked_again(asked, completion, str(problem))
+    with replies_noted() as replies:
+        for left in range(max_repairs, -1, -1):
+            completion = await chat.complete(asked, schema, meter=meter)
+            try:
+                return read(completion)
+            except ReplyProblem as problem:
+                if not left:
+                    await replies.reject()
+                    raise
+                asked = asked_again(asked, completion, str(problem))
     raise AssertionError("the last round returns or raises")
 
 
@@ -206,11 +211,28 @@ async def ask_for_best(
     """Call the model until ``read`` finds no problem, at most ``1 + max_repairs`` times; return the result and problem.
 
     ``read`` gets a reply and the result of the earlier ones. The result is None if no reply could be read; it stays
-    that of the earlier ones if a further call fails or the budget has none.
+    that of the earlier ones if a further call fails or the budget has none. Replies of which none could be read are
+    asked for anew by later runs, also where calls are cached.
 
     Raises:
         ModelSetupError, CacheMiss, BudgetSpent: As in ``JsonChat.complete``; the last at the first call alone.
     """
+    with replies_noted() as replies:
+        best, problem = await _best_of(chat, messages, schema, read, meter=meter, max_repairs=max_repairs)
+    if best is None:
+        await replies.reject()
+    return best, problem
+
+
+async def _best_of(
+    chat: JsonChat,
+    messages: Sequence[Message],
+    schema: Mapping[str, object],
+    read: Callable[[Completion, T | None], tuple[T, str]],
+    *,
+    meter: CallMeter,
+    max_repairs: int,
+) -> tuple[T | None, str]:
     best: T | None = None
     problem = ""
     for _ in range(1 + max_repairs):

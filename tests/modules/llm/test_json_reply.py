@@ -20,8 +20,15 @@ from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.formats import storable
-from judgetree.modules.llm.cache import CachedLLM, CompletionCache
-from judgetree.modules.llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
+from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache
+from judgetree.modules.llm.json_reply import (
+    JsonChat,
+    ReplyProblem,
+    ask_for_best,
+    ask_until_usable,
+    asked_again,
+    parse_json_reply,
+)
 from tests.modules.model_endpoints import as_new, llm_at, saying
 
 QUESTION = [("user", "What is six by nine, as JSON?")]
@@ -253,3 +260,42 @@ def test_escapes_that_no_store_keeps_are_taken_out(end: str) -> None:
 
     reply = parse_json_reply('{"questions": ["a\\u0000b", "c\\ud800d"]' + end, Asked)
     assert reply.questions == ["ab", "c?d"]
+
+
+class Result(BaseModel):
+    product: int
+
+
+@pytest.mark.parametrize("asks", ["until_usable", "for_best"])
+@pytest.mark.parametrize("texts", [("fifty",), ("fifty", '{"product": 54}')], ids=["unusable", "repaired"])
+def test_a_cached_reply_that_no_parser_accepted_is_asked_for_anew_except_in_a_replay(
+    asks: str, texts: tuple[str, ...], server: ScriptedServer, tmp_path: Path
+) -> None:
+    def read(completion: Completion) -> Result:
+        return parse_json_reply(completion.text, Result)
+
+    def asked(mode: CacheMode) -> tuple[Result | None, int]:
+        """What is read by a run of its own, with at most one repair, and its calls of the endpoint."""
+        before = len(server.log)
+        llm, how = llm_at(server.base_url, retries=0), {"meter": CallMeter(node="judge"), "max_repairs": 1}
+        with CompletionCache(tmp_path / "calls.sqlite") as cache:
+            chat = JsonChat(CachedLLM(llm, cache, endpoint=llm.endpoint, mode=mode), max_tokens=77)
+            try:
+                if asks == "until_usable":
+                    found = background_loop().run(ask_until_usable(chat, QUESTION, SCHEMA, read, **how))  # type: ignore[arg-type]
+                else:
+                    best = ask_for_best(chat, QUESTION, SCHEMA, lambda each, _: (read(each), ""), **how)  # type: ignore[arg-type]
+                    found = background_loop().run(best)[0]
+            except ReplyProblem:
+                found = None
+            return found, len(server.log) - before
+
+    server.responses = saying(*(ChatReply(text=text) for text in texts))
+    is_repaired = len(texts) == 2
+    first = asked("write")
+    assert first == (Result(product=54) if is_repaired else None, 2)
+    assert asked("replay") == (first[0], 0)
+    server.responses = saying(REPLY)
+    assert asked("read") == (Result(product=54), 0 if is_repaired else 1)
+    assert asked("write") == (Result(product=54), 0 if is_repaired else 1)
+    assert asked("write") == asked("replay") == (Result(product=54), 0)
