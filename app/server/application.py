@@ -21,8 +21,17 @@ from .serving.errors import ErrorAnswer, add_error_handlers
 from .serving.expiry import expiring
 from .serving.options import ServerOptions
 from .serving.served import Served
+from .trees.doors import router as trees_router
 
-ROUTERS = (chat_router, models_router, knowledge_router, collections_router, playground_router, runs_router)
+ROUTERS = (
+    chat_router,
+    models_router,
+    knowledge_router,
+    collections_router,
+    playground_router,
+    runs_router,
+    trees_router,
+)
 
 
 def create_app(settings: Settings, options: ServerOptions | None = None) -> FastAPI:

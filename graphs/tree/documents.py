@@ -63,8 +63,7 @@ class Documents(Generic[T]):
         Raises:
             ValueError: The value holds a number that is not finite, or nests more than 200 questions.
         """
-        text = json.dumps(self.to_json_object(value), ensure_ascii=False, allow_nan=False, indent=indent)
-        return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+        return json_text(self.to_json_object(value), indent=indent)
 
     def to_json_object(self, value: T) -> dict[str, object]:
         """Convert a value to a JSON object, for a document of its own or as part of another."""
@@ -107,6 +106,16 @@ class Documents(Generic[T]):
                 f"This {self._what} is damaged at {place}: {words}, found {reprlib.repr(fault['input'])} "
                 f"({error.error_count()} faults in all)."
             ) from error
+
+
+def json_text(document: object, *, indent: int | None = None) -> str:
+    """Return plain data as JSON that can be sent as UTF-8; Chinese stays readable.
+
+    Raises:
+        ValueError: The data holds a number that is not finite.
+    """
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _strict(schema: object) -> object:

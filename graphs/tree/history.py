@@ -11,7 +11,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from langchain_core.documents import Document
@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 class StateHistory(Protocol):
     """Protocol of the sources of checkpoints, such as a compiled graph."""
 
-    def get_state_history(self, config: RunnableConfig) -> Iterator[StateSnapshot]:
+    def get_state_history(self, config: RunnableConfig, *, limit: int | None = None) -> Iterator[StateSnapshot]:
         """Yield the thread's checkpoints, newest first; none for a thread that does not exist."""
         ...
 
-    def aget_state_history(self, config: RunnableConfig) -> AsyncIterator[StateSnapshot]:
+    def aget_state_history(self, config: RunnableConfig, *, limit: int | None = None) -> AsyncIterator[StateSnapshot]:
         """Async twin of ``get_state_history``."""
         ...
 
@@ -49,21 +49,61 @@ def read_tree(graph: StateHistory, thread_id: str) -> SavedTree:
     Raises:
         UnknownThread: The thread does not exist.
     """
-    walk = _Walk(thread_id)
+    walk = TreeWalk(thread_id)
     for node in walk.queue:  # ``add`` appends to the queue
-        walk.add(node, list(graph.get_state_history(_config_of(node))))
+        walk.add(node, SavedThread.of(list(graph.get_state_history(config_of(node.thread_id)))))
     return walk.tree()
 
 
 async def aread_tree(graph: StateHistory, thread_id: str) -> SavedTree:
     """Async twin of ``read_tree``."""
-    walk = _Walk(thread_id)
+    walk = TreeWalk(thread_id)
     for node in walk.queue:
-        walk.add(node, [snapshot async for snapshot in graph.aget_state_history(_config_of(node))])
+        walk.add(node, await aread_thread(graph, node.thread_id))
     return walk.tree()
 
 
-class _Walk:
+async def aread_query(graph: StateHistory, thread_id: str) -> QueryNode:
+    """Read one query with its chunks from its newest checkpoint, without its sub-runs.
+
+    Raises:
+        UnknownThread: The thread does not exist.
+    """
+    walk = TreeWalk(thread_id)
+    newest = [snapshot async for snapshot in graph.aget_state_history(config_of(thread_id), limit=1)]
+    walk.add(walk.queue[0], SavedThread.of(newest))
+    return walk.root_alone()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedThread:
+    """What a tree takes from the checkpoints of one thread."""
+
+    newest: StateSnapshot
+    started_at: str | None
+    """Time at which the thread was first run."""
+
+    @classmethod
+    def of(cls, snapshots: Sequence[StateSnapshot]) -> SavedThread | None:
+        """Make it of all checkpoints of a thread, newest first; None for a thread without any."""
+        if not snapshots:
+            return None
+        oldest = snapshots[-1]
+        started_at = str((oldest.metadata or {}).get("started_at") or oldest.created_at or "") or None
+        return cls(newest=snapshots[0], started_at=started_at)
+
+
+async def aread_thread(graph: StateHistory, thread_id: str) -> SavedThread | None:
+    """Read the history of a thread; None if it has no checkpoint."""
+    return SavedThread.of([snapshot async for snapshot in graph.aget_state_history(config_of(thread_id))])
+
+
+def config_of(thread_id: str) -> RunnableConfig:
+    """Return the config of a thread."""
+    return {"configurable": {"thread_id": thread_id}}
+
+
+class TreeWalk:
     """The queue of a tree's threads, parents before children, and what was read of them so far.
 
     A node in the queue has what the linking chunk says of its thread; one without checkpoints stays as it is.
@@ -83,9 +123,9 @@ class _Walk:
         """Threads that may hold a further try, with the thread and the id of its chunk."""
         self._asks_again = False
 
-    def add(self, node: QueryNode, snapshots: Sequence[StateSnapshot]) -> None:
-        """Add a thread from its snapshots, newest first, and queue the threads that it links to."""
-        if not snapshots:
+    def add(self, node: QueryNode, saved: SavedThread | None) -> None:
+        """Add a thread from what is saved of it, None without a checkpoint, and queue the threads that it links to."""
+        if saved is None:
             if node.thread_id in self._probes:
                 self._links[self._probes[node.thread_id]].remove(node.thread_id)
             if node.parent_thread_id is None:
@@ -94,7 +134,7 @@ class _Walk:
                     "checkpoint store that the question was asked with."
                 )
             return
-        newest = snapshots[0]
+        newest = saved.newest
         state = _state_of(newest)
         self._states[node.thread_id] = state
         if node.parent_thread_id is None:
@@ -113,7 +153,7 @@ class _Walk:
             evidence=state.get("evidence", ""),
             usage=tuple(state.get("usage", ())),
             searches=tuple(state.get("searches", ())),
-            started_at=str((snapshots[-1].metadata or {}).get("started_at") or snapshots[-1].created_at or "") or None,
+            started_at=saved.started_at,
             ended_at=newest.created_at,
         )
         digest = str((newest.metadata or {}).get("fingerprint", ""))
@@ -164,15 +204,17 @@ class _Walk:
         root = self.queue[0].thread_id
         return complete[root], dict(self._states[root].get("fingerprint", {}))
 
+    def root_alone(self) -> QueryNode:
+        """Build the root with its chunks, without its sub-runs."""
+        root = self.queue[0].thread_id
+        chunks = self._states[root].get("similar_chunks", ())
+        return replace(self._nodes[root], chunks=tuple(_chunk_node(chunk, ()) for chunk in chunks))
+
 
 def _root_of(snapshot: StateSnapshot, otherwise: str) -> str:
     """Return the root thread under which a thread was run."""
     metadata = cast(Mapping[str, object], snapshot.metadata or {})
     return str(metadata.get("root_thread_id") or otherwise)
-
-
-def _config_of(node: QueryNode) -> RunnableConfig:
-    return {"configurable": {"thread_id": node.thread_id}}
 
 
 def _chunk_node(chunk: Document, sub_runs: Sequence[QueryNode]) -> ChunkNode:

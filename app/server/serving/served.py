@@ -19,12 +19,14 @@ from ....modules.llm.endpoint import CallGate, ChatLLM
 from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
+from ...stores.saved_trees import SavedTrees
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions
 
 FAST = "fast"
 """Id of the cheap model that runs no tree."""
+_MOST_DRAWN = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,10 @@ class Served:
     def __init__(self, settings: Settings, options: ServerOptions) -> None:
         self.settings = settings
         self.options = options
+        self.trees = SavedTrees(settings)
+        """Search trees of conversations and of other questions."""
+        self.drawing = asyncio.Semaphore(_MOST_DRAWN)
+        """To be held while a picture is drawn: each is a process that may take seconds."""
         self._opened: dict[ServedModel, Conversations] = {}
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
@@ -161,6 +167,7 @@ class Served:
     async def close(self) -> None:
         """End running questions after their checkpoints, and free collections and stores."""
         self._opened.clear()
+        await self.trees.aclose()
         await self._resources.aclose()
         await asyncio.to_thread(self._reader.close)
 

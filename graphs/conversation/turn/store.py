@@ -188,6 +188,15 @@ def conversation_thread(name: str) -> str:
     return f"{_PREFIX}{name}"
 
 
+async def conversation_name(saver: Saver, conversation_id: str) -> str | None:
+    """Return the name of a conversation; None if the store has none of that id.
+
+    It takes some microseconds a checkpoint of the store. A conversation keeps its name and id.
+    """
+    found = saver.alist(None, filter={"conversation_id": conversation_id, **_KIND}, limit=1)
+    return next((_thread_of(saved).removeprefix(_PREFIX) for saved in [each async for each in found]), None)
+
+
 def turn_thread(rag_thread_id: str) -> str:
     """Return the thread id of a turn's graph; the thread is deleted once the turn is saved."""
     return f"{_TURN_PREFIX}{rag_thread_id}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from fastapi import FastAPI
 
 from judgetree.app.server.application import create_app
 from judgetree.app.server.serving.options import ServerOptions
@@ -16,7 +17,13 @@ from judgetree.modules.settings import Settings
 @contextmanager
 def serving(settings: Settings, options: ServerOptions | None = None) -> Iterator[str]:
     """Serve in a thread of this process; yields the address."""
-    app = create_app(settings, options)
+    with serving_app(create_app(settings, options)) as address:
+        yield address
+
+
+@contextmanager
+def serving_app(app: FastAPI) -> Iterator[str]:
+    """Serve an application in a thread of this process; yields the address."""
     listening = threading.Event()
 
     class Server(uvicorn.Server):

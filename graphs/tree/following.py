@@ -1,0 +1,64 @@
+"""Successive states of one search tree while it grows, from the checkpoints of whichever process runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from langgraph.types import StateSnapshot
+
+from ..threads.snapshots import is_finished
+from .history import SavedThread, SavedTree, StateHistory, TreeWalk, aread_thread, config_of
+
+
+class TreeFollower:
+    """Reads a tree again and again, and each time only the threads that may have changed.
+
+    A thread that ran to its end is read once. Of the others the newest checkpoint is read.
+    """
+
+    def __init__(self, graph: StateHistory, thread_id: str) -> None:
+        self._graph = graph
+        self._root = thread_id
+        self._threads: dict[str, SavedThread | None] = {}
+        """In the order of the last walk, parents before children; None for a thread without a checkpoint."""
+
+    async def read(self) -> SavedTree | None:
+        """Read the tree as it is now; None if nothing has changed since the last call.
+
+        Raises:
+            UnknownThread: The thread does not exist.
+        """
+        if self._threads and not await self._refresh():
+            return None
+        walk = TreeWalk(self._root)
+        for node in walk.queue:  # ``add`` appends to the queue
+            if node.thread_id not in self._threads:
+                self._threads[node.thread_id] = await aread_thread(self._graph, node.thread_id)
+            walk.add(node, self._threads[node.thread_id])
+        self._threads = {node.thread_id: self._threads[node.thread_id] for node in walk.queue}
+        return walk.tree()
+
+    async def _refresh(self) -> bool:
+        """Read the threads that may have changed; returns whether one has."""
+        has_changed = False
+        # Parents first: below one that has ended, everything is saved by then.
+        for thread_id, known in self._threads.items():
+            if known is not None and is_finished(known.newest):
+                continue
+            newest = [each async for each in self._graph.aget_state_history(config_of(thread_id), limit=1)]
+            if not newest:
+                has_changed |= known is not None
+                self._threads[thread_id] = None
+            elif known is None:
+                has_changed = True
+                self._threads[thread_id] = await aread_thread(self._graph, thread_id)
+            elif _mark_of(newest[0]) != _mark_of(known.newest):
+                has_changed = True
+                self._threads[thread_id] = replace(known, newest=newest[0])
+        return has_changed
+
+
+def _mark_of(snapshot: StateSnapshot) -> tuple[object, ...]:
+    """Return what tells a state from a later one: the checkpoint, and which of its tasks have written what they do."""
+    tasks = ((task.id, task.result is None, str(task.error), len(task.interrupts)) for task in snapshot.tasks)
+    return (snapshot.config["configurable"].get("checkpoint_id"), *tasks)
