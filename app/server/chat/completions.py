@@ -14,7 +14,6 @@ from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent, SourceEvent, ThinkingEvent
 from ....graphs.threads.overrides import Overrides
-from ....modules.calls.prices import load_prices
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import FAST, Served, ServedBy
@@ -28,6 +27,7 @@ from .requests import ChatRequest, TurnOptions
 router = APIRouter(prefix="/v1", tags=["chat"])
 
 _CHAT_HEADERS = ("X-OpenWebUI-Chat-Id", "X-Chat-Id")
+_NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-636861747300")
 _END = ServerSentEvent(data="[DONE]", sep="\n")
 
 
@@ -56,20 +56,20 @@ async def chat_completions(request: Request, body: ChatRequest, served: ServedBy
     question = await _question(request, body, served, caller)
     if not body.stream:
         return JSONResponse(await while_connected(request, _whole(question)))
-    first = await anext(question.events)  # what is wrong from the start has an HTTP status
+    first = await while_connected(request, anext(question.events))  # what is wrong from the start has an HTTP status
     return event_stream(_stream(question, first), heartbeat_s=served.options.heartbeat_s)
 
 
 async def _question(request: Request, body: ChatRequest, served: Served, caller: Caller) -> _Question:
     model = await served.find_model(caller, body.model)
+    request_id = request.headers.get("Idempotency-Key", "")
     name = _conversation_of(request, body)
     conversations = await served.conversations(model)
-    conversation = conversations.conversation(caller.stored_name(name or f"chat-{uuid.uuid4().hex}"))
-    request_id = request.headers.get("Idempotency-Key", "")
+    conversation = conversations.conversation(caller.stored_name(name or _new_name(request_id)))
     parent: str | None = None
     place: Place | None = None
     if not (body.thread_id and len(body.messages) == 1):
-        place = place_of(body.messages, await conversation.aturns())
+        place = place_of(body.messages, await conversation.aturns() if name else ())
         parent = place.parent_turn_id
     events = conversation.astream(
         body.question,
@@ -82,7 +82,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     completion = Completion(
         model=model.id,
         base_url=str(request.base_url),
-        prices=load_prices(served.settings.home),
+        prices=served.prices,
         wants_markdown=body.judgetree.sources == "markdown",
     )
     return _Question(body=body, events=cast(AsyncGenerator[ConversationEvent], events), completion=completion)
@@ -93,6 +93,11 @@ def _conversation_of(request: Request, body: ChatRequest) -> str:
     named = [request.headers.get(header) for header in _CHAT_HEADERS]
     named += [body.metadata.chat_id if body.metadata else None, body.chat_id, body.thread_id]
     return next((name for name in named if name), "")
+
+
+def _new_name(request_id: str) -> str:
+    """Name a conversation of one question; a request that is sent again finds it by its id."""
+    return f"chat-{uuid.uuid5(_NAMESPACE, request_id).hex if request_id else uuid.uuid4().hex}"
 
 
 def _overrides(options: TurnOptions) -> Overrides:

@@ -9,7 +9,6 @@ from fastapi.responses import JSONResponse, Response
 from sse_starlette import ServerSentEvent
 
 from ....modules.background_loop import background_loop
-from ....modules.calls.prices import load_prices
 from ....modules.calls.usage import CallMeter, total_usage
 from ....modules.llm.endpoint import ChatLLM
 from ..serving.served import FAST, Served
@@ -30,7 +29,7 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served) -> Re
     meter = CallMeter(node=FAST)
     messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]
     answer = await while_connected(request, background_loop().arun(_asked(llm, messages, meter)))
-    completion = Completion(model=FAST, base_url=str(request.base_url), prices=load_prices(served.settings.home))
+    completion = Completion(model=FAST, base_url=str(request.base_url), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:
         message: dict[str, object] = {"role": "assistant", "content": answer, "refusal": None}

@@ -15,6 +15,7 @@ from ....graphs.conversation.turn.store import ConversationSummary
 from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
+from ....modules.calls.prices import load_prices
 from ....modules.llm.endpoint import CallGate, ChatLLM
 from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
@@ -47,6 +48,9 @@ class ServedModel:
         return f"{self.collection}/{self.system}" if self.collection else self.system
 
 
+_CLOSED_BOOK = ServedModel(collection="", system="llm")
+
+
 class Served:
     """The collections, systems and models of a server."""
 
@@ -61,6 +65,7 @@ class Served:
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
         self._fast: ChatLLM | None = None
+        self.prices = load_prices(settings.home)
         self._reader = CollectionReader(settings)
 
     async def collections(self, caller: Caller) -> list[CollectionSummary]:
@@ -101,6 +106,10 @@ class Served:
         Raises:
             ApiError: HTTP 404: there is none, or the caller may not use it.
         """
+        for model in self._opened:  # spares the reading of all collections
+            is_allowed = not model.collection or self.may_use(caller, model.collection)
+            if model.id == model_id and is_allowed and model.system in self.options.systems:
+                return model
         found = {model.id: model for model in await self.models(caller)}
         if model_id not in found:
             allowed = ", ".join([*found, FAST])
@@ -132,7 +141,7 @@ class Served:
 
     async def any_conversations(self) -> Conversations:
         """Return conversations over any model: all share one store, which lists, reads and deletes the same."""
-        return await self.conversations(next(iter(self._opened), ServedModel(collection="", system="llm")))
+        return await self.conversations(next(iter(self._opened), _CLOSED_BOOK))
 
     async def summaries(self, caller: Caller) -> list[ConversationSummary]:
         """Return the caller's conversations, the most recently updated first, under the names that are kept."""

@@ -128,8 +128,9 @@ def test_an_edited_answer_is_the_history(http: httpx.Client) -> None:
     assert given["answer"] == "grey"
 
 
-def test_a_request_with_the_same_idempotency_key_gets_the_same_turn(http: httpx.Client) -> None:
-    body = {"model": MODEL, "messages": said(FIRST), "chat_id": "one"}
+@pytest.mark.parametrize("chat", [{"chat_id": "one"}, {}])
+def test_a_request_with_the_same_idempotency_key_gets_the_same_turn(http: httpx.Client, chat: dict[str, str]) -> None:
+    body = {"model": MODEL, "messages": said(FIRST)} | chat
     answers = [http.post("/v1/chat/completions", json=body, headers={"Idempotency-Key": "a"}).json() for _ in range(2)]
     assert answers[0]["judgetree"]["turn_id"] == answers[1]["judgetree"]["turn_id"]
 
@@ -177,3 +178,8 @@ def test_a_failed_model_is_an_error_before_and_within_a_stream(settings: Setting
         last = [json.loads(line[6:]) for line in lines if line.startswith("data: {")][-1]
         assert last["error"]["type"] == "api_error"
         assert "data: [DONE]" in lines
+
+
+def test_a_system_that_is_not_served_is_no_model_after_conversations_were_listed(http: httpx.Client) -> None:
+    http.get("/v1/conversations")
+    assert http.post("/v1/chat/completions", json={"model": "llm", "messages": said(FIRST)}).status_code == 404
