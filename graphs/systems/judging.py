@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from langchain_core.documents import Document
@@ -52,7 +51,7 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
         UserError: An error that every chunk would meet, such as a rejected key.
     """
     chunk, context = state["similar_chunk"], runtime.context
-    meter = replace(_meter("judge", context), chunk_id=_id_of(chunk))
+    meter = _meter("judge", context, chunk_id=_id_of(chunk))
     judge = _judge_of(context)
     if judges_sets(judge):
         raise TypeError("this thread judges chunk by chunk, and its judge takes all chunks at once")
@@ -134,8 +133,10 @@ async def _asked(ask: Callable[[], Awaitable[T]], meter: CallMeter, *, instead: 
         return instead(Verdict(status="unknown", problem=f"{type(error).__name__}: {error}"))
 
 
-def _meter(node: str, context: RunContext) -> CallMeter:
-    return CallMeter(node=node, budget=context.budget, judged_in=context.thread_id, calls=context.calls)
+def _meter(node: str, context: RunContext, *, chunk_id: str = "") -> CallMeter:
+    return CallMeter(
+        node=node, chunk_id=chunk_id, budget=context.budget, judged_in=context.thread_id, calls=context.calls
+    )
 
 
 def _judge_of(context: RunContext) -> AnyJudge:

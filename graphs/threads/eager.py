@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, cast
 
 from ...modules.calls.journal import ThreadCalls
@@ -55,16 +55,18 @@ class JudgeCalls:
         for scope in self._waiting:
             scope.reschedule(asyncio.get_running_loop().time())
 
-    @asynccontextmanager
-    async def cancellable(self, meter: CallMeter, stop: Stop) -> AsyncIterator[None]:
+    def cancellable(self, meter: CallMeter, stop: Stop) -> AbstractAsyncContextManager[None]:
         """Cancel what is inside, if the query is closed before its first request is sent.
 
         Raises:
             Withdrawn: It was cancelled.
         """
         if not stop.eager or _has_begun(meter.calls, meter.chunk_id):
-            yield
-            return
+            return nullcontext()
+        return self._cancelled_if_closed(meter)
+
+    @asynccontextmanager
+    async def _cancelled_if_closed(self, meter: CallMeter) -> AsyncIterator[None]:
         if self._is_closed:
             raise Withdrawn
         try:

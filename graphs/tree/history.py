@@ -233,11 +233,13 @@ def _json_scalar(value: object) -> JsonScalar:
     """Convert a metadata value, which may have any type: numbers that are not finite become None, lists of texts JSON,
     other objects text.
     """
+    if value is None or isinstance(value, (str, int)):
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return json.dumps(value, ensure_ascii=False)
-    return value if isinstance(value, str | int | None) else str(value)
+    return str(value)
 
 
 def _state_of(snapshot: StateSnapshot) -> RagState:
