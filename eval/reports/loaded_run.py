@@ -110,6 +110,11 @@ def missing_answers(run: LoadedRun) -> int:
     return sum((system, question.id, repeat) not in there for system, question, repeat in places)
 
 
+def lost_trees(run: LoadedRun) -> int:
+    """Count the rows whose search tree was written, but is no longer in the run."""
+    return sum(row.tree is not None and row.thread_id not in run.trees for row in run.rows)
+
+
 def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
     """Add up the cost of each system's answers, replaced attempts included, in the order of the rows."""
     paid = {row.system: FREE for row in run.rows}

@@ -38,7 +38,7 @@ from .frames import (
     system_frame,
 )
 from .judge import judge_documents, judge_section, labels_section
-from .loaded_run import LoadedRun, load_run, missing_answers, paid_by_system, score_rows
+from .loaded_run import LoadedRun, load_run, lost_trees, missing_answers, paid_by_system, score_rows
 from .means import noise_frame, noise_lines, split_frame
 from .own_scores import own_columns_in, own_lines
 from .ragas import missing_counts, ragas_columns_in, ragas_lines
@@ -87,6 +87,8 @@ class Report:
     """Number of answers replaced by a later attempt."""
     missing: int = 0
     """Number of answers that the run still lacks."""
+    lost_trees: int = 0
+    """Number of answers whose search tree is no longer in the run."""
     files: tuple[Path, ...]
     """Files that were written."""
     conversation: pd.DataFrame
@@ -123,6 +125,7 @@ class Report:
             "where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs and seconds a "
             "question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
+            *_lost_lines(self.lost_trees),
             *self.version_lines,
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
             f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}.",
@@ -144,6 +147,7 @@ class Report:
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
             "missing": self.missing,
+            "lost_trees": self.lost_trees,
             "paid": {
                 name: {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd} for name, cost in self.paid.items()
             },
@@ -206,6 +210,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         paid=paid_by_system(run),
         asked_again=len(run.replaced),
         missing=missing_answers(run),
+        lost_trees=lost_trees(run),
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
@@ -214,6 +219,15 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         baseline=baseline or run.baseline,
         shown=_shown_metrics(run.experiment.metrics, metrics, ks),
     )
+
+
+def _lost_lines(lost: int) -> Iterator[str]:
+    if lost:
+        yield (
+            f"**The search trees of {count_of(lost, 'answer')} are lost from trees.jsonl.** Figures of the rows stay; "
+            'causes of errors are "other" without a tree, and what was labelled in it does not count.'
+        )
+        yield ""
 
 
 def _version_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:

@@ -53,6 +53,15 @@ class TreeStore:
             file.seek(self._places[thread_id])
             return self._tree_of(file.readline())
 
+    def __contains__(self, thread_id: object) -> bool:
+        """Whether the run has the tree of a thread; the first call scans the file.
+
+        Raises:
+            LoadingError: A line is damaged.
+        """
+        self._index()
+        return thread_id in self._places
+
     def read_all(self) -> Iterator[tuple[str, SearchTree]]:
         """Read the trees of all threads, one at a time, in file order; a last line cut off by a kill is skipped.
 

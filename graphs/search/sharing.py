@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from operator import itemgetter
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .candidate import Candidate, Expansion
+from .vectors import Vectors
 
 _END_MARKS = " ?!.…？！。"
 
@@ -52,10 +50,9 @@ class SharedRuns:
         With ``embed``, questions whose vectors have a cosine similarity of ``at`` or more count as equal; ``prepare``
         must hear of each before it is compared.
         """
-        self._at = at
         self._embed = embed
-        self._vectors: dict[str, NDArray[np.float64]] = {}
-        """Of length 1, by question."""
+        self._vectors = Vectors(at)
+        """By normalised question."""
         self._granted: dict[str, tuple[int, int]] = {root: (0, 0)}
         """Round and priority of threads."""
         self._asking: defaultdict[str, set[str]] = defaultdict(set, {normalised(question): {root}})
@@ -66,18 +63,17 @@ class SharedRuns:
         """Questions that earlier trees have answered."""
 
     async def prepare(self, *questions: str) -> None:
-        """Embed questions that are new, if similar ones are shared."""
+        """Embed questions that are new, if similar ones are shared.
+
+        Raises:
+            SettingsError: A vector cannot be compared.
+        """
         for question in questions:
             key = normalised(question)
             if self._embed is not None and question and key not in self._vectors:
-                vector = np.asarray(await self._embed(question), dtype=np.float64)
-                self._vectors[key] = vector / (np.linalg.norm(vector) or 1.0)
-
-    def _is_same(self, one: str, other: str) -> bool:
-        """Return whether two normalised questions count as equal."""
-        if one == other or one not in self._vectors or other not in self._vectors:
-            return one == other
-        return float(self._vectors[one] @ self._vectors[other]) >= self._at
+                vector = await self._embed(question)
+                if key not in self._vectors:  # another branch may have embedded it meanwhile
+                    self._vectors.add(key, vector)
 
     def granted(self, thread_id: str, expansion: Expansion) -> None:
         """Note a granted sub-run; again, once the question of a further try is written."""
@@ -103,11 +99,11 @@ class SharedRuns:
 
     def distinct(self, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
         """Yield candidates without those that repeat the question of an earlier one."""
-        seen: list[str] = []
+        seen: set[str] = set()
         for each in chosen:
             key = normalised(each.next_query)
-            if not each.next_query or not any(self._is_same(key, other) for other in seen):
-                seen.append(key)
+            if not each.next_query or not ({key, *self._vectors.near(key)} & seen):
+                seen.add(key)
                 yield each
 
     def decided(self, candidates: Iterable[Candidate]) -> list[tuple[Candidate, Link | None]]:
@@ -128,9 +124,8 @@ class SharedRuns:
         if not question:
             return set()
         key = normalised(question)
-        if self._embed is None:
-            return self._asking.get(key, set())
-        return {thread for other, threads in self._asking.items() if self._is_same(key, other) for thread in threads}
+        near = {key, *self._vectors.near(key)}
+        return {thread for other in near for thread in self._asking.get(other, ())}
 
     def _link(self, candidate: Candidate, first: str) -> Link | None:
         if self._waits(first, candidate.thread_id):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.answers import score_answer
 from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, FailureKind, failure_kind
+from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from tests.eval.run_rows import run_row
+from tests.eval.run_writer import RunWriter
 from tests.eval.shown import evidence_text, with_places
 
 QUESTION = EvalQuestion(id="q", question="How thick is it?", answers=("40 mm",), supporting=("a", "b"))
@@ -281,3 +284,17 @@ def test_blame_falls_on_what_the_tree_shows(tree: SearchTree, prediction: str) -
         assert gold_is_there
     if kind in ("judge_false_0", "judge_false_2"):
         assert kind[-1] in {each.verdict_label for each in tree.chunk_nodes()}
+
+
+def test_a_report_says_how_many_trees_are_lost(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path)
+    writer.fill()
+    assert load_report(tmp_path).lost_trees == 0
+    file = tmp_path / "trees.jsonl"
+    kept = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(kept[2:]))
+    report = load_report(tmp_path)
+    assert report.to_document()["lost_trees"] == report.lost_trees == 2
+    assert "The search trees of 2 answers are lost from trees.jsonl" in report.to_markdown()
+    file.unlink()
+    assert load_report(tmp_path).lost_trees == len(kept)
