@@ -24,6 +24,7 @@ from .commands.doctor import doctor
 from .commands.eval.app import eval_app
 from .commands.export import export
 from .commands.index import index
+from .commands.keys import keys_app
 from .commands.label import label
 from .commands.prompts import prompts_app
 from .commands.replay import replay
@@ -66,6 +67,7 @@ for command in (
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")
+app.add_typer(keys_app, name="keys")
 app.add_typer(prompts_app, name="prompts")
 
 

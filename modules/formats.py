@@ -78,6 +78,7 @@ Thing = Literal[
     "conversation-tree",
     "judge-fits",
     "judge-thresholds",
+    "keys",
     "labels",
     "memory",
     "model-cache",

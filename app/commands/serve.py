@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -58,12 +59,15 @@ def serve(  # noqa: PLR0913 - one parameter an option
             import uvicorn
 
             from ..server.application import create_app
+            from ..server.safety.start import check_can_start, uvicorn_config
             from ..server.serving.options import ServerOptions
         except ImportError as error:
             raise DependencyError(
                 f'`judgetree serve` needs the extra server ({error.name} is missing): pip install "judgetree[server]".'
             ) from error
         from ...modules.settings import load_settings
+        from ..server.keys.book import KeyBook
+        from ..server.keys.tables import KeyTables
 
     given = {
         "collections": tuple(collection) if collection else None,
@@ -84,8 +88,11 @@ def serve(  # noqa: PLR0913 - one parameter an option
     options = ServerOptions.model_validate(
         {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
     )
-    app = create_app(load_settings().with_models(llm=llm, judge_llm=judge_llm), options)
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
+    if options.demands_keys:
+        with closing(KeyTables(settings)) as tables:
+            check_can_start(options, KeyBook(tables))
+    config = uvicorn_config(create_app(settings, options), options)
     say(f"Serving on http://{host}:{port} - Ctrl-C ends it.")
     try:
         uvicorn.Server(config).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -17,12 +18,15 @@ from .collections.playground import router as playground_router
 from .knowledge.question import router as knowledge_router
 from .runs.folder import RunsFolder
 from .runs.listing import router as runs_router
+from .safety.guard import Guard
+from .safety.start import check_can_start
 from .serving.errors import ErrorAnswer, add_error_handlers
 from .serving.expiry import expiring
 from .serving.options import ServerOptions
 from .serving.served import Served
 from .trees.doors import router as trees_router
 
+_REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503)
 ROUTERS = (
     chat_router,
     models_router,
@@ -47,6 +51,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         try:
+            await asyncio.to_thread(check_can_start, options, served.keys)
             async with expiring(served):
                 yield
         finally:
@@ -61,7 +66,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
         openapi_url="/openapi.json",
-        responses={status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 413, 422, 429, 500, 502, 503)},
+        responses={status: {"model": ErrorAnswer} for status in _REFUSALS},
     )
     app.state.served = served
     app.state.library = library
@@ -69,4 +74,5 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.add_middleware(Guard, options=options, keys=served.keys)
     return app

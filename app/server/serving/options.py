@@ -52,6 +52,14 @@ class ServerOptions(BaseModel):
     """Largest body of a request that is no upload."""
     max_upload_bytes: int = Field(default=50_000_000, ge=1_000)
     """Largest upload, and most bytes of what is unpacked of it."""
+    max_body_seconds: float = Field(default=30.0, gt=0)
+    """Seconds in which a body must arrive, and one more for each 20,000 bytes of it."""
+    max_header_seconds: float = Field(default=10.0, gt=0)
+    """Seconds in which the head of a request must arrive."""
+    max_connections: int = Field(default=1_000, ge=1)
+    """Open connections; further ones are answered with HTTP 503."""
+    max_shutdown_seconds: float = Field(default=20.0, ge=0)
+    """Seconds that running questions get at the end of the server; then they are cancelled after a checkpoint."""
     max_question_chars: int = Field(default=20_000, ge=1)
     max_runs: int = Field(default=64, ge=1)
     """Questions that are answered at once; further ones are refused with HTTP 429."""

@@ -21,6 +21,8 @@ from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
 from ...stores.saved_trees import SavedTrees
+from ..keys.book import KeyBook
+from ..keys.tables import KeyTables
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions
@@ -61,9 +63,11 @@ class Served:
         """Search trees of conversations and of other questions."""
         self.drawing = asyncio.Semaphore(_MOST_DRAWN)
         """To be held while a picture is drawn: each is a process that may take seconds."""
+        self.keys = KeyBook(tables := KeyTables(settings))
         self._opened: dict[ServedModel, Conversations] = {}
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
+        self._resources.push_async_callback(asyncio.to_thread, tables.close)
         self._fast: ChatLLM | None = None
         self.prices = load_prices(settings.home)
         self._reader = CollectionReader(settings)

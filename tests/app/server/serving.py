@@ -10,19 +10,23 @@ import uvicorn
 from fastapi import FastAPI
 
 from judgetree.app.server.application import create_app
+from judgetree.app.server.safety.start import uvicorn_config
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
+
+PATIENT = ServerOptions(requests_per_minute=1_000_000)
+"""Usual options, but for tests, which ask faster than people."""
 
 
 @contextmanager
 def serving(settings: Settings, options: ServerOptions | None = None) -> Iterator[str]:
     """Serve in a thread of this process; yields the address."""
-    with serving_app(create_app(settings, options)) as address:
+    with serving_app(create_app(settings, options or PATIENT), options or PATIENT) as address:
         yield address
 
 
 @contextmanager
-def serving_app(app: FastAPI) -> Iterator[str]:
+def serving_app(app: FastAPI, options: ServerOptions = PATIENT) -> Iterator[str]:
     """Serve an application in a thread of this process; yields the address."""
     listening = threading.Event()
 
@@ -31,7 +35,7 @@ def serving_app(app: FastAPI) -> Iterator[str]:
             await super().startup(sockets)  # type: ignore[arg-type]
             listening.set()
 
-    server = Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="on", timeout_graceful_shutdown=5))
+    server = Server(uvicorn_config(app, options, host="127.0.0.1", port=0, timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, name="server")
     thread.start()
     try:

@@ -1,0 +1,145 @@
+"""``judgetree keys``: makes, lists and revokes the keys of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...modules.errors import SettingsError
+from ..terminal.terminal import Cell, busy, local_time, say, write_json, write_result, write_rows
+from .options import Json
+
+if TYPE_CHECKING:
+    from ..server.keys.book import KeyBook
+    from ..server.keys.key import Budget, Key
+
+keys_app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys that clients of the server send.")
+
+Usd = Annotated[float | None, typer.Option(min=0, metavar="USD", help="Most US dollars of its model calls a day.")]
+Tokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="Most tokens of its model calls a day.")]
+Seconds = Annotated[float | None, typer.Option(min=0, metavar="S", help="Most seconds of its questions a day.")]
+
+
+@keys_app.command()
+def add(  # noqa: PLR0913 - one parameter an option
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of its holder, for lists and logs.")],
+    *,
+    collection: Annotated[
+        list[str] | None,
+        typer.Option("--collection", "-c", metavar="NAME", help="Collection that it grants, may be repeated."),
+    ] = None,
+    all_collections: Annotated[
+        bool, typer.Option("--all-collections", help="Grant all collections, those to come included.")
+    ] = False,
+    usd_per_day: Usd = None,
+    tokens_per_day: Tokens = None,
+    seconds_per_day: Seconds = None,
+    usd_per_question: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="Most US dollars that one question may cost.")
+    ] = None,
+    tokens_per_question: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Most tokens that one question may use.")
+    ] = None,
+    seconds_per_question: Annotated[
+        float | None, typer.Option(min=0, metavar="S", help="Most seconds that one question may search.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key and print it, once. Without -c or --all-collections it grants no collection."""
+    with busy("starting"):
+        from ..server.keys.key import Budget
+
+    if all_collections and collection:
+        raise SettingsError("Give --all-collections, or the granted ones with -c, not both.")
+    with _book() as book:
+        key, text = book.add(
+            name,
+            collections=None if all_collections else frozenset(collection or ()),
+            per_day=Budget(usd=usd_per_day, tokens=tokens_per_day, seconds=seconds_per_day),
+            per_question=Budget(usd=usd_per_question, tokens=tokens_per_question, seconds=seconds_per_question),
+        )
+    if as_json:
+        write_json(_document(key) | {"key": text})
+        return
+    write_result(text)
+    say(f"Key {key.id} for {name}, granting {_grants(key)}. It is not shown again.")
+
+
+@keys_app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List the keys, the oldest first; never their texts."""
+    with _book() as book:
+        keys = book.entries()
+    if as_json:
+        write_json([_document(key) for key in keys])
+    elif keys:
+        write_rows(_row(key) for key in keys)
+    else:
+        say("No keys yet. Make one: judgetree keys add NAME -c COLLECTION")
+
+
+@keys_app.command()
+def revoke(key: Annotated[str, typer.Argument(metavar="KEY", help="Id or name of a key.")]) -> None:
+    """Revoke a key for good: running servers refuse it within seconds."""
+    with _book() as book:
+        revoked = book.revoke(key)
+    say(f"revoked the key {revoked.id} of {revoked.name}")
+
+
+@contextmanager
+def _book() -> Iterator[KeyBook]:
+    with busy("starting"):
+        from ...modules.settings import load_settings
+        from ..server.keys.book import KeyBook
+        from ..server.keys.tables import KeyTables
+
+    with closing(KeyTables(load_settings())) as tables:
+        yield KeyBook(tables)
+
+
+def _document(key: Key) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "created_at": key.created_at,
+        "last_used_at": key.last_used_at,
+        "revoked_at": key.revoked_at,
+        "collections": None if key.collections is None else sorted(key.collections),
+        "per_day": asdict(key.per_day),
+        "per_question": asdict(key.per_question),
+    }
+
+
+def _row(key: Key) -> tuple[Cell, ...]:
+    used = f"used {local_time(key.last_used_at)}" if key.last_used_at else "never used"
+    return (
+        (key.id, "dim"),
+        (key.name, ""),
+        (_grants(key), ""),
+        (_limits(key), ""),
+        ("revoked" if key.revoked_at else used, "yellow" if key.revoked_at else "dim"),
+    )
+
+
+def _grants(key: Key) -> str:
+    if key.collections is None:
+        return "all collections"
+    return ", ".join(sorted(key.collections)) or "no collection"
+
+
+def _limits(key: Key) -> str:
+    parts = [f"{words} a day" for words in _amounts(key.per_day)]
+    return ", ".join(parts + [f"{words} a question" for words in _amounts(key.per_question)])
+
+
+def _amounts(budget: Budget) -> Iterator[str]:
+    if budget.usd is not None:
+        yield f"${budget.usd:g}"
+    if budget.tokens is not None:
+        yield f"{budget.tokens} tokens"
+    if budget.seconds is not None:
+        yield f"{budget.seconds:g} s"

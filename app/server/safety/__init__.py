@@ -1,0 +1,1 @@
+"""What stands between the network and the doors: hosts, origins, keys, rates, bodies and headers."""

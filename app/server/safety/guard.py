@@ -1,0 +1,82 @@
+"""The guard before all doors: lets a request through that is allowed, and answers all others itself."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..keys.book import KeyBook
+from ..serving.errors import ApiError, answer_of, as_api_error
+from ..serving.options import ServerOptions
+from .answer_headers import add_headers
+from .bodies import BodyLimits, LimitedBody
+from .hosts import HostCheck
+from .key_check import KeyCheck
+from .request_rate import RequestRate
+
+
+class Guard:
+    """Checks host, origin, key, rate and body of every request, in this order, and adds headers to every answer.
+
+    There is no CORS: pages of other sites get no answer to read.
+    """
+
+    def __init__(self, app: ASGIApp, *, options: ServerOptions, keys: KeyBook) -> None:
+        self._app = app
+        self._hosts = HostCheck(options)
+        self._keys = KeyCheck(keys, demands_keys=options.demands_keys)
+        self._rate = RequestRate(options.requests_per_minute)
+        self._bodies = BodyLimits(options)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:  # there are no web sockets
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = _Answer(send)
+        try:
+            await self._check(scope)
+            answer.body = self._bodies.body_of(scope, receive)
+            await self._app(scope, answer.body.receive, answer.send)
+            refusal = answer.body.refusal
+        except Exception as error:
+            if answer.is_started:
+                raise
+            refusal = as_api_error(error)
+        if refusal is not None and not answer.is_started:
+            answer.refused = refusal
+            await answer_of(refusal)(scope, receive, answer.send)
+
+    async def _check(self, scope: Scope) -> None:
+        self._hosts.check(scope)
+        try:
+            key_id = await self._keys.check(scope)
+        except ApiError:
+            self._rate.check(scope, "")
+            raise
+        self._rate.check(scope, key_id)
+
+
+class _Answer:
+    """An answer on its way out."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.is_started = False
+        self.body: LimitedBody | None = None
+        self.refused: ApiError | None = None
+        """The guard's own answer."""
+
+    async def send(self, message: Message) -> None:
+        """Send a piece; none of a door's answer to a body that was refused, for which the guard's own stands."""
+        if self.refused is None and not self.is_started and self.body is not None and self.body.refusal is not None:
+            return
+        if message["type"] == "http.response.start":
+            self.is_started = True
+            # What was not read of the body would be taken for the next request.
+            add_headers(message, closes=self.refused is not None)
+        await self._send(message)
