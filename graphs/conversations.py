@@ -19,7 +19,7 @@ from .conversation.identity import is_conversation_id
 from .conversation.record import ConversationRecord
 from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
-from .conversation.turn.store import ConversationSummary
+from .conversation.turn.store import ConversationPage, ConversationSummary
 from .rag.graph import RagGraph
 from .services import SessionOptions
 from .session import RagSession
@@ -105,11 +105,24 @@ class Conversations:
     @blocking
     async def summaries(self) -> list[ConversationSummary]:
         """Return the conversations of the store, the most recently updated first."""
-        opened = await self.services.open()
-        with self.services.store_errors():
-            return await opened.store.summaries()
+        return list((await self.apage()).summaries)
 
     asummaries = async_twin(summaries)
+
+    @blocking
+    async def page(self, limit: int | None = None, *, offset: int = 0, prefix: str = "") -> ConversationPage:
+        """Return a part of ``summaries``, of which alone the states are read, and the number of all.
+
+        Args:
+            limit: Most conversations; None for all.
+            offset: Conversations before the first.
+            prefix: What their names begin with, in ASCII.
+        """
+        opened = await self.services.open()
+        with self.services.store_errors():
+            return await opened.store.page(limit, offset=offset, prefix=prefix)
+
+    apage = async_twin(page)
 
     @blocking
     async def delete(self, name: str) -> int:

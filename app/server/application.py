@@ -15,6 +15,8 @@ from .chat.models import router as models_router
 from .collections.library import Library
 from .collections.listing import router as collections_router
 from .collections.playground import router as playground_router
+from .conversations.questions import router as questions_router
+from .conversations.reading import router as reading_router
 from .knowledge.question import router as knowledge_router
 from .runs.folder import RunsFolder
 from .runs.listing import router as runs_router
@@ -31,6 +33,8 @@ ROUTERS = (
     chat_router,
     models_router,
     knowledge_router,
+    reading_router,
+    questions_router,
     collections_router,
     playground_router,
     runs_router,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Unpack
 
 from ...modules.background_loop import async_twin, background_loop, blocking
@@ -20,9 +21,26 @@ from .tree import ConversationTree, read_conversation, read_search_tree
 from .turn.context import ConversationOptions
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
+from .turn.store import ConversationSummary, summary_of
 from .turn_runner import TurnRunner
 
-__all__ = ["FIRST", "Conversation"]
+__all__ = ["FIRST", "Conversation", "ConversationContents"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationContents:
+    """A conversation as it is at one moment."""
+
+    summary: ConversationSummary
+    turns: tuple[QaPair, ...]
+    """All turns of all branches, in the order of their answers."""
+
+    def history(self) -> list[QaPair]:
+        """Return the turns on the path to the newest turn of the active branch, oldest first."""
+        branches = {branch["branch_id"]: branch for branch in self.summary.branches}
+        active = branches[self.summary.active_branch]
+        spans = path_spans(branches, active["branch_id"], active["head_number"])
+        return sorted((t for t in self.turns if is_on_path(t, spans)), key=lambda turn: turn["turn_number"])
 
 
 class Conversation:
@@ -123,14 +141,18 @@ class Conversation:
     aregenerate = async_twin(regenerate)
 
     @blocking
+    async def contents(self) -> ConversationContents | None:
+        """Return its summary and all turns as they are at one moment; None before the first question."""
+        state, turns = await self._record.all_turns()
+        return None if state is None else ConversationContents(summary=summary_of(state), turns=tuple(turns))
+
+    acontents = async_twin(contents)
+
+    @blocking
     async def history(self) -> list[QaPair]:
         """Return the turns on the path to the newest turn of the active branch, oldest first."""
-        state, turns = await self._record.all_turns()
-        if state is None:
-            return []
-        branch = state["branches"][state["active_branch"]]
-        spans = path_spans(state["branches"], branch["branch_id"], branch["head_number"])
-        return sorted((t for t in turns if is_on_path(t, spans)), key=lambda turn: turn["turn_number"])
+        contents = await self.acontents()
+        return [] if contents is None else contents.history()
 
     ahistory = async_twin(history)
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,6 +31,13 @@ ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user
 _SQLITE = "sqlite:///"
 
 Saver = BaseCheckpointSaver[str]
+
+
+class _ListsNewest(Protocol):
+    """What the savers of SQLite and PostgreSQL have."""
+
+    async def anewest(self, prefix: str) -> dict[str, str]: ...
+
 
 _CONNECTIONS = 4
 """Connections to PostgreSQL for each process and store."""
@@ -97,6 +104,19 @@ async def keep_latest(saver: Saver, thread_id: str) -> None:
         await saver.akeep_latest(thread_id)
     elif not isinstance(saver, InMemorySaver):
         await saver.aprune([thread_id], strategy="keep_latest")
+
+
+async def newest_first(saver: Saver, prefix: str) -> list[str]:
+    """Return the ids of the threads that begin with an ASCII prefix, the last written first; no state is read.
+
+    Ids of checkpoints begin with their time.
+    """
+    if isinstance(saver, InMemorySaver):
+        saved = ((each, spaces.get("")) for each, spaces in saver.storage.items() if each.startswith(prefix))
+        newest = {thread_id: max(checkpoints) for thread_id, checkpoints in saved if checkpoints}
+    else:
+        newest = await cast(_ListsNewest, saver).anewest(prefix)
+    return sorted(newest, key=lambda thread_id: newest[thread_id], reverse=True)
 
 
 def locks_of(url: str, *, check_every_s: float = CHECK_EVERY_S) -> Locks:

@@ -100,6 +100,16 @@ class LoopPostgresSaver(AsyncPostgresSaver):
                 finally:
                     await _holds(alone, "SELECT pg_advisory_unlock(%s)")
 
+    async def anewest(self, prefix: str) -> dict[str, str]:
+        """Return the newest checkpoint's id of each thread whose id begins with a prefix; no state is read."""
+        query = (
+            "SELECT thread_id, max(checkpoint_id) AS newest FROM checkpoints "
+            "WHERE starts_with(thread_id, %s) AND checkpoint_ns = '' GROUP BY thread_id"
+        )
+        async with self._cursor() as cursor:
+            await cursor.execute(query, (prefix,))
+            return {str(row["thread_id"]): str(row["newest"]) for row in await cursor.fetchall()}
+
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
         with self._errors():

@@ -60,6 +60,10 @@ class ThreadedSqliteSaver(ThreadedSaver):
         """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot do."""
         await self.in_thread(partial(self._keep_latest, thread_id))
 
+    async def anewest(self, prefix: str) -> dict[str, str]:
+        """Return the newest checkpoint's id of each thread whose id begins with an ASCII prefix; no state is read."""
+        return await self.in_thread(partial(self._newest, prefix))
+
     async def aclose(self) -> None:
         """Close the file once everything is written."""
         await self.in_thread(self.inner.conn.close)
@@ -85,6 +89,15 @@ class ThreadedSqliteSaver(ThreadedSaver):
             for table in ("checkpoints", "writes"):
                 where = f"thread_id = :thread AND checkpoint_ns = '' AND checkpoint_id < {newest}"
                 cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
+
+    def _newest(self, prefix: str) -> dict[str, str]:
+        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        query = (
+            "SELECT thread_id, max(checkpoint_id) FROM checkpoints "
+            "WHERE thread_id >= ? AND thread_id < ? AND checkpoint_ns = '' GROUP BY thread_id"  # in the primary key
+        )
+        with self.inner.cursor(transaction=False) as cursor:
+            return dict(cursor.execute(query, (prefix, behind)).fetchall())
 
 
 def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -> ThreadedSqliteSaver:

@@ -92,6 +92,7 @@ VERBS: dict[type, dict[str, tuple[Call, See]]] = {
         "ask": (lambda verb, talk: verb(OIL, request_id="r"), answer_and_queries),
         "stream": (lambda verb, talk: verb(OIL), lambda events, talk: queries([type(e) for e in events], talk)),
         "regenerate": (lambda verb, talk: verb(), answer_and_queries),
+        "contents": (lambda verb, talk: verb(), lambda found, talk: (found == talk.contents(), queries("", talk))),
         "history": (lambda verb, talk: verb(), lambda turns, talk: (turns == talk.history(), queries("", talk))),
         "turns": (lambda verb, talk: verb(), lambda turns, talk: [turn["query"] for turn in turns]),
         "search_tree": (lambda verb, talk: verb(talk.history()[0]), lambda tree, talk: str(tree)),
@@ -105,6 +106,7 @@ VERBS: dict[type, dict[str, tuple[Call, See]]] = {
     Conversations: {
         "prepare": (lambda verb, talks: verb(), left),
         "summaries": (lambda verb, talks: verb(), lambda found, talks: (found == talks.summaries(), len(found))),
+        "page": (lambda verb, talks: verb(1), lambda found, talks: (found == talks.page(1), found.total)),
         "delete": (lambda verb, talks: verb("monday"), left),
         "delete_old_conversations": (lambda verb, talks: verb(1, clock=lambda: NEXT_YEAR), left),
         "cleanup_expired_conversations": (lambda verb, talks: verb(clock=lambda: NEXT_YEAR), left),

@@ -18,6 +18,7 @@ from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import FAST, Served, ServedBy
 from ..serving.streams import event_stream, while_connected
+from ..serving.turns import TurnEvents
 from .answers import ANSWERS
 from .chunks import Completion, Json, data_of
 from .fast import answer_fast
@@ -36,7 +37,7 @@ class _Question:
     """A question, the conversation that it belongs to, and its place there."""
 
     body: ChatRequest
-    events: AsyncGenerator[ConversationEvent]
+    events: AsyncIterator[ConversationEvent]
     completion: Completion
 
 
@@ -56,8 +57,8 @@ async def chat_completions(request: Request, body: ChatRequest, served: ServedBy
     question = await _question(request, body, served, caller)
     if not body.stream:
         return JSONResponse(await while_connected(request, _whole(question)))
-    first = await while_connected(request, anext(question.events))  # what is wrong from the start has an HTTP status
-    return event_stream(_stream(question, first), heartbeat_s=served.options.heartbeat_s)
+    events = await TurnEvents.begin(request, question.events)  # what is wrong from the start has an HTTP status
+    return event_stream(_stream(question, events), heartbeat_s=served.options.heartbeat_s, source=events)
 
 
 async def _question(request: Request, body: ChatRequest, served: Served, caller: Caller) -> _Question:
@@ -85,7 +86,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
         prices=served.prices,
         wants_markdown=body.judgetree.sources == "markdown",
     )
-    return _Question(body=body, events=cast(AsyncGenerator[ConversationEvent], events), completion=completion)
+    return _Question(body=body, events=events, completion=completion)
 
 
 def _conversation_of(request: Request, body: ChatRequest) -> str:
@@ -112,7 +113,7 @@ async def _whole(question: _Question) -> Json:
         ApiError: The turn failed; it stays open, and the same request resumes it.
     """
     thinking: list[str] = []
-    async with aclosing(question.events) as events:
+    async with aclosing(cast(AsyncGenerator[ConversationEvent], question.events)) as events:
         async for event in events:
             match event:
                 case ThinkingEvent():
@@ -128,12 +129,10 @@ async def _whole(question: _Question) -> Json:
     raise AssertionError("a turn ends with its result")
 
 
-async def _stream(question: _Question, first: ConversationEvent) -> AsyncIterator[ServerSentEvent]:
+async def _stream(question: _Question, events: TurnEvents) -> AsyncIterator[ServerSentEvent]:
     """Yield the chunks of a turn; an error is the last event before ``[DONE]``."""
     completion, failure = question.completion, None
-    async with aclosing(question.events) as events:
-        for chunk in completion.chunks(first):
-            yield _sent(chunk)
+    async with aclosing(events):
         try:
             async for event in events:
                 for chunk in completion.chunks(event):

@@ -9,9 +9,9 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from ....graphs.conversation.conversation import Conversation
+from ....graphs.conversation.conversation import Conversation, ConversationContents
 from ....graphs.conversation.turn.context import ConversationOptions
-from ....graphs.conversation.turn.store import ConversationSummary
+from ....graphs.conversation.turn.store import ConversationPage
 from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
@@ -147,13 +147,15 @@ class Served:
         """Return conversations over any model: all share one store, which lists, reads and deletes the same."""
         return await self.conversations(next(iter(self._opened), _CLOSED_BOOK))
 
-    async def summaries(self, caller: Caller) -> list[ConversationSummary]:
-        """Return the caller's conversations, the most recently updated first, under the names that are kept."""
-        every = await (await self.any_conversations()).asummaries()
-        return [each for each in every if caller.shown_name(each.name) is not None]
+    async def conversation_page(self, caller: Caller, *, limit: int, offset: int) -> ConversationPage:
+        """Return a part of the caller's conversations, the most recently updated first, under the names that are kept.
+
+        Other conversations are not read.
+        """
+        return await (await self.any_conversations()).apage(limit, offset=offset, prefix=caller.stored_name(""))
 
     async def conversation(self, caller: Caller, name: str) -> Conversation:
-        """Return an existing conversation of the caller, to be read and changed, over any model.
+        """Return an existing conversation of the caller, to be changed, over any model.
 
         Raises:
             ApiError: HTTP 404: there is none of this name.
@@ -162,6 +164,18 @@ class Served:
         if not await found.abranches():
             raise ApiError.not_found("conversation", name)
         return found
+
+    async def contents(self, caller: Caller, name: str) -> ConversationContents:
+        """Return what a conversation of the caller holds.
+
+        Raises:
+            ApiError: HTTP 404: there is none of this name.
+        """
+        found = (await self.any_conversations()).conversation(caller.stored_name(name))
+        contents = await found.acontents()
+        if contents is None:
+            raise ApiError.not_found("conversation", name)
+        return contents
 
     async def fast(self) -> ChatLLM:
         """Return the cheap model, opened at its first call.

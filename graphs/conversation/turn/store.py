@@ -16,7 +16,7 @@ from ....modules.calls.transcript_writer import forget_transcripts
 from ....modules.calls.transcripts import TranscriptPlace
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
-from ...threads.checkpoints import Saver, keep_latest, record_graph
+from ...threads.checkpoints import Saver, keep_latest, newest_first, record_graph
 from ...threads.snapshots import is_absent
 from .state import ConversationState, read_state
 
@@ -49,6 +49,15 @@ class ConversationSummary:
     created_at: str
     updated_at: str
     """ISO 8601, UTC."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationPage:
+    """A part of the list of conversations."""
+
+    summaries: tuple[ConversationSummary, ...]
+    total: int
+    """Number of conversations in the whole list."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,23 +103,27 @@ class ConversationStore:
         """Save the changes of a conversation, with the time."""
         await self._write(known, {**changes, "updated_at": utc_now()})
 
-    async def summaries(self) -> list[ConversationSummary]:
-        """Return all conversations, the most recently updated first; it reads the newest state of each.
+    async def page(self, limit: int | None = None, *, offset: int = 0, prefix: str = "") -> ConversationPage:
+        """Return ``limit`` conversations, the most recently updated first; it reads the newest state of each.
 
-        A conversation of another format is left out, with a warning.
+        A conversation of another format is left out, with a warning; the total counts it.
+
+        Args:
+            limit: Most conversations; None for all.
+            offset: Conversations before the first.
+            prefix: What their names begin with, in ASCII.
         """
-        states = self.saver.alist(None, filter=dict(_KIND))
-        names = dict.fromkeys([_thread_of(saved).removeprefix(_PREFIX) async for saved in states])
+        threads = await newest_first(self.saver, conversation_thread(prefix))
         found: list[ConversationSummary] = []
-        for name in names:
+        for thread_id in threads[offset : None if limit is None else offset + limit]:
             try:
-                state = await self.load(name)
+                state = await self.load(thread_id.removeprefix(_PREFIX))
             except LoadingError as error:
                 logger.warning("left out of the list: %s", error)
                 continue
             if state is not None:
-                found.append(_summary(state))
-        return sorted(found, key=lambda summary: summary.updated_at, reverse=True)
+                found.append(summary_of(state))
+        return ConversationPage(summaries=tuple(found), total=len(threads))
 
     async def threads_of(self, state: ConversationState) -> list[str]:
         """Return all threads of a conversation: those of turns and search trees, abandoned ones too; its own last.
@@ -215,7 +228,8 @@ def _config_of(name: str) -> RunnableConfig:
     return {"configurable": {"thread_id": conversation_thread(name)}}
 
 
-def _summary(state: ConversationState) -> ConversationSummary:
+def summary_of(state: ConversationState) -> ConversationSummary:
+    """Return the summary of a conversation."""
     return ConversationSummary(
         name=state["name"],
         conversation_id=state["conversation_id"],

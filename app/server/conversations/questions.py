@@ -1,0 +1,143 @@
+"""``POST /v1/conversations/{name}/questions``: one question, answered as a stream of the conversation's events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Literal, cast
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from sse_starlette import ServerSentEvent
+
+from ....graphs.conversation.turn.events import (
+    ConversationEvent,
+    DoneEvent,
+    ErrorEvent,
+    SessionEvent,
+    event_document,
+)
+from ....graphs.conversation.turn.result import TurnResult
+from ....graphs.threads.overrides import Overrides
+from ....modules.formats import MAX_ID_BYTES
+from ....modules.settings import without_secrets
+from ..serving.caller import Caller, CallerBy
+from ..serving.errors import ApiError, as_api_error
+from ..serving.served import ServedBy
+from ..serving.streams import EventStream, event_stream
+from ..serving.turns import TurnEvents
+from .documents import Turn
+from .paths import Name, SegmentRoute
+
+router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_class=SegmentRoute)
+
+Json = dict[str, object]
+_EVENTS = "Server-sent events `session`, `thinking`, `content`, `source`, `tree`, `error`, `done`, with JSON data."
+
+
+class QuestionRequest(BaseModel):
+    """A question to a conversation."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"model": "standards/judge", "question": "Which gasket seals a Rating F40 flange?"}
+        },
+    )
+
+    model: str = Field(max_length=2_100)
+    """``COLLECTION/SYSTEM``, as ``GET /v1/models`` lists them."""
+    question: str = Field(min_length=1, max_length=10_000_000)
+    parent_turn_id: str | None = Field(default=None, max_length=MAX_ID_BYTES)
+    """Turn that it follows; null for the newest of the active branch, empty to start without history."""
+    regenerate: bool = False
+    """Start a new turn even if the same question is open or was answered."""
+    request_id: str = Field(default="", max_length=MAX_ID_BYTES)
+    """The client's id of the request: a repeated one gets the same turn."""
+    topk: int | None = Field(default=None, ge=1, le=100)
+    search_type: Literal["hybrid", "dense", "sparse"] | None = None
+    thinking: bool | None = None
+
+    def overrides(self) -> Overrides:
+        """Return what the question has otherwise than the server."""
+        names = {"topk", "search_type", "thinking"}
+        return cast(Overrides, self.model_dump(include=names, exclude_none=True))
+
+
+@router.post(
+    "/{name}/questions", response_class=EventStream, response_model=None, responses={200: {"description": _EVENTS}}
+)
+async def ask(request: Request, name: Name, body: QuestionRequest, served: ServedBy, caller: CallerBy) -> EventStream:
+    """Answer a question as a turn of a conversation, which is begun if there is none of the name.
+
+    The last event is ``done``, whose ``turn`` is null if the model failed, or ``error``. If the client leaves, the
+    turn is cancelled and stays open; the same question resumes it, and repeats no call that was paid for. What is wrong
+    from the start has an HTTP status.
+    """
+    if len(body.question) > served.options.max_question_chars:
+        most = served.options.max_question_chars
+        raise ApiError(400, f"The question is longer than {most} characters.", param="question")
+    model = await served.find_model(caller, body.model)
+    conversation = (await served.conversations(model)).conversation(caller.stored_name(name))
+    asked = conversation.astream(
+        body.question,
+        parent_turn_id=body.parent_turn_id,
+        request_id=body.request_id,
+        regenerate=body.regenerate,
+        **body.overrides(),
+    )
+    events = await TurnEvents.begin(request, asked)
+    return event_stream(_sent(events, caller), heartbeat_s=served.options.heartbeat_s, source=events)
+
+
+async def _sent(events: TurnEvents, caller: Caller) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of a turn; an error that is not among them is the last."""
+    is_told = False
+    async with aclosing(events):
+        try:
+            async for event in events:
+                is_told = isinstance(event, ErrorEvent)
+                yield _event(event.type, document_of(event, caller))
+        except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
+            if not is_told:
+                yield _event("error", {"type": "error", "message": as_api_error(error).body.message})
+
+
+def document_of(event: ConversationEvent, caller: Caller) -> Json:
+    """Return an event as its owner sees it: a ``done`` names the search tree and does not hold it."""
+    match event:
+        case DoneEvent():
+            return {"type": event.type, **_done(event.result, caller)}
+        case SessionEvent():
+            return {**event_document(event), "name": caller.shown_name(event.name)}
+        case ErrorEvent():
+            return {"type": event.type, "message": without_secrets(event.message)}
+    return event_document(event)
+
+
+def _done(result: TurnResult, caller: Caller) -> Json:
+    turn = result.turn
+    return {
+        "name": caller.shown_name(result.name),
+        "turn_id": result.turn_id,
+        "branch": result.branch,
+        "status": result.status,
+        "answer": result.answer,
+        "error": without_secrets(result.error),
+        "resumed": result.resumed,
+        "wall_s": round(result.wall_s, 3),
+        "rag_thread_id": result.tree.root.thread_id if result.tree else "",
+        "usage": result.usage,
+        "turn": Turn.of(turn, {turn["branch_id"]: result.branch}).model_dump() if turn else None,
+    }
+
+
+def _event(kind: str, document: Json) -> ServerSentEvent:
+    data = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return ServerSentEvent(event=kind, data=data, sep="\n")
+
+
+def _plain(value: Any) -> str:
+    """Return what JSON has no form for as text, such as metadata of a user's own collection."""
+    return str(value)

@@ -1,0 +1,101 @@
+"""Questions as streams of events."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from judgetree.app.scripted.answers import ChatReply
+from tests.app.conftest import CHAIN
+from tests.app.server.conversations.asking import MODEL, Gate, answered, ask, get, path_of, streaming
+from tests.app.talks import FIRST, THICKNESS
+
+
+def test_a_question_streams_its_events_and_ends_with_the_saved_turn(http: httpx.Client) -> None:
+    events = ask(http, "monday", CHAIN.question)
+    kinds = [event["type"] for event in events]
+    assert (kinds[0], kinds[-1]) == ("session", "done")
+    assert {"tree", "content", "source"} <= set(kinds)
+    assert (events[0]["name"], events[0]["resumed"], events[0]["turn_number"]) == ("monday", False, 1)
+    assert "".join(event["text"] for event in events if event["type"] == "content") == CHAIN.answer
+    done = events[-1]
+    assert "tree" not in done
+    assert done["rag_thread_id"] == done["turn"]["rag_thread_id"] != ""
+    assert (done["answer"], done["status"], done["error"]) == (CHAIN.answer, "answered", "")
+    sources = [event["source"] for event in events if event["type"] == "source"]
+    assert [source["source"] for source in done["turn"]["sources"]] == sources
+    assert get(http, path_of("monday"))["turns"] == [done["turn"]]
+
+
+def test_a_follow_up_leans_on_the_turn_before(http: httpx.Client) -> None:
+    first = answered(http, "monday", FIRST)["turn"]
+    second = answered(http, "monday", THICKNESS)["turn"]
+    assert (second["answer"], second["parent_turn_id"]) == ("40 mm", first["turn_id"])
+    assert second["standalone_query"] == "How thick is the wall of the drum?"
+
+
+def test_a_request_id_gets_its_turn_again_and_regenerate_a_branch(http: httpx.Client, gate: Gate) -> None:
+    first = answered(http, "monday", FIRST, request_id="r")
+    calls = gate.calls
+    again = answered(http, "monday", FIRST, request_id="r")
+    assert (again["turn"], again["resumed"], gate.calls) == (first["turn"], True, calls)
+    new = answered(http, "monday", FIRST, parent_turn_id="", regenerate=True)["turn"]
+    assert (new["branch"], new["parent_turn_id"]) == ("branch-2", "")
+
+
+def test_a_client_that_leaves_ends_its_turn_which_the_same_question_resumes(http: httpx.Client, gate: Gate) -> None:
+    gate.close()
+    with streaming(http, "monday", FIRST) as events:
+        turn_id = next(events)["turn_id"]
+        assert gate.reached.wait(60)
+    calls = gate.calls
+    with streaming(http, "monday", FIRST) as events:  # waits for the conversation, which the first turn holds
+        session = next(events)
+        assert (session["turn_id"], session["resumed"]) == (turn_id, True)
+        assert gate.calls == calls
+        gate.open()
+        assert [*events][-1]["answer"] == "the drum"
+
+
+def test_a_failed_model_is_an_error_and_its_turn_stays_open(http: httpx.Client, gate: Gate) -> None:
+    gate.reply = ChatReply(text="overloaded", status=500)
+    *_, error, done = ask(http, "monday", FIRST)
+    assert (error["type"], done["type"], done["status"], done["turn"]) == ("error", "done", "failed", None)
+    assert "overloaded" in error["message"] == done["error"]
+    read = get(http, path_of("monday"))
+    assert (read["turns"], read["open_turn"]["query"]) == ([], FIRST)
+    gate.reply = None
+    assert answered(http, "monday", FIRST)["turn_id"] == read["open_turn"]["turn_id"]
+
+
+def test_a_wrong_setting_that_shows_late_ends_the_stream(http: httpx.Client, gate: Gate) -> None:
+    gate.reply = ChatReply(text="no such key", status=401)
+    *_, last = ask(http, "monday", FIRST)
+    assert last["type"] == "error"
+    assert "no such key" in last["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"model": "notes/none"}, 404, "notes/judge"),
+        ({"question": " "}, 400, "The question is empty"),
+        ({"question": "a\0b"}, 400, "NUL"),
+        ({"question": "x" * 20_001}, 400, "longer than 20000 characters"),
+        ({"parent_turn_id": "none"}, 400, "has no turn 'none' to follow"),
+        ({"request_id": "\ud800"}, 422, "request_id"),
+        ({"topk": 0}, 422, "topk"),
+        ({"search_type": "odd"}, 422, "search_type"),
+        ({"llm": "openai:gpt-4o"}, 422, "llm"),
+    ],
+)
+def test_what_is_wrong_from_the_start_has_a_status_and_leaves_nothing(
+    http: httpx.Client, change: dict[str, object], status: int, words: str
+) -> None:
+    body = json.dumps({"model": MODEL, "question": FIRST} | change)  # in ASCII
+    answer = http.post(path_of("monday", "questions"), content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text
+    assert words in answer.json()["error"]["message"]
+    assert get(http, "/v1/conversations")["total"] == 0
