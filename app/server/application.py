@@ -28,7 +28,7 @@ from .serving.options import ServerOptions
 from .serving.served import Served
 from .trees.doors import router as trees_router
 
-_REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503)
+_REFUSALS = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 501, 502, 503)
 ROUTERS = (
     chat_router,
     models_router,

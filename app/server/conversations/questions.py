@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Literal, cast
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
@@ -66,7 +66,11 @@ class QuestionRequest(BaseModel):
 
 
 @router.post(
-    "/{name}/questions", response_class=EventStream, response_model=None, responses={200: {"description": _EVENTS}}
+    "/{name}/questions",
+    status_code=200,
+    response_class=Response,  # whose errors are JSON
+    response_model=None,
+    responses={200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def ask(request: Request, name: Name, body: QuestionRequest, served: ServedBy, caller: CallerBy) -> EventStream:
     """Answer a question as a turn of a conversation, which is begun if there is none of the name.

@@ -32,8 +32,6 @@ class ClosableIterator(Protocol[T_co]):
 class EventStream(EventSourceResponse):
     """A stream of server-sent events."""
 
-    media_type = "text/event-stream"
-
     def __init__(self, events: AsyncIterator[ServerSentEvent], source: ClosableIterator[Any] | None, ping: float):
         """Send the events, then close their ``source``."""
         super().__init__(events, headers=_HEADERS, sep="\n", ping=ping, ping_message_factory=_heartbeat)
