@@ -15,6 +15,7 @@ from .chat.models import router as models_router
 from .collections.library import Library
 from .collections.listing import router as collections_router
 from .collections.playground import router as playground_router
+from .conversations.changes import router as changes_router
 from .conversations.questions import router as questions_router
 from .conversations.reading import router as reading_router
 from .knowledge.question import router as knowledge_router
@@ -35,6 +36,7 @@ ROUTERS = (
     knowledge_router,
     reading_router,
     questions_router,
+    changes_router,
     collections_router,
     playground_router,
     runs_router,

@@ -192,15 +192,7 @@ class ConversationDocument(BaseModel):
         return cls(
             **_head(summary, caller),
             turns=turns_of(contents.turns, summary),
-            branches=[
-                BranchItem(
-                    name=branch["name"],
-                    forked_from=branch["forked_from"],
-                    turns=branch["head_number"],
-                    head_turn_id=branch["head_turn_id"],
-                )
-                for branch in summary.branches
-            ],
+            branches=branch_items(summary),
             open_turn=UnansweredTurn.of(summary.open_turn, names) if summary.open_turn else None,
         )
 
@@ -216,6 +208,19 @@ def turns_of(turns: Sequence[QaPair], summary: ConversationSummary) -> list[Turn
     """Make the documents of turns, in their order."""
     names = branch_names(summary)
     return [Turn.of(turn, names) for turn in turns]
+
+
+def branch_items(summary: ConversationSummary) -> list[BranchItem]:
+    """Make the documents of a conversation's branches."""
+    return [
+        BranchItem(
+            name=branch["name"],
+            forked_from=branch["forked_from"],
+            turns=branch["head_number"],
+            head_turn_id=branch["head_turn_id"],
+        )
+        for branch in summary.branches
+    ]
 
 
 def branch_names(summary: ConversationSummary) -> dict[str, str]:

@@ -77,7 +77,7 @@ def test_what_is_not_there_and_what_is_no_name(http: httpx.Client, path: str, st
 
 def test_conversations_of_other_callers_do_not_exist(settings: Settings) -> None:
     with closing(KeyTables(settings)) as tables:
-        (ada, adas), (bob, bobs) = (KeyBook(tables).add(name) for name in ("ada", "bob"))
+        (ada, adas), (bob, bobs) = (KeyBook(tables).add(name, collections=None) for name in ("ada", "bob"))
     options = ServerOptions(needs_keys=True, requests_per_minute=100_000)
     with serving(settings, options) as url, httpx.Client(base_url=url, timeout=60) as http:
         as_holder(http, adas)
