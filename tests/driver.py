@@ -12,10 +12,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.browser import CHROMIUM
+from tests.browser import CHROMIUM, HOW_TO_INSTALL, IS_CI
 
 CHROMEDRIVER = shutil.which("chromedriver")
-needs_driver = pytest.mark.skipif(CHROMIUM is None or CHROMEDRIVER is None, reason="no chromium with chromedriver")
+needs_driver = pytest.mark.skipif(
+    (CHROMIUM is None or CHROMEDRIVER is None) and not IS_CI, reason=f"no chromium with chromedriver: {HOW_TO_INSTALL}"
+)
 
 _ARGUMENTS = (
     "--headless",
@@ -62,9 +64,21 @@ class Page:
         self._post("actions", actions=[{"type": "key", "id": "keyboard", "actions": steps}])
 
     def click(self, selector: str) -> None:
-        found = self._post("element", using="css selector", value=selector)
-        assert isinstance(found, dict)
-        self._post(f"element/{found[_ELEMENT]}/click")
+        self._post(f"element/{self._found(selector)}/click")
+
+    def write(self, selector: str, text: str) -> None:
+        """Type into an element; the text for a file input is a path."""
+        self._post(f"element/{self._found(selector)}/value", text=text)
+
+    def reload(self) -> None:
+        self._post("refresh")
+
+    def appear(self, *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
+        """Take a size, down to that of phones, and prefer dark or light colours."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._chrome("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._chrome("Emulation.setEmulatedMedia", features=[scheme])
 
     def console(self) -> list[str]:
         """What scripts wrote since the last look, errors among it."""
@@ -74,6 +88,15 @@ class Page:
 
     def picture(self) -> bytes:
         return base64.b64decode(str(self._get("screenshot")))
+
+    def _found(self, selector: str) -> str:
+        found = self._post("element", using="css selector", value=selector)
+        assert isinstance(found, dict)
+        return str(found[_ELEMENT])
+
+    def _chrome(self, command: str, **parameters: object) -> None:
+        """Send a command of Chrome's own protocol."""
+        self._post("goog/cdp/execute", cmd=command, params=parameters)
 
     def _post(self, what: str, **content: object) -> object:
         return _value(self._session.post(what, json=content))
@@ -85,6 +108,7 @@ class Page:
 @contextmanager
 def browser(profile: Path) -> Iterator[Page]:
     """Start a browser of its own, with its profile in a folder."""
+    assert CHROMIUM is not None and CHROMEDRIVER is not None, HOW_TO_INSTALL
     log = profile / "chromedriver.log"
     profile.mkdir(parents=True, exist_ok=True)
     with (

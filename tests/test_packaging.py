@@ -72,6 +72,13 @@ def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path)
         assert (installed_wheel / "judgetree" / typed).exists()
 
 
+def test_the_wheel_holds_the_web_page(installed_wheel: Path) -> None:
+    parts = {"css", "js", "vendor", "words"}
+    ours = {path.relative_to(REPO) for part in parts for path in (REPO / "app/server/page" / part).rglob("*.*")}
+    kept = {path.relative_to(installed_wheel / "judgetree") for path in (installed_wheel / "judgetree/app").rglob("*")}
+    assert ours | {Path("app/server/page/index.html"), Path("app/server/page/THIRD_PARTY.md")} <= kept
+
+
 @pytest.mark.parametrize("package", [judgetree, evaluation])
 def test_every_public_name_is_there(package: ModuleType) -> None:
     assert sorted(package.__all__) == dir(package)

@@ -19,6 +19,7 @@ from .conversations.changes import router as changes_router
 from .conversations.questions import router as questions_router
 from .conversations.reading import router as reading_router
 from .knowledge.question import router as knowledge_router
+from .page.serving import router as page_router
 from .runs.folder import RunsFolder
 from .runs.listing import router as runs_router
 from .safety.guard import Guard
@@ -41,6 +42,7 @@ ROUTERS = (
     playground_router,
     runs_router,
     trees_router,
+    page_router,
 )
 
 

@@ -1,0 +1,226 @@
+// The view "Ask": conversations, the chat, and the tree of the turn that is looked at.
+
+import { fill, icon, iconButton, make } from "../shell/dom.js";
+import { warn } from "../shell/notice.js";
+import { go, settle } from "../shell/route.js";
+import { say } from "../shell/words.js";
+import { followTree, readTree } from "../tree/live.js";
+import { TreePane } from "../tree/pane.js";
+import { BranchMenu } from "./branches.js";
+import { Composer } from "./composer.js";
+import { Conversation, NO_PARENT, newName } from "./conversation.js";
+import { ConversationList } from "./list.js";
+import { Picker } from "./picker.js";
+import { LiveTurnView, openTurn, savedTurn } from "./turn.js";
+
+const kept = new Map(); // conversations whose questions may still run, by name
+
+export class AskView {
+  /** @param {{server: {models: string[], policies: string[], limits: string[]}, name: string, query: URLSearchParams}} options */
+  constructor({ server, name, query }) {
+    this.conversation = kept.get(name) ?? new Conversation(name || newName());
+    this.isNew = !name;
+    this.shownTurn = query.get("turn") ?? "";
+    this.list = new ConversationList(() => (this.isNew ? "" : this.conversation.name));
+    this.pane = new TreePane({ onNode: (id) => this.#settle({ node: id }) });
+    this.wantedNode = query.get("node") ?? "";
+    this.picker = new Picker({ ...server, onChange: () => {} });
+    this.composer = new Composer({ picker: this.picker, onAsk: (question, place) => this.#ask(question, place), onStop: () => this.#stop() });
+    this.branches = new BranchMenu(this.conversation);
+    this.watching = null;
+    this.thinking = new Map(); // of turns that ran in this view: the server keeps none
+    this.#build();
+    this.listener = (event) => this.#changed(event.detail);
+    this.conversation.addEventListener("changed", this.listener);
+  }
+
+  #build() {
+    this.title = make("h2.chat-title");
+    this.log = make("div.log", { role: "log", "aria-label": say("ask.log"), tabindex: "0" });
+    const side = (name) => make("button", { type: "button", "aria-pressed": String(name === "chat"), "data-side": name, on: { click: () => this.#turnTo(name) } },
+      icon(name === "chat" ? "list" : "tree"), say(`ask.${name}`));
+    this.sides = make("div.sides-switch", { role: "group", "aria-label": say("ask.sides") }, side("chat"), side("tree"));
+    const menu = iconButton("menu", say("list.name"), () => this.element.classList.toggle("with-list"), { className: "quiet list-button" });
+    const chat = make("section.chat", { "aria-label": say("ask.chat") },
+      make("header.chat-head", null, menu, this.title, this.branches.element), this.log, this.composer.element);
+    const shade = make("div.shade", { on: { click: () => this.element.classList.remove("with-list") } });
+    this.element = make("div.ask", { "data-side": "chat" }, this.list.element, shade, this.sides, chat, this.pane.element);
+  }
+
+  /** Read what is shown. */
+  async open() {
+    this.#draw();
+    const reading = [this.list.load()];
+    if (!this.isNew && !this.conversation.isRunning) reading.push(this.conversation.load());
+    await Promise.all(reading.map((each) => each.catch(warn)));
+  }
+
+  /** Leave the view; a question that runs goes on. */
+  close() {
+    this.conversation.removeEventListener("changed", this.listener);
+    this.watching?.abort();
+    this.pane.close();
+  }
+
+  #turnTo(side) {
+    this.element.dataset.side = side;
+    for (const button of this.sides.children) button.setAttribute("aria-pressed", String(button.dataset.side === side));
+    if (side === "tree" && this.pane.document) this.pane.picture.update();
+  }
+
+  #changed(what) {
+    if (what === "live") this.live?.update(this.conversation.live);
+    else if (what === "thread") this.#follow(this.conversation.live.thread);
+    else this.#draw();
+    if (what === "live") this.#keepAtEnd();
+  }
+
+  #draw() {
+    const { conversation } = this;
+    const path = conversation.live ? this.#livePath() : conversation.shownPath;
+    this.title.textContent = conversation.document?.title || path[0]?.query || conversation.live?.question || say("ask.new");
+    this.live = conversation.live && new LiveTurnView(conversation.live, { onAgain: () => this.#resume(), onDismiss: () => conversation.dismiss() });
+    const shown = this.#shown(path);
+    const turns = path.map((turn) => this.#turn(turn, path, shown));
+    const open = !conversation.live && conversation.document?.open_turn;
+    const rest = this.live ? this.live.element : open && openTurn(open, { onResume: () => this.#resumeOpen(open) });
+    fill(this.log, ...(turns.length || rest ? [...turns, rest] : [this.#welcome()]));
+    this.composer.busy = conversation.isRunning;
+    this.branches.draw();
+    this.list.draw();
+    if (!conversation.live) this.#showTree(shown);
+    else if (conversation.live.thread) this.#follow(conversation.live.thread);
+    else this.pane.explain(say("tree.waiting"));
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  #livePath() {
+    const { parent } = this.conversation.live;
+    return parent === NO_PARENT ? [] : this.conversation.pathTo(parent);
+  }
+
+  #shown(path) {
+    return path.find((turn) => turn.turn_id === this.shownTurn) ?? path.at(-1);
+  }
+
+  #turn(turn, path, shown) {
+    return savedTurn(turn, {
+      siblings: this.conversation.siblings(turn),
+      isNewest: turn === path.at(-1) && !this.conversation.live,
+      isShown: turn === shown && !this.conversation.live,
+      isBusy: this.conversation.isRunning,
+      thinking: this.thinking.get(turn.turn_id) ?? "",
+      actions: {
+        show: (which) => this.#look(which),
+        edit: (which) => this.composer.setPlace({ parent_turn_id: which.parent_turn_id }, say("ask.editing", { number: which.turn_number }), which.query),
+        branch: (which) => this.composer.setPlace({ parent_turn_id: which.turn_id }, say("ask.branching", { number: which.turn_number })),
+        again: (which) => this.#ask(which.query, { parent_turn_id: which.parent_turn_id, regenerate: true }),
+        undo: () => this.#try(() => this.conversation.undo()),
+        switchTo: (branch) => this.#try(() => this.conversation.switchTo(branch)),
+      },
+    });
+  }
+
+  #welcome() {
+    return make("div.welcome", null, make("p.big", null, say("ask.welcome")), make("p", null, say("ask.welcomeHint")));
+  }
+
+  async #try(task) {
+    try {
+      await task();
+      await this.list.load();
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  async #ask(question, place) {
+    const { conversation } = this;
+    if (!this.picker.model.id) return warn(say("picker.nothing"));
+    kept.set(conversation.name, conversation);
+    this.shownTurn = "";
+    this.wantedNode = "";
+    this.isNew = false;
+    settle(["c", conversation.name]);
+    this.asked = { question, place };
+    const before = new Set(conversation.turns.map((turn) => turn.turn_id));
+    const running = conversation.ask(question, { ...this.picker.options, ...place });
+    const { live } = conversation;
+    await running;
+    kept.delete(conversation.name);
+    const added = conversation.turns.find((turn) => !before.has(turn.turn_id));
+    if (added && live.thinking) this.thinking.set(added.turn_id, live.thinking);
+    if (added && live.thinking) this.#draw();
+    await this.list.load().catch(warn);
+  }
+
+  #resume() {
+    const { question, place } = this.asked ?? { question: this.conversation.live.question, place: null };
+    this.#ask(question, place);
+  }
+
+  #resumeOpen(open) {
+    this.#ask(open.query, { parent_turn_id: open.parent_turn_id, ...(open.request_id && { request_id: open.request_id }) });
+  }
+
+  #stop() {
+    this.conversation.stop().catch(warn);
+  }
+
+  #look(turn) {
+    this.shownTurn = turn.turn_id;
+    this.#settle({ turn: turn.turn_id, node: "" });
+    for (const article of this.log.querySelectorAll(".turn")) {
+      const isShown = article.dataset.turn === turn.turn_id;
+      article.classList.toggle("shown", isShown);
+      article.querySelector("[aria-pressed]")?.setAttribute("aria-pressed", String(isShown));
+    }
+    this.#showTree(turn);
+    this.#turnTo("tree");
+  }
+
+  #settle(changes) {
+    if (this.isNew) return;
+    const query = { turn: this.shownTurn, ...changes };
+    settle(["c", this.conversation.name], query);
+  }
+
+  async #showTree(turn) {
+    this.watching?.abort();
+    this.watching = null;
+    if (!turn) return this.pane.explain(say("tree.empty"));
+    if (!turn.rag_thread_id) return this.pane.explain(say("tree.noSearch", { basis: say(`basis.${turn.answered_from}`) }));
+    if (this.pane.document?.root.thread_id === turn.rag_thread_id && this.pane.document.root.status === "finished") return undefined;
+    const watching = (this.watching = new AbortController());
+    try {
+      const document = await readTree(turn.rag_thread_id);
+      if (watching.signal.aborted) return undefined;
+      if (this.wantedNode) this.pane.open(this.wantedNode);
+      this.wantedNode = "";
+      this.pane.show(document);
+    } catch (error) {
+      if (!watching.signal.aborted) this.pane.explain(error.message);
+    }
+    return undefined;
+  }
+
+  #follow(thread) {
+    if (this.following === thread && this.watching) return;
+    this.watching?.abort();
+    const watching = (this.watching = new AbortController());
+    this.following = thread;
+    followTree(thread, (document) => this.pane.show(document, { isLive: true }), watching.signal)
+      .catch((error) => !watching.signal.aborted && this.pane.explain(error.message))
+      .finally(() => this.pane.element.classList.remove("live"));
+  }
+
+  #keepAtEnd() {
+    const { scrollHeight, scrollTop, clientHeight } = this.log;
+    if (scrollHeight - scrollTop - clientHeight < 160) this.log.scrollTop = scrollHeight;
+  }
+}
+
+/** Go to a new conversation. */
+export function startNew() {
+  go([]);
+}

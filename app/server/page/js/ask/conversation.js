@@ -1,0 +1,163 @@
+// One conversation: its turns as the server keeps them, and the question that runs.
+
+import { get, path, post, remove, stream } from "../net/api.js";
+
+/**
+ * @typedef {{question: string, parent: string, thinking: string, answer: string, sources: any[], thread: string,
+ *   step: string, error: string, isStopping: boolean}} LiveTurn
+ */
+
+/** Parent of the first turn of a branch that starts the conversation, as the server names it. */
+export const NO_PARENT = "";
+
+export class Conversation extends EventTarget {
+  /** @param {string} name */
+  constructor(name) {
+    super();
+    this.name = name;
+    this.document = null;
+    /** @type {LiveTurn|null} */
+    this.live = null;
+  }
+
+  #changed(what) {
+    this.dispatchEvent(new CustomEvent("changed", { detail: what }));
+  }
+
+  #where(tail = "") {
+    return path`/v1/conversations/${this.name}` + tail;
+  }
+
+  /** Read all turns; a conversation that does not exist yet has none. */
+  async load() {
+    try {
+      this.document = await get(this.#where());
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      this.document = null;
+    }
+    this.#changed("turns");
+  }
+
+  /** All turns, in the order of their answers. */
+  get turns() {
+    return this.document?.turns ?? [];
+  }
+
+  /** The turns from the first to the newest of the active branch. */
+  get shownPath() {
+    const branch = this.document?.branches.find((each) => each.name === this.document.active_branch);
+    return branch ? this.pathTo(branch.head_turn_id) : [];
+  }
+
+  /** The turns from the first to a given one. */
+  pathTo(turnId) {
+    const known = new Map(this.turns.map((turn) => [turn.turn_id, turn]));
+    const found = [];
+    for (let turn = known.get(turnId); turn; turn = known.get(turn.parent_turn_id)) found.unshift(turn);
+    return found;
+  }
+
+  /** Turns that follow the same turn, oldest first, the given one among them. */
+  siblings(turn) {
+    return this.turns.filter((each) => each.parent_turn_id === turn.parent_turn_id);
+  }
+
+  /**
+   * Ask a question, and keep what comes in ``live`` until the turn is saved.
+   * @param {string} question
+   * @param {Record<string, unknown>} options  Model, limits, and where the question belongs.
+   */
+  async ask(question, options) {
+    const parent = options.parent_turn_id ?? this.shownPath.at(-1)?.turn_id ?? NO_PARENT;
+    this.live = { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
+    this.leaving = new AbortController();
+    this.#changed("turns");
+    try {
+      const events = stream("POST", this.#where("/questions"), { body: { question, ...options }, signal: this.leaving.signal });
+      for await (const { event, data } of events) this.#take(event, JSON.parse(data));
+      if (!this.live.error) await this.#saved();
+    } catch (error) {
+      if (this.live) this.live.error = this.leaving.signal.aborted ? "" : error.message;
+    } finally {
+      this.leaving = null;
+      this.#changed("turns");
+    }
+  }
+
+  async #saved() {
+    this.document = await get(this.#where());
+    this.live = null;
+  }
+
+  #take(event, data) {
+    const { live } = this;
+    if (event === "thinking" || event === "content") {
+      const name = event === "content" ? "answer" : "thinking";
+      live[name] = data.restarted ? data.text : live[name] + data.text;
+    } else if (event === "source") live.sources.push(data);
+    else if (event === "error") live.error = data.message ?? data.error?.message ?? String(data);
+    else if (event === "tree") {
+      live.step = data.node;
+      if (data.event.root_thread_id && !live.thread) {
+        live.thread = data.event.root_thread_id;
+        this.#changed("thread");
+      }
+    } else if (event === "done" && data.error) live.error = data.error;
+    this.#changed("live");
+  }
+
+  /** Whether a question runs. */
+  get isRunning() {
+    return this.leaving !== null && this.leaving !== undefined;
+  }
+
+  /** Stop searching, and answer from what was found. */
+  async stop() {
+    if (!this.live) return;
+    this.live.isStopping = true;
+    this.#changed("live");
+    await post(this.#where("/questions/stop"), {});
+  }
+
+  /** Leave a running question, which then stays open on the server. */
+  leave() {
+    this.leaving?.abort();
+  }
+
+  /** Forget a question that failed. */
+  dismiss() {
+    this.live = null;
+    this.#changed("turns");
+  }
+
+  /** Show another branch. */
+  async switchTo(branch) {
+    await post(this.#where("/branch"), { branch });
+    await this.load();
+  }
+
+  /** Give a branch another name. */
+  async rename(branch, newName) {
+    await post(this.#where("/branch"), { branch, new_name: newName });
+    await this.load();
+  }
+
+  /** Delete a branch with its turns. */
+  async removeBranch(branch) {
+    await remove(this.#where(path`/branches/${branch}`));
+    await this.load();
+  }
+
+  /** Delete the newest turn of the active branch. */
+  async undo() {
+    await post(this.#where("/undo"), {});
+    await this.load();
+  }
+}
+
+/** The name of a new conversation. */
+export function newName() {
+  const bytes = crypto.getRandomValues(new Uint8Array(6));
+  return `c-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}

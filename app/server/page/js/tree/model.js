@@ -1,0 +1,106 @@
+// A search tree document as nodes to be shown: queries, their chunks, and folds of chunks that do not help.
+
+/**
+ * @typedef {"2"|"1"|"0"|"unknown"|"cancelled"|"pending"} Verdict
+ * @typedef {{id: string, kind: "query"|"chunk"|"fold", data: any, query: any, parent: TreeNode|null,
+ *   children: TreeNode[], hidden: TreeNode[], isClosed: boolean}} TreeNode
+ */
+
+/** Verdicts in the order of their use, best first. */
+export const VERDICTS = ["2", "1", "0", "unknown", "cancelled", "pending"];
+export const MARKS = { 2: "2", 1: "1", 0: "0", unknown: "?", cancelled: "×", pending: "…" };
+
+/**
+ * The verdict on a chunk in one word.
+ * @returns {Verdict}
+ */
+export function verdictOf(chunk) {
+  const { verdict, score } = chunk.metadata;
+  if (verdict !== "judged") return VERDICTS.includes(verdict) ? verdict : "pending";
+  return [0, 1, 2].includes(score) ? String(score) : "unknown";
+}
+
+/** Id of the node of a query. */
+export const queryId = (query) => `q:${query.thread_id}`;
+/** Id of the node of a chunk, which two queries may both have found. */
+export const chunkId = (query, chunk) => `c:${query.thread_id}/${chunk.chunk_id}`;
+
+/**
+ * Make the nodes of a tree.
+ * @param {any} document  A search tree as the server writes it.
+ * @param {{closed?: Set<string>, folds?: boolean, opened?: Set<string>}} [options]  Nodes that are closed; whether chunks
+ *   that do not help share one node, besides the folds that were opened.
+ * @returns {TreeNode}
+ */
+export function nodesOf(document, { closed = new Set(), folds = false, opened = new Set() } = {}) {
+  const queryNode = (query, parent) => {
+    const node = newNode(queryId(query), "query", query, query, parent);
+    const all = query.chunks.map((chunk) => chunkNode(query, chunk, node));
+    node.hidden = all;
+    node.isClosed = closed.has(node.id) && all.length > 0;
+    node.children = node.isClosed ? [] : folded(node, all);
+    return node;
+  };
+  const chunkNode = (query, chunk, parent) => {
+    const node = newNode(chunkId(query, chunk), "chunk", chunk, query, parent);
+    const all = chunk.sub_runs.map((below) => queryNode(below, node));
+    node.hidden = all;
+    node.isClosed = closed.has(node.id) && all.length > 0;
+    node.children = node.isClosed ? [] : all;
+    return node;
+  };
+  const folded = (parent, chunks) => {
+    const useless = chunks.filter((node) => verdictOf(node.data) === "0" && !node.hidden.length);
+    const id = `f:${parent.data.thread_id}`;
+    if (!folds || useless.length < 2 || opened.has(id)) return chunks;
+    const fold = newNode(id, "fold", { chunks: useless.map((node) => node.data) }, parent.data, parent);
+    return [...chunks.filter((node) => !useless.includes(node)), fold];
+  };
+  return queryNode(document.root, null);
+}
+
+function newNode(id, kind, data, query, parent) {
+  return { id, kind, data, query, parent, children: [], hidden: [], isClosed: false };
+}
+
+/** All queries of a tree, parents first. */
+export function* queriesOf(query) {
+  yield query;
+  for (const chunk of query.chunks) for (const below of chunk.sub_runs) yield* queriesOf(below);
+}
+
+/** Calls that a query made itself, those about one chunk if it is given. */
+export function callsOf(query, chunkIdOf = null) {
+  return query.usage.filter((call) => chunkIdOf === null || call.chunk_id === chunkIdOf);
+}
+
+/**
+ * What calls of chat models took together.
+ * @returns {{calls: number, tokens: number, seconds: number}}
+ */
+export function costOf(calls) {
+  const paid = calls.filter((call) => call.kind === "chat" && !call.cached);
+  return {
+    calls: paid.length,
+    tokens: paid.reduce((sum, call) => sum + call.prompt_tokens + call.completion_tokens, 0),
+    seconds: paid.reduce((sum, call) => sum + call.seconds, 0),
+  };
+}
+
+/** Sizes and costs of a whole tree. */
+export function totalsOf(document) {
+  const queries = [...queriesOf(document.root)];
+  const chunks = queries.flatMap((query) => query.chunks);
+  const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0]));
+  for (const chunk of chunks) counts[verdictOf(chunk)] += 1;
+  const paid = queries.filter((query) => !query.linked_from);
+  return { queries: queries.length, chunks: chunks.length, counts, cost: costOf(paid.flatMap((query) => query.usage)) };
+}
+
+/** All that a search looks through in a node. */
+export function textOf(node) {
+  if (node.kind === "query") return [node.data.query, node.data.answer, node.data.error].join("\n");
+  if (node.kind === "fold") return "";
+  const { source, reason, next_query, sub_answer } = node.data.metadata;
+  return [node.data.text, source, reason, next_query, sub_answer].filter(Boolean).join("\n");
+}

@@ -1,0 +1,109 @@
+"""``GET /`` and ``/assets/…``: the page and its files, which need no key and make no request elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from ..serving.errors import ApiError
+from ..serving.served import ServedBy
+
+router = APIRouter(include_in_schema=False)
+
+PAGE = "index.html"
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+"""Media types of the files that are served; all others are not."""
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ]
+)
+"""Content-Security-Policy of the page: its own files alone, and no markup that scripts make."""
+_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asset:
+    """A file of the page."""
+
+    body: bytes
+    kind: str
+    """Media type."""
+
+    @property
+    def tag(self) -> str:
+        """Entity tag."""
+        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Return the files of the page by path, such as ``js/main.js``."""
+    return dict(_files_below(resources.files(__package__), PurePosixPath()))
+
+
+def _files_below(folder: Traversable, place: PurePosixPath) -> list[tuple[str, Asset]]:
+    found: list[tuple[str, Asset]] = []
+    for each in folder.iterdir():
+        path = place / each.name
+        if each.is_dir():
+            found += _files_below(each, path)
+        elif path.suffix in _KINDS:
+            found.append((str(path), Asset(body=each.read_bytes(), kind=_KINDS[path.suffix])))
+    return found
+
+
+@router.get("/")
+async def page(request: Request) -> Response:
+    """Return the page."""
+    return _answer(request, assets()[PAGE], {"Content-Security-Policy": POLICY})
+
+
+@router.get("/assets/options.json")
+async def options(served: ServedBy) -> Response:
+    """Return what the page offers to choose, besides the models."""
+    given = {"policies": [], "limits": ["topk"], "max_question_chars": served.options.max_question_chars}
+    return Response(json.dumps(given), media_type="application/json", headers=_HEADERS)
+
+
+@router.get("/assets/{path:path}")
+async def asset(request: Request, path: str) -> Response:
+    """Return a file of the page.
+
+    Raises:
+        ApiError: HTTP 404: there is none.
+    """
+    found = assets().get(path)
+    if found is None or path == PAGE:
+        raise ApiError.not_found("file", path)
+    return _answer(request, found, {})
+
+
+def _answer(request: Request, found: Asset, headers: dict[str, str]) -> Response:
+    given = {**_HEADERS, **headers, "ETag": found.tag}
+    if found.tag in request.headers.get("If-None-Match", ""):
+        return Response(status_code=304, headers=given)
+    return Response(found.body, media_type=found.kind, headers=given)

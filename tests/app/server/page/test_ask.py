@@ -1,0 +1,156 @@
+"""The view "Ask" in a real browser: chat, growing tree, sources, branches, reload, languages and colours."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
+from tests.app.server.page.looking import ask, look, wait_for_answer
+from tests.driver import Page, needs_driver
+
+QUESTION = "What is the highest service temperature of the gasket in a KV-133 Rating F40 flange?"
+SUB_QUESTION = "What is the maximum temperature for Dorsan according to KV-207?"
+CHINESE = "YL506的B2型吊厢，吊臂下端所穿的零件要有多高的抗剪强度？"
+PLAIN = "Which material closes the joint at Rating F40 of KV-133?"
+NEXT = "How hot may Dorsan become?"
+CARDS = "[...document.querySelectorAll('.node')].map((card) => card.className)"
+
+
+@contextmanager
+def held(model: ScriptedServer, words: str) -> Iterator[threading.Event]:
+    """Let the model answer no request with these words until the event is set, at the latest at the end."""
+    going = threading.Event()
+
+    def hold(request: ChatRequest) -> ChatReply | None:
+        if any(words in str(message) for message in request.messages):
+            assert going.wait(60)
+        return None
+
+    model.responses = hold
+    try:
+        yield going
+    finally:
+        going.set()
+        model.responses = None
+
+
+@needs_driver
+def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: ScriptedServer) -> None:
+    with held(model, SUB_QUESTION) as going:
+        ask(page, QUESTION)
+        page.wait("document.querySelector('.node.chunk.verdict-1')")
+        page.wait("document.querySelectorAll('.node.query.open').length === 2")
+        page.wait("document.querySelectorAll('.node.chunk.verdict-pending').length === 3")
+        assert page.run("return document.querySelector('.tree-pane').classList.contains('live')") is True
+        assert page.run("return document.querySelector('.stop').hidden") is False
+        look(page, "ask-growing")
+        going.set()
+        wait_for_answer(page)
+    assert "212 °C" in page.text(".answer")
+    assert page.run("return document.querySelectorAll('.node.query.answered').length") == 2
+    page.wait("document.querySelector('.conversations .current')")
+    look(page, "ask-answered")
+
+
+@needs_driver
+def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page) -> None:
+    ask(page, QUESTION)
+    wait_for_answer(page)
+    page.click(".source-chip")
+    page.wait("document.querySelector('dialog .document')?.innerText.includes('withstands up to 212 °C')")
+    look(page, "ask-source")
+    page.press("Escape")
+    page.click(".node.chunk.verdict-1")
+    page.wait("document.querySelector('.details')")
+    words = page.text(".details")
+    assert SUB_QUESTION in words
+    assert "holds a needed fact" in words
+    assert "1 call" in words
+    look(page, "ask-node")
+
+    before = page.run(f"return {{ cards: {CARDS}, address: location.hash }}")
+    page.reload()
+    page.wait("document.querySelector('.details') && document.querySelector('.conversations .current')")
+    page.wait("!document.querySelector('.node.new')")
+    assert page.run(f"return {{ cards: {CARDS}, address: location.hash }}") == before
+    assert "212 °C" in page.text(".answer")
+    assert SUB_QUESTION in page.text(".details")
+
+
+@needs_driver
+def test_an_edited_question_is_a_branch(page: Page) -> None:
+    ask(page, PLAIN)
+    wait_for_answer(page)
+    ask(page, NEXT)
+    wait_for_answer(page)
+    page.click(".turn [aria-label='Edit the question']")
+    page.run("document.querySelector('.composer textarea').value = ''")
+    ask(page, QUESTION)
+    wait_for_answer(page)
+    questions = "return [...document.querySelectorAll('.question > h3')].map((one) => one.innerText)"
+    assert page.run(questions) == [QUESTION]
+    assert page.text(".switch") == "2 of 2"
+    look(page, "ask-branch")
+
+
+@needs_driver
+def test_an_answer_is_made_again_as_another_version(page: Page) -> None:
+    ask(page, PLAIN)
+    wait_for_answer(page)
+    page.click("[aria-label='Answer again']")
+    page.wait("document.querySelector('.switch')")
+    wait_for_answer(page)
+    assert page.text(".switch") == "2 of 2"
+    assert page.text(".answer") == "Dorsan"
+
+
+@needs_driver
+def test_the_tree_is_walked_and_searched_by_keys(page: Page) -> None:
+    ask(page, QUESTION)
+    wait_for_answer(page)
+    page.run("document.querySelector('.node').focus()")
+    page.wait("!document.querySelector('.node.new')")
+    focused = "return document.activeElement.className.replace(' current', '')"
+    page.press("ArrowRight")
+    assert page.run(focused) == "node chunk verdict-0"
+    page.press("ArrowLeft")
+    assert page.run(focused) == "node query answered"
+    page.press("ArrowLeft")
+    page.wait("document.querySelectorAll('.node').length === 1")
+    page.press("ArrowRight")
+    page.wait("document.querySelectorAll('.node').length > 1")
+    page.press("Enter")
+    page.wait("document.querySelector('.details')")
+    page.press("Escape")
+    page.wait("!document.querySelector('.details')")
+    page.press("/")
+    page.write(".tree-find input", "withstands")
+    page.wait("document.querySelector('.tree-find [role=status]').innerText.includes('match')")
+    assert page.run("return document.querySelectorAll('.node:not(.dim)').length") == 1
+    page.press("Enter")
+    page.wait("document.querySelector('.node.current.verdict-2')")
+
+
+@needs_driver
+def test_the_page_speaks_chinese_on_dark_and_on_a_phone(page: Page) -> None:
+    page.appear(width=360, height=780, dark=True)
+    page.run("[...document.querySelectorAll('.bar button')].find((one) => one.lang === 'zh-CN').click()")
+    page.wait("document.documentElement.lang === 'zh-CN' && document.querySelector('.composer')")
+    ask(page, CHINESE)
+    wait_for_answer(page)
+    assert "385兆帕" in page.text(".answer")
+    look(page, "ask-phone-dark-chinese")
+    page.click("[data-side=tree]")
+    page.wait("document.querySelector('.tree-frame.outline .node')")
+    look(page, "tree-phone-dark-chinese")
+    page.click(".node.chunk.verdict-1")
+    page.wait("document.querySelector('.details')")
+    look(page, "node-phone-dark-chinese")
+    page.appear(dark=True)
+    look(page, "ask-dark-chinese")
+    page.appear(width=360, height=780)
+    look(page, "node-phone-light-chinese")
