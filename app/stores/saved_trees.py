@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from ...graphs.conversation.turn.store import conversation_name
 from ...graphs.rag.graph import RagGraph
 from ...graphs.rag.search_tree import SearchTree
-from ...graphs.rag.watching import Pace, watch_tree
+from ...graphs.rag.watching import TreeState, TreeWatch
 from ...graphs.systems.registry import find_system
 from ...graphs.threads.checkpoints import Saver, store_errors
 from ...graphs.tree.history import aread_query, config_of
@@ -21,8 +21,31 @@ from ...modules.errors import SessionError
 from ...modules.settings import Settings
 from ..terminal.saved import may_hold_threads, system_of
 
+T = TypeVar("T")
+
 _FIRST = "judge"
 """System whose graph reads the head of a thread, of whichever system it is."""
+
+
+class Demand:
+    """Lets a producer on judgetree's loop make the next item only when the consumer, on another loop, wants it."""
+
+    def __init__(self) -> None:
+        self._is_wanted = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def supplied(self, items: AsyncIterator[T]) -> AsyncGenerator[T]:
+        """Yield the items, each but the first after ``renew``."""
+        self._loop = asyncio.get_running_loop()
+        async for item in items:
+            yield item
+            await self._is_wanted.wait()
+            self._is_wanted.clear()
+
+    def renew(self) -> None:
+        """Ask for the next item, from the consumer's loop."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._is_wanted.set)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +67,7 @@ class SavedTrees:
     def __init__(self, settings: Settings) -> None:
         self._url = settings.checkpoint_url
         self._graphs: dict[str, RagGraph] = {}
+        self._watches: dict[TreeThread, TreeWatch] = {}
         self._names: dict[str, str] = {}
         """Names of conversations by id."""
         self._opening = asyncio.Lock()
@@ -76,18 +100,38 @@ class SavedTrees:
         with store_errors(self._url):
             return await aread_query(await self._graph(thread.system), thread.thread_id)
 
-    async def watch(self, thread: TreeThread, pace: Pace | None = None) -> AsyncGenerator[SearchTree]:
-        """Yield the tree below a thread as it is, and again after each change; see ``watch_tree``."""
-        graph = await self._graph(thread.system)
-        trees = background_loop().aiterate(watch_tree(graph, thread.thread_id, pace))
+    async def watch(self, thread: TreeThread) -> AsyncGenerator[TreeState]:
+        """Yield the tree below a thread as it is, then its newest state after each change; see ``TreeWatch.states``.
+
+        All who watch a tree share its reading.
+        """
+        demand = Demand()
+        states = background_loop().aiterate(self._states(thread, demand))
         with store_errors(self._url):
-            async with aclosing(trees):
-                async for tree in trees:
-                    yield tree
+            async with aclosing(states):
+                async for state in states:
+                    yield state
+                    demand.renew()
+
+    @property
+    def watched(self) -> int:
+        """Number of trees that are watched now."""
+        return len(self._watches)
 
     async def aclose(self) -> None:
         """Close the store; watchers end with an error."""
         await background_loop().arun(self._close())
+
+    async def _states(self, thread: TreeThread, demand: Demand) -> AsyncGenerator[TreeState]:
+        graph = await self._graph(thread.system)
+        watch = self._watches.setdefault(thread, TreeWatch(graph, thread.thread_id))
+        try:
+            async with aclosing(watch.states()) as states:
+                async for state in demand.supplied(states):
+                    yield state
+        finally:
+            if not watch.watchers:
+                self._watches.pop(thread, None)
 
     async def _find(self, thread_id: str) -> TreeThread | None:
         if not await asyncio.to_thread(may_hold_threads, self._url):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from ...modules.locks.locks import Locks
 from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
-from .sqlite_saver import ThreadedSqliteSaver, open_sqlite
+from .sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 _SQLITE = "sqlite:///"
@@ -117,6 +117,14 @@ async def newest_first(saver: Saver, prefix: str) -> list[str]:
     else:
         newest = await cast(_ListsNewest, saver).anewest(prefix)
     return sorted(newest, key=lambda thread_id: newest[thread_id], reverse=True)
+
+
+async def thread_marks(saver: Saver, thread_ids: Sequence[str]) -> dict[str, ThreadMark] | None:
+    """Return what tells whether threads have changed, without those that do not exist; None if only reading tells.
+
+    It takes less than 0.1 ms a thread, where reading takes some 2 ms.
+    """
+    return await saver.amarks(thread_ids) if isinstance(saver, ThreadedSqliteSaver) else None
 
 
 def locks_of(url: str, *, check_every_s: float = CHECK_EVERY_S) -> Locks:

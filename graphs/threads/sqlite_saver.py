@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,12 @@ T = TypeVar("T")
 
 StoreErrors = Callable[[], AbstractContextManager[None]]
 """Makes a context that turns errors of a database into those that users see."""
+
+ThreadMark = tuple[object, ...]
+"""What a thread has at one time and never again: its newest checkpoint, and the writes on top of that."""
+
+_NEWEST = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY 1 DESC LIMIT 1"
+_WRITES = "SELECT count(*), max(rowid) FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 
 _BUSY_TIMEOUT_S = 30.0
 """Wait for a file that another program has locked, such as a backup."""
@@ -64,6 +70,10 @@ class ThreadedSqliteSaver(ThreadedSaver):
         """Return the newest checkpoint's id of each thread whose id begins with an ASCII prefix; no state is read."""
         return await self.in_thread(partial(self._newest, prefix))
 
+    async def amarks(self, thread_ids: Sequence[str]) -> dict[str, ThreadMark]:
+        """Return the mark of each thread that has a checkpoint, without decoding what is saved."""
+        return await self.in_thread(partial(self._marks, thread_ids))
+
     async def aclose(self) -> None:
         """Close the file once everything is written."""
         await self.in_thread(self.inner.conn.close)
@@ -82,6 +92,16 @@ class ThreadedSqliteSaver(ThreadedSaver):
                 "its file was deleted or replaced while it was open; close the session or graph to start a new one"
             )
         return self.inner.put(config, checkpoint, metadata, versions)
+
+    def _marks(self, thread_ids: Sequence[str]) -> dict[str, ThreadMark]:
+        marks: dict[str, ThreadMark] = {}
+        with self.inner.cursor(transaction=False) as cursor:
+            for thread_id in thread_ids:
+                newest = cursor.execute(_NEWEST, (thread_id,)).fetchone()
+                if newest is not None:
+                    # A write that replaces another, such as the error of a second attempt, has a new rowid.
+                    marks[thread_id] = (*newest, *cursor.execute(_WRITES, (thread_id, *newest)).fetchone())
+        return marks
 
     def _keep_latest(self, thread_id: str) -> None:
         newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"

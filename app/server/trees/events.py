@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
@@ -20,10 +20,16 @@ from ..serving.errors import ApiError, as_api_error
 from ..serving.served import Served, ServedBy
 from ..serving.streams import event_stream
 from .access import ThreadId, find_thread
+from .forms import wanted_form
 from .growth import Growth, Mark, growths
+
+if TYPE_CHECKING:
+    from ag_ui.core import BaseEvent
 
 router = APIRouter()
 
+EVENTS = "text/event-stream"
+AG_UI = "text/vnd.ag-ui+event-stream"
 _LONGEST_WAIT_S = 30.0
 _WAIT_STEP_S = 0.2
 _STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
@@ -49,8 +55,12 @@ async def get_events(
     The data of a snapshot is the tree as JSON, that of a delta a JSON Patch (RFC 6902) to the tree before it. A client
     that comes back with the id of its last event gets a new snapshot only if it has missed something. ``end`` comes
     when the question is answered or has failed; the stream of one that nothing answers stays open.
+
+    With ``Accept: text/vnd.ag-ui+event-stream`` the events are those of the AG-UI protocol.
     """
     head = await _awaited_thread(request, thread, served, caller, wait)
+    if wanted_form(request.headers.get("Accept", "*/*"), (EVENTS, AG_UI)) == AG_UI:
+        return event_stream(_agui_events(served, head), heartbeat_s=served.options.heartbeat_s)
     known = Mark.of_header(last_event_id)
     if known is not None and known.is_end and await _is_unchanged(served, head, known):
         return Response(status_code=204)  # which ends the reconnecting of browsers
@@ -77,6 +87,26 @@ async def _is_unchanged(served: Served, thread: TreeThread, known: Mark) -> bool
     async with aclosing(growths(served.trees.watch(thread))) as states:
         first = await anext(states)
     return first.mark.digest == known.digest and first.root.status != "open"
+
+
+async def _agui_events(served: Served, thread: TreeThread) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of a tree in the AG-UI protocol, which knows no coming back; an error is the last one."""
+    from .agui import AgUiRun, document_of, failed  # its models take 0.3 s to build
+
+    def sent(event: BaseEvent) -> ServerSentEvent:
+        return ServerSentEvent(data=json_text(document_of(event)), sep="\n")
+
+    run, states, last = AgUiRun(thread), growths(served.trees.watch(thread)), None
+    try:
+        async with aclosing(states):
+            async for last in states:
+                for event in run.events(last):
+                    yield sent(event)
+        if last is not None:
+            for event in run.end(last.root):
+                yield sent(event)
+    except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
+        yield sent(failed(as_api_error(error).body.message))
 
 
 async def _events(served: Served, thread: TreeThread, known: Mark | None) -> AsyncIterator[ServerSentEvent]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 from collections.abc import AsyncGenerator
@@ -11,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
-from ....graphs.rag.search_tree import SearchTree
+from ....graphs.rag.watching import TreeState
 from ....graphs.tree.changes import Change, changes_between
 from ....graphs.tree.nodes import QueryNode
 
@@ -49,36 +48,21 @@ class Growth:
     """What makes it of the state before; None for the first state."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    root: QueryNode
-    document: Document
-    digest: str
+async def growths(states: AsyncGenerator[TreeState], known: Mark | None = None) -> AsyncGenerator[Growth]:
+    """Yield the states of a tree as documents, numbered after the last one that the client knows.
 
-    @classmethod
-    def of(cls, tree: SearchTree) -> _State:
-        text = tree.to_json()
-        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-        return cls(root=tree.root, document=cast(Document, json.loads(text)), digest=digest)
-
-
-async def growths(trees: AsyncGenerator[SearchTree], known: Mark | None = None) -> AsyncGenerator[Growth]:
-    """Yield the states of a tree, numbered after the last one that the client knows.
-
-    The digest is the same in every process, so that a client may go on with another one. The first state has no changes
-    if the client has it already.
+    The first state has no changes if the client has it already, from whichever process.
     """
     number, last = known.number if known else 0, None
-    async with aclosing(trees):
-        async for tree in trees:
-            state = await asyncio.to_thread(_State.of, tree)
-            is_known = last is None and known is not None and known.digest == state.digest
-            changes: list[Change] | None = [] if is_known else None
+    async with aclosing(states):
+        async for state in states:
+            document = cast(Document, await asyncio.to_thread(json.loads, state.text))
+            changes: list[Change] | None = None
             if last is not None:
-                changes = await asyncio.to_thread(changes_between, last.document, state.document)
-                if not changes:
-                    continue
-            number += 0 if is_known else 1
-            last = state
+                changes = await asyncio.to_thread(changes_between, last, document)
+            elif known is not None and known.digest == state.digest:
+                changes = []
+            number += 0 if changes == [] else 1
+            last = document
             mark = Mark(number=number, digest=state.digest)
-            yield Growth(mark=mark, root=state.root, document=state.document, changes=changes)
+            yield Growth(mark=mark, root=state.tree.root, document=document, changes=changes)
