@@ -12,6 +12,7 @@
     │   ├── RunLimitReached       a batch run may make no further model call; its open questions can be resumed
     │   ├── CacheMiss             a replayed run needs a model call that is not in the cache
     │   ├── ConversationBusy      a conversation is answering another question, and the caller chose not to wait
+    │   ├── NoRunningQuestion     a conversation has no running question that could be stopped
     │   ├── WritingError          a file could not be written: full disk, used-up quota, or missing rights
     │   ├── SessionError          a session was closed under a question, or is used in a forked process or at the exit
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
@@ -132,8 +133,8 @@ class NoQuestion(ModelCallError):
     """The writer of sub-questions has no other one for a chunk; its calls succeeded."""
 
 
-LimitName = Literal["calls", "sub_runs", "tokens", "cost", "seconds"]
-"""A limit of a search tree."""
+LimitName = Literal["calls", "sub_runs", "tokens", "cost", "seconds", "stopped"]
+"""A limit of a search tree; ``stopped`` is a stop from outside."""
 
 
 class BudgetSpent(JudgetreeError):
@@ -143,6 +144,10 @@ class BudgetSpent(JudgetreeError):
         """Create an error; ``limit`` is the limit that is reached."""
         super().__init__(message)
         self.limit: LimitName = limit
+
+
+class NoRunningQuestion(UserError):
+    """A conversation has no running question, in this process, that could be stopped."""
 
 
 class QuestionInterrupted(JudgetreeError):

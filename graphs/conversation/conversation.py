@@ -141,6 +141,22 @@ class Conversation:
     aregenerate = async_twin(regenerate)
 
     @blocking
+    async def stop(self) -> None:
+        """End the search of the question that the conversation is answering; its call returns the answer.
+
+        It may be called while ``ask`` or ``stream`` runs, also by another object of the same conversation in this
+        process. Judges, searches and sub-questions are cancelled, as at the end of ``Limits.max_tree_seconds``; the
+        answer is written from what was found, and ``spent_limits`` of the tree names "stopped". An answer that is being
+        written is not cut off. Without any chunk the reader is asked without evidence.
+
+        Raises:
+            NoRunningQuestion: This process is answering no question of the conversation.
+        """
+        await self._runner.stop()
+
+    astop = async_twin(stop)
+
+    @blocking
     async def contents(self) -> ConversationContents | None:
         """Return its summary and all turns as they are at one moment; None before the first question."""
         state, turns = await self._record.all_turns()

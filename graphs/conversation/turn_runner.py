@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
+from ...modules.calls.halt import Halt
 from ...modules.calls.journal import thread_calls
 from ...modules.calls.usage import UsageTotals, sum_usage, total_usage
-from ...modules.errors import JudgetreeError, QuestionInterrupted, SettingsError, UserError
+from ...modules.errors import (
+    ConversationBusy,
+    JudgetreeError,
+    NoRunningQuestion,
+    QuestionInterrupted,
+    SettingsError,
+    UserError,
+)
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
+from ..rag.thread_runs import ThreadKey
 from ..threads.interrupts import interrupts_in, waiting_words
 from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
@@ -24,6 +33,7 @@ from . import branches
 from .qa_log import log_turn
 from .record import ConversationRecord
 from .request import FIRST, Request
+from .running_turns import running_turns
 from .services import ConversationServices, Opened
 from .tree import read_search_tree
 from .turn.context import ConversationOptions, turn_fingerprint
@@ -32,7 +42,7 @@ from .turn.history import chunks_of, load_history
 from .turn.result import TurnResult
 from .turn.saving import remember
 from .turn.state import ConversationState, TurnState
-from .turn.store import turn_thread
+from .turn.store import conversation_thread, turn_thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +119,26 @@ class TurnRunner:
         result = self._result(started, outcome, sources, time.perf_counter() - began)
         emit(DoneEvent(result=result))
         return result
+
+    async def stop(self) -> None:
+        """Stop the running question, see ``Conversation.stop``."""
+        if running_turns().stop(self._key):
+            return
+        opened = await self._services.open()
+        said = f"The conversation {self._name!r} answers no question that could be stopped."
+        try:
+            async with opened.locks.hold(self._name, wait=False):
+                pass
+        except ConversationBusy:
+            said = (
+                f"The conversation {self._name!r} is in use, and not by a question that this process answers: only the "
+                "process that answers it can stop it."
+            )
+        raise NoRunningQuestion(said)
+
+    @property
+    def _key(self) -> ThreadKey:
+        return self._services.rag.thread_key(conversation_thread(self._name))
 
     def _result(
         self, started: _StartedTurn, outcome: _Outcome, sources: Sequence[Document], wall_s: float
@@ -212,7 +242,8 @@ class TurnRunner:
         if started.saved is not None:
             return await self._outcome(started.saved)
         try:
-            return await self._run(started, request, opened, listener)
+            with running_turns().entered(self._key) as halt:
+                return await self._run(started, request, opened, listener, halt)
         except UserError:
             raise
         except JudgetreeError as failure:
@@ -242,7 +273,7 @@ class TurnRunner:
         )
 
     async def _run(
-        self, started: _StartedTurn, request: Request, opened: Opened, listener: Listener | None
+        self, started: _StartedTurn, request: Request, opened: Opened, listener: Listener | None, halt: Halt
     ) -> _Outcome:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])
@@ -256,6 +287,7 @@ class TurnRunner:
             stream=Stream(listener) if listener else None,
             calls=await thread_calls(journal, thread_id, is_new=not started.resumed, transcripts=transcripts),
         )
+        context = replace(context, services=replace(context.services, halt=halt))
         config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
             "metadata": {"conversation_id": conversation_id},

@@ -33,6 +33,7 @@ _SKIP_WORDS: dict[SkipReason, str] = {
     "tokens": "not asked: too few tokens are left",
     "cost": "not asked: too little money is left",
     "seconds": "not asked: the time of the search was over",
+    "stopped": "not asked: the search was stopped",
     "policy": "not asked: the policy ended the search",
     "cycle": "not asked: an equal question waits for this answer",
     "stop": "not judged: another chunk sufficed",
@@ -45,6 +46,7 @@ def skip_words(reason: SkipReason) -> str:
 
 
 _LIMIT_WORDS: dict[LimitName, str] = {
+    # one that was stopped has words of its own
     "calls": "model calls",
     "sub_runs": "sub-runs",
     "tokens": "tokens",
@@ -55,6 +57,8 @@ _LIMIT_WORDS: dict[LimitName, str] = {
 
 def spent_words(limits: Collection[LimitName]) -> str:
     """Name the limits that a search tree has reached: "The budget of tokens and time was spent"."""
+    if "stopped" in limits:
+        return "The search was stopped"
     named = " and ".join(words for name, words in _LIMIT_WORDS.items() if name in limits)
     return f"The budget of {named or 'model calls'} was spent"
 

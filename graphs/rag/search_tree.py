@@ -161,7 +161,7 @@ class SearchTree:
 
     @property
     def spent_limits(self) -> frozenset[LimitName]:
-        """The limits that were reached: calls, sub_runs, tokens, cost or seconds."""
+        """The limits that were reached: calls, sub_runs, tokens, cost or seconds; ``stopped`` for a stop."""
         chunks = (chunk.spent_limit for chunk in self.chunk_nodes())
         searches = (search.get("spent_limit") for query in self.query_nodes() for search in query.searches)
         return frozenset(limit for limit in (*chunks, *searches) if limit is not None)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ...modules.calls.ledger import NO_SHARE, Share
 
-SkipReason = Literal["calls", "sub_runs", "tokens", "cost", "seconds", "policy", "stop", "cycle"]
+SkipReason = Literal["calls", "sub_runs", "tokens", "cost", "seconds", "stopped", "policy", "stop", "cycle"]
 """Why a candidate was not asked. calls, tokens, cost: the rest of the budget does not pay for the expansion. sub_runs:
 the tree has all the sub-runs that it may have. seconds: the time of the search is over. policy: the policy ended the
 search. stop: a chunk of the same query sufficed before this one was judged. cycle: the answer of an equal question

@@ -179,8 +179,8 @@ class _Tries:
         try:
             async with self.runtime.context.budget.in_time():
                 return await self.frontier.ask(candidate, thread_id)
-        except BudgetSpent:
-            return Skipped(reason="seconds")
+        except BudgetSpent as over:
+            return Skipped(reason=over.limit)
 
     async def _question(self, candidate: Candidate, thread_id: str) -> str:
         """Write the question of a further try, by a call that its thread has reserved."""

@@ -92,7 +92,7 @@ def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar
 async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
     """Search with the graph's retriever; returns (chunk, retrieval score), best first.
 
-    The root's search finds nothing once the time of the tree is over.
+    The root's search finds nothing once the time of the tree is over, or it was stopped.
 
     Raises:
         BudgetSpent: The time was over in a sub-run.
@@ -117,8 +117,8 @@ def searched(query: str, started: float, hits: Sequence[tuple[Document, float]],
         seconds=round(time.perf_counter() - started, 4),
         ended_at=round(time.time(), 4),
     )
-    if not hits and context.budget.is_over:
-        record["spent_limit"] = "seconds"
+    if not hits and (limit := context.budget.over):
+        record["spent_limit"] = limit
     return record
 
 

@@ -24,7 +24,7 @@ _JUDGING = ("judge", "judge_set")
 async def budget_of(services: RagContext) -> CallBudget:
     """Return the budget of a run that begins now."""
     limits = services.limits
-    budget = CallBudget(limit=limits.max_llm_calls)
+    budget = CallBudget(limit=limits.max_llm_calls, halt=services.halt)
     if (limits.max_tree_tokens, limits.max_tree_cost_usd, limits.max_tree_seconds) == (None, None, None):
         return budget
     prices = services.prices

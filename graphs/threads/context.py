@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from ...modules.calls.halt import Halt
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
@@ -157,6 +158,8 @@ class RagContext:
     """Prompts of the graph's own calls; a judge has those that it was made with."""
     prices: Prices | None = None
     """Prices for ``Limits(max_tree_cost_usd=…)``; None for those of the package."""
+    halt: Halt | None = None
+    """Stops the searches with this context, which then answer from what they found; None where nothing stops them."""
     tools: tuple[Tool, ...] = ()
     """Tools of an agent besides the retriever, from ``create_tools``."""
 

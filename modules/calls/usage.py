@@ -17,6 +17,7 @@ from .record import CallKind, CallRecord
 
 if TYPE_CHECKING:
     from .completion import Completion
+    from .halt import Halt
     from .journal import CallSlot, ThreadCalls
     from .ledger import Amount, Ledger, Reservation, Share
     from .messages import CallOptions, Message
@@ -82,6 +83,8 @@ class CallBudget:
     """Calls for the judges of threads, by thread id."""
     ledger: Ledger | None = None
     """Limits of tokens, money and time; None without any."""
+    halt: Halt | None = None
+    """Stops the search of the tree from outside; None where nothing may."""
     short_of: LimitName = "calls"
     """The limit that refused the newest reservation that was refused."""
 
@@ -96,17 +99,19 @@ class CallBudget:
         return self.ledger is not None and self.ledger.limits_amounts
 
     @property
-    def is_over(self) -> bool:
-        """Whether the time of the tree is over."""
-        return self.ledger is not None and self.ledger.is_over
+    def over(self) -> LimitName | None:
+        """What ended the search of the tree, its time or a stop from outside; None while it goes on."""
+        if self.halt is not None and self.halt.is_set:
+            return "stopped"
+        return "seconds" if self.ledger is not None and self.ledger.is_over else None
 
     def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
         """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
 
         ``share`` is what they are expected to use.
         """
-        if self.committed + calls > self.limit:
-            self.short_of = "calls"
+        if self.over == "stopped" or self.committed + calls > self.limit:
+            self.short_of = "stopped" if self.over == "stopped" else "calls"
             return False
         limit = self.ledger.short_of(share.total) if self.ledger and share else None
         if limit is not None:
@@ -148,11 +153,9 @@ class CallBudget:
             self.ledger.release(thread_id)
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
-        """Return what cancels the work inside once the time of the tree is over.
-
-        Raises:
-            BudgetSpent: The time is over.
-        """
+        """Return what ends the work inside with ``BudgetSpent`` once the tree's time is over, or it was stopped."""
+        if self.halt is not None:
+            return self.halt.in_time(self.ledger)
         return nullcontext() if self.ledger is None else self.ledger.in_time()
 
     def take(self, *, held_by: str = "", judged_in: str = "") -> Taken:
@@ -161,8 +164,10 @@ class CallBudget:
         It is the call held by ``held_by``, or one set aside for the judges of ``judged_in``, if there is one.
 
         Raises:
-            BudgetSpent: No call is left.
+            BudgetSpent: No call is left, or the search was stopped.
         """
+        if self.halt is not None and held_by not in self.held:
+            self.halt.check()
         if held_by in self.held:
             self.held.remove(held_by)
             taken = Taken(held_by=held_by)

@@ -20,6 +20,7 @@ from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.context import RagContext
+from judgetree.modules.errors import NoRunningQuestion
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TABLE, TalkingLLM, open_conversations, settings_in
 from tests.graphs.fakes import TableRetriever
 
@@ -71,6 +72,12 @@ def queries(result: object, talk: Conversation) -> object:
     return result, [turn["query"] for turn in talk.history()], [branch["name"] for branch in talk.branches()]
 
 
+def refusal_of(verb: Callable[..., Any]) -> str:
+    with pytest.raises(NoRunningQuestion) as refused:
+        verb()
+    return str(refused.value)
+
+
 def answer(result: Any, subject: object) -> object:
     return result.answer, result.status
 
@@ -92,6 +99,7 @@ VERBS: dict[type, dict[str, tuple[Call, See]]] = {
         "ask": (lambda verb, talk: verb(OIL, request_id="r"), answer_and_queries),
         "stream": (lambda verb, talk: verb(OIL), lambda events, talk: queries([type(e) for e in events], talk)),
         "regenerate": (lambda verb, talk: verb(), answer_and_queries),
+        "stop": (lambda verb, talk: refusal_of(verb), result_itself),
         "contents": (lambda verb, talk: verb(), lambda found, talk: (found == talk.contents(), queries("", talk))),
         "history": (lambda verb, talk: verb(), lambda turns, talk: (turns == talk.history(), queries("", talk))),
         "turns": (lambda verb, talk: verb(), lambda turns, talk: [turn["query"] for turn in turns]),

@@ -95,6 +95,16 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
     return event_stream(_sent(events, caller), heartbeat_s=served.options.heartbeat_s, source=events)
 
 
+@router.post("/{name}/questions/stop", status_code=204, response_class=Response)
+async def stop(name: Name, served: ServedBy, caller: CallerBy) -> None:
+    """End the search of the question that the conversation is answering; its stream goes on with the answer.
+
+    What is found so far is answered from, and ``stopped`` of ``done`` is true. HTTP 409 says that no question runs, or
+    that it runs in another process of the server, which alone can stop it.
+    """
+    await (await served.conversation(caller, name)).astop()
+
+
 async def _sent(events: TurnEvents, caller: Caller) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a turn; an error that is not among them is the last."""
     is_told = False
@@ -130,6 +140,7 @@ def _done(result: TurnResult, caller: Caller) -> Json:
         "answer": result.answer,
         "error": without_secrets(result.error),
         "resumed": result.resumed,
+        "stopped": result.tree is not None and "stopped" in result.tree.spent_limits,
         "wall_s": round(result.wall_s, 3),
         "rag_thread_id": result.tree.root.thread_id if result.tree else "",
         "usage": result.usage,

@@ -17,6 +17,7 @@ from ....modules.errors import (
     DependencyError,
     JudgetreeError,
     ModelCallError,
+    NoRunningQuestion,
     SessionError,
     UnknownThread,
     UserError,
@@ -69,6 +70,7 @@ class ApiError(JudgetreeError):
 
 _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (ConversationBusy, 409, "invalid_request_error"),
+    (NoRunningQuestion, 409, "invalid_request_error"),
     (UnknownThread, 404, "invalid_request_error"),
     (SessionError, 503, "api_error"),
     (DependencyError, 501, "api_error"),

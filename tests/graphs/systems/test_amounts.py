@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgetree.graphs.drawing.words import spent_words
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import POLICIES
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.modules.calls.halt import Halt
 from judgetree.modules.calls.prices import Cost, usage_by_model
 from judgetree.modules.errors import ModelCallError, SettingsError
 from tests.graphs.bushy import ROOT, outline
@@ -153,6 +156,45 @@ def test_calls_are_cancelled_once_the_time_is_over_and_the_root_answers_from_wha
     assert tree.spent_limits == {"seconds"}
     below = [each for each in tree.chunk_nodes() if each.verdict_label == "cancelled"]
     assert below and all(each.spent_limit == "seconds" for each in below)
+
+
+def test_a_stop_from_outside_ends_a_search_as_the_end_of_its_time_does() -> None:
+    halt = Halt()
+    context = replace(priced_context(suffices=0.0, max_rec_depth=2), halt=halt)
+    llm = llm_of(context)
+    answering = llm._call
+
+    async def stopping(messages, meter, options, listeners):  # type: ignore[no-untyped-def]
+        if messages[-1][1].count("/") >= 2:  # a judge of a sub-run
+            await meter.about_to_send()
+            halt.set()
+            await asyncio.Event().wait()
+        return await answering(messages, meter, options, listeners)
+
+    llm._call = stopping  # type: ignore[method-assign]
+    tree = searched(context)
+    assert tree.root.answer == "an answer"
+    assert (tree.budget_spent, tree.spent_limits) == (True, {"stopped"})
+    below = [each for each in tree.chunk_nodes() if each.verdict_label == "cancelled"]
+    assert below and all(each.spent_limit == "stopped" for each in below)
+    assert SearchTree.from_json(tree.to_json()).spent_limits == {"stopped"}
+    assert spent_words(tree.spent_limits) == "The search was stopped"
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_tree_seconds": 1000.0, "max_tree_tokens": 9000}])
+def test_a_search_that_was_stopped_before_it_began_pays_for_its_answer_alone(limits: dict[str, float]) -> None:
+    halt = Halt()
+    halt.set()
+    context = replace(priced_context(**limits), halt=halt)  # type: ignore[arg-type]
+    tree = searched(context)
+    assert (tree.root.answer, tree.root.chunks, tree.usage["llm_calls"]) == ("an answer", (), 1)
+    assert tree.spent_limits == {"stopped"}
+
+
+def test_a_search_that_may_be_stopped_and_is_not_takes_the_same_course() -> None:
+    limits = {"seed": 2, "topk": 4, "max_rec_depth": 2, "width": 2}
+    plain, stoppable = (searched(replace(priced_context(**limits), halt=halt)) for halt in (None, Halt()))  # type: ignore[arg-type]
+    assert outline(plain) == outline(stoppable)
 
 
 def test_a_search_whose_first_search_takes_all_the_time_is_answered_without_evidence() -> None:

@@ -59,6 +59,23 @@ def test_a_client_that_leaves_ends_its_turn_which_the_same_question_resumes(http
         assert [*events][-1]["answer"] == "the drum"
 
 
+def test_a_stopped_question_is_answered_from_what_was_found(http: httpx.Client, address: str, gate: Gate) -> None:
+    gate.close()
+    with streaming(http, "a/b", CHAIN.question) as events, httpx.Client(base_url=address, timeout=60) as other:
+        next(events)
+        assert gate.reached.wait(60)
+        assert other.post(path_of("a/b", "questions", "stop")).status_code == 204
+        gate.open()
+        done = [*events][-1]
+    assert (done["stopped"], done["turn"]["answer"]) == (True, done["answer"])
+    assert done["usage"]["llm_calls"] <= 4  # of the judges of three chunks, which were in flight, and the answer
+    assert http.get(f"/v1/trees/{done['rag_thread_id']}").status_code == 200
+    none = http.post(path_of("a/b", "questions", "stop"))
+    assert (none.status_code, "answers no question that could be stopped" in none.text) == (409, True)
+    assert http.post(path_of("none", "questions", "stop")).status_code == 404
+    assert not answered(http, "a/b", FIRST, parent_turn_id="")["stopped"]
+
+
 def test_a_failed_model_is_an_error_and_its_turn_stays_open(http: httpx.Client, gate: Gate) -> None:
     gate.reply = ChatReply(text="overloaded", status=500)
     *_, error, done = ask(http, "monday", FIRST)
