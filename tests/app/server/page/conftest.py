@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,21 +20,47 @@ from tests.driver import Page, browser
 
 QUESTIONS = REPO / "data" / "standards_qa.jsonl"
 COLLECTION = "standards"
+ASKED = ("en-single-01", "en-2hop-01", "en-2hop-02", "zh-2hop-02")
+
+
+@contextmanager
+def surroundings(**given: str) -> Iterator[None]:
+    """Set environment variables for a while, also where pytest's ``monkeypatch`` does not reach."""
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 @pytest.fixture(scope="session")
 def standards_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder whose database holds the example corpus."""
     home = tmp_path_factory.mktemp("standards") / "home"
-    given = {"JUDGETREE_HOME": str(home), "JUDGETREE_EMBEDDINGS": "local:use"}
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
+    with surroundings(JUDGETREE_HOME=str(home), JUDGETREE_EMBEDDINGS="local:use"):
         assert main(["index", str(REPO / "data" / "standards"), "-c", COLLECTION]) == 0
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
     return home
+
+
+@pytest.fixture(scope="session")
+def runs(standards_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two evaluation runs over the corpus: one that asks on, and one of a single level."""
+    folder = tmp_path_factory.mktemp("runs")
+    data = folder / "data"
+    data.mkdir()
+    (data / "standards").symlink_to(REPO / "data" / "standards")
+    rows = [line for line in QUESTIONS.read_text(encoding="utf-8").splitlines() if json.loads(line)["id"] in ASKED]
+    (data / "few.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    asked = ["--dataset", f"standards:{data / 'few.jsonl'}", "--corpus", COLLECTION, "--systems", "naive,judge"]
+    with ScriptedServer(QUESTIONS) as server:
+        chosen = {"JUDGETREE_LLM": f"{server.base_url}#scripted", "JUDGETREE_EMBEDDINGS": "local:use"}
+        with surroundings(JUDGETREE_HOME=str(standards_home), **chosen):
+            for name, depth in (("deep", "3"), ("shallow", "0")):
+                out = ["--out", str(folder / "all" / name), "--max-depth", depth]
+                assert main(["eval", "run", *asked, *out]) == 0
+    return folder / "all"
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +71,12 @@ def model() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture(scope="module")
-def site(standards_home: Path, model: ScriptedServer) -> Iterator[str]:
-    """Address of a server over the example corpus."""
+def site(standards_home: Path, runs: Path, model: ScriptedServer) -> Iterator[str]:
+    """Address of a server over the example corpus, and the runs."""
     settings = load_settings(
         home=standards_home, llm=f"{model.base_url}#scripted", embeddings="local:use", retries=0, judge_llm=""
     )
-    with serving(settings, ServerOptions()) as url:
+    with serving(settings, ServerOptions(collections=(COLLECTION,), runs=runs)) as url:
         yield url
 
 

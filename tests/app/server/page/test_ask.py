@@ -57,6 +57,17 @@ def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: Scripte
 
 
 @needs_driver
+def test_a_stopped_question_is_answered_from_what_was_found(page: Page, model: ScriptedServer) -> None:
+    with held(model, SUB_QUESTION):
+        ask(page, QUESTION)
+        page.wait("document.querySelectorAll('.node.chunk.verdict-pending').length === 3")
+        page.click(".stop")
+        wait_for_answer(page)
+    page.wait("document.querySelector('.node .note')")
+    look(page, "ask-stopped")
+
+
+@needs_driver
 def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page) -> None:
     ask(page, QUESTION)
     wait_for_answer(page)
@@ -82,7 +93,7 @@ def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page) -> No
 
 
 @needs_driver
-def test_an_edited_question_is_a_branch(page: Page) -> None:
+def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page) -> None:
     ask(page, PLAIN)
     wait_for_answer(page)
     ask(page, NEXT)
@@ -95,6 +106,19 @@ def test_an_edited_question_is_a_branch(page: Page) -> None:
     assert page.run(questions) == [QUESTION]
     assert page.text(".switch") == "2 of 2"
     look(page, "ask-branch")
+
+    page.click("[aria-label='Earlier version']")
+    page.wait("document.querySelectorAll('.turn').length === 2")
+    assert page.run(questions) == [PLAIN, NEXT]
+    page.reload()
+    page.wait("document.querySelectorAll('.turn').length === 2")
+    page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.wait("document.querySelectorAll('.turn').length === 1")
+    page.click("[aria-label='Rename this branch']")
+    page.wait("document.querySelector('dialog input')")
+    page.run("document.querySelector('dialog input').value = 'first'")
+    page.press("Enter")
+    page.wait("document.querySelector('.branches select')?.value === 'first'")
 
 
 @needs_driver

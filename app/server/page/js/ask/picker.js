@@ -36,7 +36,7 @@ export class Picker {
     this.element.replaceChildren(
       chooser(say("picker.collection"), collections, collection, (name) => name || say("picker.none"), (value) => this.#choose({ collection: value })),
       chooser(say("picker.system"), systems, system, systemWords, (value) => this.#choose({ system: value })),
-      make("button.quiet.text", { type: "button", class: "quiet text", on: { click: () => this.#openLimits() } }, icon("tune"), this.#limitWords()),
+      make("button.quiet.text", { type: "button", "aria-label": this.#limitWords(), on: { click: () => this.#openLimits() } }, icon("tune"), make("span", null, this.#limitWords())),
     );
   }
 

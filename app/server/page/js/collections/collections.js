@@ -71,5 +71,5 @@ function fileList({ sources, files }) {
   const head = make("tr", null, make("th", { scope: "col" }, say("collections.file")), make("th.number", { scope: "col" }, say("collections.chunks")));
   return make("section", null, make("div.filters", null, make("h3", null, say("files", { n: files })), term),
     files > sources.length && make("p.faint", null, say("collections.cut", { n: sources.length })),
-    make("div.wide.tall", { tabindex: "0", role: "region", "aria-label": say("collections.files") }, make("table.files", null, make("thead", null, head), body)));
+    make("div.wide.tall", { tabindex: "0", role: "group", "aria-label": say("collections.files") }, make("table.files", null, make("thead", null, head), body)));
 }

@@ -49,6 +49,6 @@ export function meansTable(metrics) {
 /** A table that scrolls by itself; cells are elements or texts. */
 export function table(head, rows, label) {
   const line = (cells) => make("tr", null, ...cells.map((cell) => (cell instanceof Element && /^(td|th)$/i.test(cell.tagName) ? cell : make("td", null, cell))));
-  return make("div.wide", { tabindex: "0", role: "region", "aria-label": label }, make("table", null,
+  return make("div.wide", { tabindex: "0", role: "group", "aria-label": label }, make("table", null,
     make("thead", null, make("tr", null, ...head.map((cell) => make("th", { scope: "col" }, cell)))), make("tbody", null, ...rows.map(line))));
 }

@@ -13,9 +13,9 @@ export class PairView {
   constructor({ run, query }) {
     this.run = run;
     this.query = query;
-    this.panes = ["a", "b"].filter((side) => query.get(side)).map((side) => [side, new TreePane()]);
+    this.panes = ["a", "b"].filter((side) => query.get(side)).map((side) => [side, new TreePane({ label: `${say("tree.name")}: ${this.#system(side)}` })]);
     this.list = make("ol.differences");
-    const named = ([side, pane]) => make("section.side", { "aria-label": this.#system(side) }, make("h3", null, this.#system(side)), pane.element);
+    const named = ([side, pane]) => make("div.side", null, make("h3", null, this.#system(side)), pane.element);
     this.element = make("div.pair", null,
       make("div.sheet-head", null, make("a.back", { href: address(["runs", run]) }, icon("left"), run), make("h2", null, query.get("question") ?? "")),
       make("div.sides", null, ...this.panes.map(named)),

@@ -102,7 +102,7 @@ function questionCard(run, question) {
   return make("article.card", null,
     make("div.card-head", null, make("h4", null, question.question), trees),
     question.gold.length > 0 && make("p.faint", null, say("run.gold"), " ", question.gold.join(" · ")),
-    make("div.wide", { tabindex: "0", role: "region", "aria-label": say("run.answers") }, make("table.answers", null, make("tbody", null, ...answers))));
+    make("div.wide", { tabindex: "0", role: "group", "aria-label": say("run.answers") }, make("table.answers", null, make("tbody", null, ...answers))));
 }
 
 // The answers whose trees tell most beside each other: of two systems, naive first.

@@ -29,7 +29,7 @@ export function drawHeader(holder, { current, onLanguage, onKey }) {
     make("div.buttons", null,
       make("button.quiet.text", { type: "button", lang: other === "zh" ? "zh-CN" : "en", on: { click: () => onLanguage(other) } }, other === "zh" ? "中文" : "English"),
       iconButton(PICTURES[colours], say(`colours.${colours || "auto"}`), repaint, { className: "quiet colours" }),
-      make("button.quiet.text", { type: "button", class: key() ? "quiet text has-key" : "quiet text", "aria-label": say("key.name"), title: say("key.name"), on: { click: () => askForKey(onKey) } }, icon("key"))));
+      make("button", { type: "button", class: key() ? "quiet text has-key" : "quiet text", "aria-label": say("key.name"), title: say("key.name"), on: { click: () => askForKey(onKey) } }, icon("key"))));
 }
 
 /** Ask for a key and keep it for this tab. */

@@ -15,7 +15,7 @@ import { MARKS, callsOf, costOf, verdictOf } from "./model.js";
 export function detailsOf(node, { pattern = null, onClose }) {
   const isQuery = node.kind === "query";
   const title = isQuery ? say(node.parent ? "tree.subQuestion" : "tree.question") : say("chunk.title");
-  return make("section.details", { "aria-label": title },
+  return make("div.details", { role: "group", "aria-label": title },
     make("div.details-head", null, make("h2", null, title), iconButton("close", say("close"), onClose)),
     make("div.details-body", { tabindex: "0" }, ...(isQuery ? queryDetails : chunkDetails)(node, pattern)));
 }

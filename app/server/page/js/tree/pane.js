@@ -11,9 +11,13 @@ import { TreePicture } from "./tree.js";
 const LEAST_ROOM_PX = 240; // for a card beside the panel
 
 export class TreePane {
-  /** @param {{onNode?: (id: string) => void}} [options]  Called with the node that was opened, "" for none. */
-  constructor({ onNode = () => {} } = {}) {
+  /**
+   * @param {{onNode?: (id: string) => void, label?: string}} [options]  What is called with the node that was opened,
+   *   "" for none; the name of the pane where there are several.
+   */
+  constructor({ onNode = () => {}, label = say("tree.name") } = {}) {
     this.onNode = onNode;
+    this.label = label;
     this.openId = "";
     this.wantedId = "";
     this.picture = new TreePicture({ onOpen: (node) => this.#open(node), onChange: () => this.#refresh() });
@@ -39,7 +43,7 @@ export class TreePane {
     this.side = make("div.details-holder");
     this.hint = make("div.empty", null);
     this.body = make("div.tree-body", null, this.picture.element, this.hint, this.side);
-    this.element = make("section.tree-pane", { "aria-label": say("tree.name") }, this.tools, this.totals, this.body);
+    this.element = make("section.tree-pane", { "aria-label": this.label }, this.tools, this.totals, this.body);
     this.element.addEventListener("keydown", (event) => this.#pressed(event));
     this.explain(say("tree.empty"));
   }
