@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from langchain_core.tools import BaseTool
@@ -66,13 +66,19 @@ class SessionServices:
         self._opening = asyncio.Lock()
         self._gate = CallGate(self.settings.max_concurrency)
         self._llms: dict[str | int, ChatLLM] = {}
+        self._free: tuple[str, ...] = ()
 
     async def open(self, overrides: Overrides | None = None) -> RagContext:
         """Return the services, opened at the first call, with the overrides of one question."""
         async with self._opening:
             if self._opened is None:
                 self._opened = await asyncio.to_thread(self._open)
-            return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
+            if not overrides:
+                return self._opened
+            services = await overridden(self._opened, overrides, self.open_llm)
+        if services.prices is None and services.limits.max_tree_cost_usd is not None:
+            return replace(services, prices=await asyncio.to_thread(self._prices))
+        return services
 
     async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
@@ -104,6 +110,7 @@ class SessionServices:
         else:
             llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self.on_progress)
             reader = self._tuned(llm)
+            self._free = (llm.model,) if is_local(settings.llm_spec) else ()
         return RagContext(
             reader=reader,
             retriever=retriever,
@@ -114,16 +121,13 @@ class SessionServices:
             evidence=self.evidence,
             strategy=self.strategy,
             prompts=self.prompts,
-            prices=self._prices(llm),
+            prices=self._prices() if self.limits and self.limits.max_tree_cost_usd is not None else None,
             tools=tools,
         )
 
-    def _prices(self, llm: ChatLLM) -> Prices | None:
-        """Return the prices for a limit of money, with the model free if it runs in this process."""
-        if self.limits is None or self.limits.max_tree_cost_usd is None:
-            return None
-        is_free = self._llm is None and is_local(self.settings.llm_spec)
-        return load_prices(self.settings.home).with_free([llm.model] if is_free else ())
+    def _prices(self) -> Prices:
+        """Return the prices for a limit of money, with the settings' model free if it runs in this process."""
+        return load_prices(self.settings.home).with_free(self._free)
 
     def _tuned(self, llm: ChatLLM) -> ChatLLM:
         return tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking)

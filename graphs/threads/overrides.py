@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TypedDict, cast
 
 from ...modules.addresses import Address
@@ -16,7 +16,7 @@ from ...modules.llm.tuned import tuned
 from ...modules.llm.wrapper import thinking_of
 from ...modules.retriever.rerank import RerankModel
 from ...modules.retriever.retriever import Retriever
-from .context import RagContext
+from .context import Limits, RagContext
 
 
 class Overrides(TypedDict, total=False):
@@ -37,8 +37,11 @@ class Overrides(TypedDict, total=False):
     """Most hits that the rerank model sees."""
     score_threshold: float | None
     """Least score of a retrieved chunk."""
+    limits: Limits | None
+    """Limits of this question, in place of the session's."""
 
 
+_USUAL = Limits()
 OpenLLM = Callable[[str | ChatLLM | LangChainModel], Awaitable[ChatLLM]]
 """Opens a model."""
 _SEARCH = ("topk", "search_type", "rerank", "rerank_input_top_n", "score_threshold")
@@ -69,6 +72,9 @@ def described(given: Overrides) -> dict[str, str]:
             isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(cast(float, value))
         ):
             raise SettingsError(f"{name}={value!r} is not allowed. Give {allowed}.")
+    limits = values.get("limits")
+    if limits is not None and not isinstance(limits, Limits):
+        raise SettingsError(f"limits={limits!r:.80} is not allowed. Give Limits(…).")
     texts = {name: _text(value) for name, value in values.items() if value is not None}
     llm = given.get("llm")
     return texts if llm is None or isinstance(llm, str) else texts | {"llm": name_of_llm(llm)}
@@ -91,7 +97,8 @@ async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) 
     search = {name: value for name in _SEARCH if (value := values.get(name)) is not None}
     if search:
         retriever = await asyncio.to_thread(_searching, retriever, search)
-    return replace(services, reader=reader, retriever=retriever)
+    limits = given.get("limits") or services.limits
+    return replace(services, reader=reader, retriever=retriever, limits=limits)
 
 
 def _searching(retriever: object, search: Mapping[str, object]) -> Retriever:
@@ -111,6 +118,10 @@ def _searching(retriever: object, search: Mapping[str, object]) -> Retriever:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, Limits):
+        changed = {each.name: getattr(value, each.name) for each in fields(value)}
+        named = [f"{name}={given}" for name, given in changed.items() if given != getattr(_USUAL, name)]
+        return ", ".join(named) or "the defaults"
     if isinstance(value, str):
         return str(Address(value))
     return str(getattr(value, "name", None) or value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from fastapi import APIRouter, Request, Response
@@ -19,6 +20,7 @@ from ....graphs.conversation.turn.events import (
     event_document,
 )
 from ....graphs.conversation.turn.result import TurnResult
+from ....graphs.threads.context import Limits
 from ....graphs.threads.overrides import Overrides
 from ....modules.formats import MAX_ID_BYTES
 from ....modules.settings import without_secrets
@@ -34,6 +36,33 @@ router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_cla
 
 Json = dict[str, object]
 _EVENTS = "Server-sent events `session`, `thinking`, `content`, `source`, `tree`, `error`, `done`, with JSON data."
+
+
+class QuestionLimits(BaseModel):
+    """Limits of one question, none of which may exceed the server's; what is missing is as the server has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_llm_calls: int | None = Field(default=None, ge=1, le=1_000_000)
+    max_rec_depth: int | None = Field(default=None, ge=0, le=1_000)
+    max_tree_seconds: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
+    width: int | None = Field(default=None, ge=1, le=1_000_000)
+
+    def within(self, most: Limits) -> Limits | None:
+        """Return the server's limits with these; None if they change nothing.
+
+        Raises:
+            ApiError: HTTP 400: one exceeds the server's.
+        """
+        given: dict[str, Any] = self.model_dump(exclude_none=True)
+        for name, value in given.items():
+            allowed = getattr(most, name)
+            if allowed is not None and value > allowed:
+                raise ApiError(
+                    400, f"{name}={value} is not allowed: this server has {allowed}.", param=f"limits.{name}"
+                )
+        limits = replace(most, **given)
+        return None if limits == most else limits
 
 
 class QuestionRequest(BaseModel):
@@ -58,11 +87,18 @@ class QuestionRequest(BaseModel):
     topk: int | None = Field(default=None, ge=1, le=100)
     search_type: Literal["hybrid", "dense", "sparse"] | None = None
     thinking: bool | None = None
+    limits: QuestionLimits = Field(default_factory=QuestionLimits)
 
-    def overrides(self) -> Overrides:
-        """Return what the question has otherwise than the server."""
-        names = {"topk", "search_type", "thinking"}
-        return cast(Overrides, self.model_dump(include=names, exclude_none=True))
+    def overrides(self, most: Limits) -> Overrides:
+        """Return what the question has otherwise than the server, whose limits are ``most``.
+
+        Raises:
+            ApiError: HTTP 400: a limit exceeds the server's.
+        """
+        given = self.model_dump(include={"topk", "search_type", "thinking"}, exclude_none=True)
+        if (limits := self.limits.within(most)) is not None:
+            given["limits"] = limits
+        return cast(Overrides, given)
 
 
 @router.post(
@@ -82,6 +118,7 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
     if len(body.question) > served.options.max_question_chars:
         most = served.options.max_question_chars
         raise ApiError(400, f"The question is longer than {most} characters.", param="question")
+    overrides = body.overrides(served.limits)
     model = await served.find_model(caller, body.model)
     conversation = (await served.conversations(model)).conversation(caller.stored_name(name))
     asked = conversation.astream(
@@ -89,7 +126,7 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
         parent_turn_id=body.parent_turn_id,
         request_id=body.request_id,
         regenerate=body.regenerate,
-        **body.overrides(),
+        **overrides,
     )
     events = await TurnEvents.begin(request, asked)
     return event_stream(_sent(events, caller), heartbeat_s=served.options.heartbeat_s, source=events)

@@ -136,7 +136,7 @@ class Served:
                     topk=self.options.topk,
                     judge=self.options.judge,
                     policy=self.options.policy if judges(model.system) else "breadth",
-                    limits=self._limits(),
+                    limits=self.limits,
                     settings=self.settings,
                 )
                 self._resources.push_async_callback(opened.aclose)
@@ -198,7 +198,9 @@ class Served:
         await self._resources.aclose()
         await asyncio.to_thread(self._reader.close)
 
-    def _limits(self) -> Limits:
+    @property
+    def limits(self) -> Limits:
+        """Limits of each question."""
         options = self.options
         return Limits(
             max_rec_depth=options.max_rec_depth,

@@ -76,6 +76,12 @@ def test_a_stopped_question_is_answered_from_what_was_found(http: httpx.Client, 
     assert not answered(http, "a/b", FIRST, parent_turn_id="")["stopped"]
 
 
+def test_limits_of_a_question_are_its_tree_s(http: httpx.Client) -> None:
+    turn = answered(http, "one", CHAIN.question, limits={"max_rec_depth": 0, "max_llm_calls": 60})["turn"]
+    assert turn["overrides"] == {"limits": "max_rec_depth=0"}
+    assert get(http, f"/v1/trees/{turn['rag_thread_id']}", format="json")["fingerprint"]["max_rec_depth"] == "0"
+
+
 def test_a_failed_model_is_an_error_and_its_turn_stays_open(http: httpx.Client, gate: Gate) -> None:
     gate.reply = ChatReply(text="overloaded", status=500)
     *_, error, done = ask(http, "monday", FIRST)
@@ -104,6 +110,9 @@ def test_a_wrong_setting_that_shows_late_ends_the_stream(http: httpx.Client, gat
         ({"parent_turn_id": "none"}, 400, "has no turn 'none' to follow"),
         ({"request_id": "\ud800"}, 422, "request_id"),
         ({"topk": 0}, 422, "topk"),
+        ({"limits": {"max_llm_calls": 61}}, 400, "max_llm_calls=61 is not allowed: this server has 60"),
+        ({"limits": {"max_rec_depth": 4}}, 400, "max_rec_depth=4"),
+        ({"limits": {"max_tree_tokens": 4}}, 422, "max_tree_tokens"),
         ({"search_type": "odd"}, 422, "search_type"),
         ({"llm": "openai:gpt-4o"}, 422, "llm"),
     ],
