@@ -1,4 +1,4 @@
-"""What one question may have otherwise than its session: model and search, for that question alone."""
+"""What one question may have otherwise than its session: model, search, policy and limits, for that question alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ...modules.llm.tuned import tuned
 from ...modules.llm.wrapper import thinking_of
 from ...modules.retriever.rerank import RerankModel
 from ...modules.retriever.retriever import Retriever
+from ..search.policies.registry import create_policy
+from ..search.policy import Policy
 from .context import Limits, RagContext
 
 
@@ -39,6 +41,8 @@ class Overrides(TypedDict, total=False):
     """Least score of a retrieved chunk."""
     limits: Limits | None
     """Limits of this question, in place of the session's."""
+    policy: str | Policy | None
+    """Chooses the chunks that ask their sub-questions, such as ``best_first``; for systems that judge."""
 
 
 _USUAL = Limits()
@@ -98,7 +102,16 @@ async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) 
     if search:
         retriever = await asyncio.to_thread(_searching, retriever, search)
     limits = given.get("limits") or services.limits
-    return replace(services, reader=reader, retriever=retriever, limits=limits)
+    policy = _choosing(services, given.get("policy"))
+    return replace(services, reader=reader, retriever=retriever, limits=limits, policy=policy)
+
+
+def _choosing(services: RagContext, given: str | Policy | None) -> Policy:
+    if given is None:
+        return services.policy
+    if services.judge is None:
+        raise SettingsError("policy cannot be set for one question of a system that judges nothing: leave it out.")
+    return create_policy(given)
 
 
 def _searching(retriever: object, search: Mapping[str, object]) -> Retriever:

@@ -74,6 +74,7 @@ def test_thinking_of_one_question_is_the_reader_s_and_in_its_thread(session: Rag
         ({"score_threshold": "high"}, SettingsError),
         ({"temperature": 1}, SettingsError),
         ({"thinking": "off"}, SettingsError),
+        ({"policy": "best_first"}, SettingsError),
     ],
 )
 def test_overrides_that_do_not_fit_are_refused(

@@ -20,6 +20,7 @@ from ....graphs.conversation.turn.events import (
     event_document,
 )
 from ....graphs.conversation.turn.result import TurnResult
+from ....graphs.search.policies.registry import POLICIES
 from ....graphs.threads.context import Limits
 from ....graphs.threads.overrides import Overrides
 from ....modules.formats import MAX_ID_BYTES
@@ -45,6 +46,9 @@ class QuestionLimits(BaseModel):
 
     max_llm_calls: int | None = Field(default=None, ge=1, le=1_000_000)
     max_rec_depth: int | None = Field(default=None, ge=0, le=1_000)
+    max_sub_runs: int | None = Field(default=None, ge=0, le=1_000_000)
+    max_tree_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    max_tree_cost_usd: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
     max_tree_seconds: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
     width: int | None = Field(default=None, ge=1, le=1_000_000)
 
@@ -87,15 +91,20 @@ class QuestionRequest(BaseModel):
     topk: int | None = Field(default=None, ge=1, le=100)
     search_type: Literal["hybrid", "dense", "sparse"] | None = None
     thinking: bool | None = None
+    policy: str | None = Field(default=None, max_length=200)
+    """Policy that chooses the sub-questions, one of judgetree's own, such as ``best_first``."""
     limits: QuestionLimits = Field(default_factory=QuestionLimits)
 
     def overrides(self, most: Limits) -> Overrides:
         """Return what the question has otherwise than the server, whose limits are ``most``.
 
         Raises:
-            ApiError: HTTP 400: a limit exceeds the server's.
+            ApiError: HTTP 400: a limit exceeds the server's, or there is no such policy.
         """
-        given = self.model_dump(include={"topk", "search_type", "thinking"}, exclude_none=True)
+        if self.policy is not None and self.policy not in POLICIES:
+            allowed = ", ".join(POLICIES)
+            raise ApiError(400, f"There is no policy {self.policy!r}. Allowed: {allowed}.", param="policy")
+        given = self.model_dump(include={"topk", "search_type", "thinking", "policy"}, exclude_none=True)
         if (limits := self.limits.within(most)) is not None:
             given["limits"] = limits
         return cast(Overrides, given)

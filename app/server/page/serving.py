@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from ....graphs.search.policies.registry import POLICIES
+from ....graphs.search.policies.treequest_policy import TreeQuest
+from ....graphs.threads.context import Limits
 from ..serving.errors import ApiError
-from ..serving.served import ServedBy
+from ..serving.served import ServedBy, judges
 
 router = APIRouter(include_in_schema=False)
 
@@ -83,9 +87,15 @@ async def page(request: Request) -> Response:
 
 
 @router.get("/assets/options.json")
-async def options(served: ServedBy) -> Response:
+async def choices(served: ServedBy) -> Response:
     """Return what the page offers to choose, besides the models."""
-    given = {"policies": [], "limits": ["topk"], "max_question_chars": served.options.max_question_chars}
+    options = served.options
+    given = {
+        "policies": [name for name in POLICIES if name != TreeQuest.name or find_spec("treequest")],
+        "judging": [system for system in options.systems if judges(system)],
+        "limits": {"topk": None, **{each.name: getattr(served.limits, each.name) for each in fields(Limits)}},
+        "max_question_chars": options.max_question_chars,
+    }
     return Response(json.dumps(given), media_type="application/json", headers=_HEADERS)
 
 

@@ -16,7 +16,7 @@ export default {
   "ask.welcomeHint": "Every passage that is found is judged. What holds only a part of the answer asks on. The tree beside the chat shows each step: verdicts, sub-questions, costs, and what was left out.",
 
   "picker.collection": "Collection", "picker.system": "System", "picker.none": "no collection", "picker.nothing": "There is nothing to ask yet: upload documents under Collections.",
-  "picker.limits": "Limits", "picker.limitsChosen": ["Limits: {n} chosen", "Limits: {n} chosen"], "picker.limitsHint": "What is left empty is as the server has it.", "picker.asServer": "as the server",
+  "picker.limits": "Limits", "picker.limitsChosen": ["Limits: {n} chosen", "Limits: {n} chosen"], "picker.limitsHint": "What is left empty is as the server has it.", "picker.asServer": "as the server", "picker.atMost": "at most {most}",
   "picker.reset": "Take all back", "picker.keep": "Keep",
   "system.judge": "judge: recursive search", "system.naive": "naive: one search", "system.llm": "model alone",
   "limit.search": "Search", "limit.thinking": "Thinking", "limit.policy": "Policy", "limit.topk": "Chunks a search", "limit.max_rec_depth": "Depth", "limit.max_llm_calls": "Model calls",

@@ -16,7 +16,7 @@ export default {
   "ask.welcomeHint": "找到的每个片段都会被评判。只含部分答案的片段会继续追问。右侧的搜索树展示每一步：评判、子问题、开销，以及略过了什么。",
 
   "picker.collection": "资料库", "picker.system": "系统", "picker.none": "不用资料库", "picker.nothing": "目前没有可提问的内容：请先在“资料库”中上传文档。",
-  "picker.limits": "限制", "picker.limitsChosen": "限制：已选 {n} 项", "picker.limitsHint": "留空的项目按服务器设置。", "picker.asServer": "按服务器设置",
+  "picker.limits": "限制", "picker.limitsChosen": "限制：已选 {n} 项", "picker.limitsHint": "留空的项目按服务器设置。", "picker.asServer": "按服务器设置", "picker.atMost": "最多 {most}",
   "picker.reset": "全部恢复", "picker.keep": "保存",
   "system.judge": "评判：递归搜索", "system.naive": "朴素：搜索一次", "system.llm": "仅用模型",
   "limit.search": "检索方式", "limit.thinking": "思考", "limit.policy": "策略", "limit.topk": "每次检索的片段数", "limit.max_rec_depth": "深度", "limit.max_llm_calls": "模型调用次数",

@@ -112,7 +112,7 @@ def test_a_wrong_setting_that_shows_late_ends_the_stream(http: httpx.Client, gat
         ({"topk": 0}, 422, "topk"),
         ({"limits": {"max_llm_calls": 61}}, 400, "max_llm_calls=61 is not allowed: this server has 60"),
         ({"limits": {"max_rec_depth": 4}}, 400, "max_rec_depth=4"),
-        ({"limits": {"max_tree_tokens": 4}}, 422, "max_tree_tokens"),
+        ({"limits": {"max_tokens": 4}}, 422, "max_tokens"),
         ({"search_type": "odd"}, 422, "search_type"),
         ({"llm": "openai:gpt-4o"}, 422, "llm"),
     ],
@@ -125,3 +125,23 @@ def test_what_is_wrong_from_the_start_has_a_status_and_leaves_nothing(
     assert answer.status_code == status, answer.text
     assert words in answer.json()["error"]["message"]
     assert get(http, "/v1/conversations")["total"] == 0
+
+
+def test_a_question_has_a_policy_of_its_own(http: httpx.Client) -> None:
+    done = answered(http, "monday", FIRST, policy="best_first")
+    assert done["turn"]["overrides"] == {"policy": "best_first"}
+    assert get(http, f"/v1/trees/{done['rag_thread_id']}")["fingerprint"]["policy.name"] == "best_first"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"policy": "own_module:policy"}, "best_first"),
+        ({"policy": "best_first", "model": "notes/naive"}, "judges nothing"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused(http: httpx.Client, given: dict[str, object], words: str) -> None:
+    body = {"model": MODEL, "question": FIRST, **given}
+    answer = http.post(path_of("monday", "questions"), json=body)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]

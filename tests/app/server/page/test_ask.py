@@ -178,3 +178,20 @@ def test_the_page_speaks_chinese_on_dark_and_on_a_phone(page: Page) -> None:
     look(page, "ask-dark-chinese")
     page.appear(width=360, height=780)
     look(page, "node-phone-light-chinese")
+
+
+@needs_driver
+def test_a_question_has_limits_of_its_own(page: Page) -> None:
+    page.click("[aria-label='Limits']")
+    page.wait("document.querySelector('dialog form')")
+    assert page.run("return document.querySelector('dialog input[max=\"60\"]').placeholder") == "at most 60"
+    look(page, "ask-limits")
+    page.write("dialog label:has([max='3']) input", "0")
+    page.run("document.querySelector('dialog label:nth-child(3) select').value = 'best_first'")
+    page.press("Enter")
+    page.wait("!document.querySelector('dialog')")
+    ask(page, QUESTION)
+    wait_for_answer(page)
+    assert page.run("return document.querySelectorAll('.node.query').length") == 1
+    page.reload()
+    page.wait("document.querySelector('[aria-label=\"Limits: 2 chosen\"]')")

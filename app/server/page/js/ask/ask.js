@@ -16,7 +16,7 @@ import { LiveTurnView, openTurn, savedTurn } from "./turn.js";
 const kept = new Map(); // conversations whose questions may still run, by name
 
 export class AskView {
-  /** @param {{server: {models: string[], policies: string[], limits: string[]}, name: string, query: URLSearchParams}} options */
+  /** @param {{server: {models: string[], policies: string[], judging: string[], limits: Record<string, number|null>}, name: string, query: URLSearchParams}} options */
   constructor({ server, name, query }) {
     this.conversation = kept.get(name) ?? new Conversation(name || newName());
     this.isNew = !name;

@@ -19,9 +19,14 @@ const LIMITS = [
 ];
 
 export class Picker {
-  /** @param {{models: string[], policies: string[], limits: string[], onChange: () => void}} options */
-  constructor({ models, policies, limits, onChange }) {
-    this.limits = LIMITS.filter(([name]) => limits.includes(name));
+  /**
+   * @param {{models: string[], policies: string[], judging: string[], limits: Record<string, number|null>,
+   *   onChange: () => void}} options  Systems that judge, which have a policy; the server's limits, null for none.
+   */
+  constructor({ models, policies, judging, limits, onChange }) {
+    this.most = limits;
+    this.judging = judging;
+    this.limits = LIMITS.filter(([name]) => name in limits);
     this.onChange = onChange;
     this.policies = policies;
     this.models = models.filter((id) => id !== "fast").map(partsOf);
@@ -64,7 +69,7 @@ export class Picker {
       ...(topk && { topk }),
       ...(search && { search_type: search }),
       ...(thinking && { thinking: thinking === "yes" }),
-      ...(policy && this.policies.includes(policy) && { policy }),
+      ...(policy && this.policies.includes(policy) && this.judging.includes(this.model.system) && { policy }),
       ...(Object.keys(rest).length && { limits: rest }),
     };
   }
@@ -78,7 +83,7 @@ export class Picker {
   #openLimits() {
     const { search = "", thinking = "", policy = "", limits = {} } = choices();
     const names = { search, thinking, policy };
-    const fields = this.limits.map(([name, step, min]) => [name, make("input", { type: "number", step, min, value: limits[name] ?? "", placeholder: say("picker.asServer") })]);
+    const fields = this.limits.map(([name, step, min]) => [name, make("input", { type: "number", step, min, max: this.most[name], value: limits[name] ?? "", placeholder: this.#usual(name) })]);
     const selects = {
       search: ["hybrid", "dense", "sparse"],
       thinking: ["yes", "no"],
@@ -94,6 +99,12 @@ export class Picker {
         make("button", { type: "button", on: { click: () => this.#reset(box) } }, say("picker.reset")),
         make("button.primary", { type: "submit" }, say("picker.keep"))));
     const box = openDialog(say("picker.limits"), [make("p.faint", null, say("picker.limitsHint")), form]);
+  }
+
+  // The server's limit, which is what holds where the field is empty, and the most that may be given.
+  #usual(name) {
+    const most = this.most[name];
+    return most === null ? say("picker.asServer") : say("picker.atMost", { most });
   }
 
   #keep(event, fields, chosen, box) {
