@@ -15,7 +15,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from ..calls.tokens import message_tokens
-from ..calls.usage import UsageTotals, total_usage
+from ..calls.usage import CallKind, UsageTotals, total_usage
 
 AnsweredFrom = Literal["search", "history", "web", "knowledge", "small_talk"]
 """Basis of an answer: a search of the collection, evidence of earlier turns, a web search, the model's knowledge, or
@@ -38,6 +38,27 @@ class ChunkRef(TypedDict):
     retrieval_score: float | None
     thread_id: str
     """Thread whose state holds the chunk."""
+
+
+class UsedModel(TypedDict):
+    """The fields of ``calls.prices.ModelUsage``, as plain data."""
+
+    model: str
+    kind: CallKind
+    calls: int
+    uncounted_calls: int
+    estimated_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cached_calls: int
+    cached_estimated_calls: int
+    cached_prompt_tokens: int
+    cached_completion_tokens: int
+    cached_seconds: float
+    interrupted_calls: int
+    interrupted_prompt_tokens: int
+    interrupted_completion_tokens: int
 
 
 class QaPair(TypedDict):
@@ -76,6 +97,8 @@ class QaPair(TypedDict):
     """Summary of the path up to this turn; ``""`` if none was made here."""
     usage: UsageTotals
     """Usage of all its model calls, search tree included."""
+    models: NotRequired[list[UsedModel]]
+    """Usage by model, of the turn's own calls and then of its search tree; missing in turns of earlier versions."""
     overrides: NotRequired[dict[str, str]]
     """What the question had otherwise than its session, such as its model; missing without any."""
 

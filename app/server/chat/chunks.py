@@ -21,6 +21,7 @@ from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.rag.search_tree import SearchTree
 from ....modules.calls.prices import Prices, usage_by_model
 from ....modules.calls.usage import UsageTotals
+from ....modules.memory.costs import cost_of_turn
 from ..serving.errors import ErrorBody
 
 Json = dict[str, object]
@@ -151,6 +152,7 @@ class Completion:
             "answered_from": result.answered_from,
             "answer": result.answer,
             "usage": result.usage,
+            "cost_usd": cost_of_turn(result.turn, self.prices).usd if result.turn else None,
             "tree_cost_usd": self._tree_cost(tree) if tree else 0.0,
         }
 

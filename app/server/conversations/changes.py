@@ -77,7 +77,7 @@ async def undo(request: Request, name: Name, served: ServedBy, caller: CallerBy)
     """Delete the newest turn of the active branch with its search tree, and return it."""
     conversation = await served.conversation(caller, name)
     names = {each["branch_id"]: each["name"] for each in await conversation.abranches()}
-    return Turn.of(await while_connected(request, conversation.aundo()), names)
+    return Turn.of(await while_connected(request, conversation.aundo()), names, served.prices)
 
 
 async def _with_branch(served: Served, caller: Caller, name: str, branch: str) -> Conversation:

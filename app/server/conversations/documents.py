@@ -9,6 +9,8 @@ from pydantic import BaseModel
 
 from ....graphs.conversation.conversation import ConversationContents
 from ....graphs.conversation.turn.store import ConversationSummary
+from ....modules.calls.prices import Prices
+from ....modules.memory.costs import cost_of_turn
 from ....modules.memory.turns import AnsweredFrom, OpenTurn, QaPair, TurnStatus
 from ..serving.caller import Caller
 
@@ -63,11 +65,13 @@ class Turn(BaseModel):
     """Search tree; empty without a search."""
     request_id: str
     usage: Usage
+    cost_usd: float | None
+    """US dollars of all its calls, search included; null where a price is unknown, as for earlier versions' turns."""
     timestamp: str
     """ISO 8601, UTC."""
 
     @classmethod
-    def of(cls, turn: QaPair, branches: Mapping[str, str]) -> Self:
+    def of(cls, turn: QaPair, branches: Mapping[str, str], prices: Prices) -> Self:
         """Make the document of a turn; ``branches`` are names by id."""
         sources = [
             Source(
@@ -96,6 +100,7 @@ class Turn(BaseModel):
             rag_thread_id=turn["rag_thread_id"],
             request_id=turn["request_id"],
             usage=Usage(**turn["usage"]),
+            cost_usd=cost_of_turn(turn, prices).usd,
             timestamp=turn["timestamp"],
         )
 
@@ -185,13 +190,13 @@ class ConversationDocument(BaseModel):
     updated_at: str
 
     @classmethod
-    def of(cls, contents: ConversationContents, caller: Caller) -> Self:
+    def of(cls, contents: ConversationContents, caller: Caller, prices: Prices) -> Self:
         """Make the document of a conversation of the caller."""
         summary = contents.summary
         names = branch_names(summary)
         return cls(
             **_head(summary, caller),
-            turns=turns_of(contents.turns, summary),
+            turns=turns_of(contents.turns, summary, prices),
             branches=branch_items(summary),
             open_turn=UnansweredTurn.of(summary.open_turn, names) if summary.open_turn else None,
         )
@@ -204,10 +209,10 @@ class History(BaseModel):
     turns: list[Turn]
 
 
-def turns_of(turns: Sequence[QaPair], summary: ConversationSummary) -> list[Turn]:
+def turns_of(turns: Sequence[QaPair], summary: ConversationSummary, prices: Prices) -> list[Turn]:
     """Make the documents of turns, in their order."""
     names = branch_names(summary)
-    return [Turn.of(turn, names) for turn in turns]
+    return [Turn.of(turn, names, prices) for turn in turns]
 
 
 def branch_items(summary: ConversationSummary) -> list[BranchItem]:

@@ -23,6 +23,7 @@ from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.search.policies.registry import POLICIES
 from ....graphs.threads.context import Limits
 from ....graphs.threads.overrides import Overrides
+from ....modules.calls.prices import Prices
 from ....modules.formats import MAX_ID_BYTES
 from ....modules.settings import without_secrets
 from ..serving.caller import Caller, CallerBy
@@ -138,7 +139,7 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
         **overrides,
     )
     events = await TurnEvents.begin(request, asked)
-    return event_stream(_sent(events, caller), heartbeat_s=served.options.heartbeat_s, source=events)
+    return event_stream(_sent(events, caller, served.prices), heartbeat_s=served.options.heartbeat_s, source=events)
 
 
 @router.post("/{name}/questions/stop", status_code=204, response_class=Response)
@@ -151,24 +152,24 @@ async def stop(name: Name, served: ServedBy, caller: CallerBy) -> None:
     await (await served.conversation(caller, name)).astop()
 
 
-async def _sent(events: TurnEvents, caller: Caller) -> AsyncIterator[ServerSentEvent]:
+async def _sent(events: TurnEvents, caller: Caller, prices: Prices) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a turn; an error that is not among them is the last."""
     is_told = False
     async with aclosing(events):
         try:
             async for event in events:
                 is_told = isinstance(event, ErrorEvent)
-                yield _event(event.type, document_of(event, caller))
+                yield _event(event.type, document_of(event, caller, prices))
         except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
             if not is_told:
                 yield _event("error", {"type": "error", "message": as_api_error(error).body.message})
 
 
-def document_of(event: ConversationEvent, caller: Caller) -> Json:
+def document_of(event: ConversationEvent, caller: Caller, prices: Prices) -> Json:
     """Return an event as its owner sees it: a ``done`` names the search tree and does not hold it."""
     match event:
         case DoneEvent():
-            return {"type": event.type, **_done(event.result, caller)}
+            return {"type": event.type, **_done(event.result, caller, prices)}
         case SessionEvent():
             return {**event_document(event), "name": caller.shown_name(event.name)}
         case ErrorEvent():
@@ -176,7 +177,7 @@ def document_of(event: ConversationEvent, caller: Caller) -> Json:
     return event_document(event)
 
 
-def _done(result: TurnResult, caller: Caller) -> Json:
+def _done(result: TurnResult, caller: Caller, prices: Prices) -> Json:
     turn = result.turn
     return {
         "name": caller.shown_name(result.name),
@@ -190,7 +191,7 @@ def _done(result: TurnResult, caller: Caller) -> Json:
         "wall_s": round(result.wall_s, 3),
         "rag_thread_id": result.tree.root.thread_id if result.tree else "",
         "usage": result.usage,
-        "turn": Turn.of(turn, {turn["branch_id"]: result.branch}).model_dump() if turn else None,
+        "turn": Turn.of(turn, {turn["branch_id"]: result.branch}, prices).model_dump() if turn else None,
     }
 
 

@@ -35,12 +35,14 @@ async def conversations(
 @router.get("/{name}")
 async def conversation(name: Name, served: ServedBy, caller: CallerBy) -> ConversationDocument:
     """Return a conversation with the turns of all its branches."""
-    return ConversationDocument.of(await served.contents(caller, name), caller)
+    return ConversationDocument.of(await served.contents(caller, name), caller, served.prices)
 
 
 @router.get("/{name}/history")
 async def history(name: Name, served: ServedBy, caller: CallerBy) -> History:
     """Return the turns on the path to the newest turn of the active branch, oldest first."""
     contents = await served.contents(caller, name)
-    document = ConversationDocument.of(contents, caller)
-    return History(active_branch=document.active_branch, turns=turns_of(contents.history(), contents.summary))
+    document = ConversationDocument.of(contents, caller, served.prices)
+    return History(
+        active_branch=document.active_branch, turns=turns_of(contents.history(), contents.summary, served.prices)
+    )

@@ -12,9 +12,10 @@ from langgraph.runtime import Runtime
 from ....modules.calls.growing_text import Delta
 from ....modules.calls.messages import Message
 from ....modules.calls.tokens import beginning, shortened
-from ....modules.calls.usage import CallMeter, UsageTotals
+from ....modules.calls.usage import CallMeter
 from ....modules.errors import SettingsError, ThreadMismatch
 from ....modules.judge.contract import judge_one
+from ....modules.memory.costs import used_models
 from ....modules.memory.kept_evidence import ranked_refs, within_tokens
 from ....modules.memory.prompts import (
     AssessmentReply,
@@ -232,12 +233,8 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     if nothing_found and context.options.response_if_no_docs_found is not None:
         answer, status = context.options.response_if_no_docs_found, "refused"
         context.emit_answer(answer)
-    chunks, usage = await _found_by(final, thread_id, context)
-    return _answer(answer, "search", status=status) | {
-        "chunks": chunks,
-        "rag_thread_id": thread_id,
-        "rag_usage": usage,
-    }
+    found = await _found_by(final, thread_id, context)
+    return _answer(answer, "search", status=status) | {"rag_thread_id": thread_id} | found
 
 
 async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -309,7 +306,7 @@ async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext
     return cast(RagState, {**snapshot.values, INTERRUPTS: snapshot.interrupts})
 
 
-async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tuple[list[ChunkRef], UsageTotals]:
+async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> Update:
     """Return the chunks that the answer of a search rests on, those of sub-runs included, and the search's usage."""
     tree = await SearchTree.afrom_history(context.rag, thread_id)
     context.trees[thread_id] = tree
@@ -320,7 +317,8 @@ async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tu
         for query, chunk in walk_chunks(tree.root)
         if query is not tree.root and chunk.score
     ]
-    return best_refs([*refs, *below]), tree.usage
+    models = used_models(record for query in tree.query_nodes() for record in query.paid)
+    return {"chunks": best_refs([*refs, *below]), "rag_usage": tree.usage, "rag_models": models}
 
 
 def _ref_of(metadata: Mapping[str, Any], thread_id: str) -> ChunkRef:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ....modules.calls.usage import sum_usage, total_usage
 from ....modules.errors import CollectionError, ModelCallError
+from ....modules.memory.costs import used_models
 from ....modules.memory.turns import Branch, QaPair, count_tokens, utc_now
 from .context import TurnContext, TurnLimits, TurnMemory
 from .history import turns_of_state
@@ -96,6 +97,7 @@ def _pair_of(state: TurnState) -> QaPair:
         summary="",
         usage=sum_usage(filter(None, [total_usage(state.get("usage", ())), state.get("rag_usage")])),
     )
+    turn["models"] = [*used_models(state.get("usage", ())), *state.get("rag_models", ())]
     if overrides := open_turn.get("overrides"):
         turn["overrides"] = overrides
     return turn

@@ -17,6 +17,7 @@ from ....modules.memory.turns import (
     OpenTurn,
     QaPair,
     TurnStatus,
+    UsedModel,
     new_branch,
 )
 from ...threads.state import merge_usage
@@ -75,6 +76,7 @@ class TurnState(TypedDict, total=False):
     chunks: list[ChunkRef]
     rag_thread_id: str
     rag_usage: UsageTotals
+    rag_models: list[UsedModel]
     usage: Annotated[list[CallRecord], merge_usage]
     """Records of the turn's own calls; the search tree has those of the search."""
     turn: QaPair

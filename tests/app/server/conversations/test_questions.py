@@ -8,8 +8,10 @@ import httpx
 import pytest
 
 from judgetree.app.scripted.answers import ChatReply
+from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN
 from tests.app.server.conversations.asking import MODEL, Gate, answered, ask, get, path_of, streaming
+from tests.app.server.serving import serving
 from tests.app.talks import FIRST, THICKNESS
 
 
@@ -76,6 +78,20 @@ def test_a_stopped_question_is_answered_from_what_was_found(http: httpx.Client, 
     assert not answered(http, "a/b", FIRST, parent_turn_id="")["stopped"]
 
 
+def test_the_cost_of_a_turn_has_all_its_calls(http: httpx.Client, settings: Settings) -> None:
+    assert answered(http, "one", FIRST)["turn"]["cost_usd"] is None  # the model has no price
+    (settings.home / "prices.toml").write_text("[chat.scripted]\nprompt = 1e6\ncompletion = 1e6\n", encoding="utf-8")
+    with serving(settings) as url, httpx.Client(base_url=url, timeout=60) as priced:
+        turn = answered(priced, "one", THICKNESS)["turn"]
+        first, second = get(priced, path_of("one"))["turns"]
+        assert second == turn
+        for each in (first, second):
+            assert each["cost_usd"] == each["usage"]["prompt_tokens"] + each["usage"]["completion_tokens"] > 0
+        body = {"model": MODEL, "messages": [{"role": "user", "content": FIRST}], "chat_id": "two"}
+        own = priced.post("/v1/chat/completions", json=body).json()
+        assert own["judgetree"]["cost_usd"] == own["usage"]["total_tokens"]
+
+
 def test_limits_of_a_question_are_its_tree_s(http: httpx.Client) -> None:
     turn = answered(http, "one", CHAIN.question, limits={"max_rec_depth": 0, "max_llm_calls": 60})["turn"]
     assert turn["overrides"] == {"limits": "max_rec_depth=0"}
@@ -113,6 +129,7 @@ def test_a_wrong_setting_that_shows_late_ends_the_stream(http: httpx.Client, gat
         ({"limits": {"max_llm_calls": 61}}, 400, "max_llm_calls=61 is not allowed: this server has 60"),
         ({"limits": {"max_rec_depth": 4}}, 400, "max_rec_depth=4"),
         ({"limits": {"max_tokens": 4}}, 422, "max_tokens"),
+        ({"limits": {"sharing": "equal"}}, 422, "sharing"),
         ({"search_type": "odd"}, 422, "search_type"),
         ({"llm": "openai:gpt-4o"}, 422, "llm"),
     ],
