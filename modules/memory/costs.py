@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from ..calls.prices import UNKNOWN, Cost, ModelUsage, Prices, usage_by_model
 from ..calls.record import CallRecord
@@ -11,7 +12,7 @@ from .turns import QaPair, UsedModel
 
 def used_models(records: Iterable[CallRecord]) -> list[UsedModel]:
     """Sum call records by model, as a turn keeps them."""
-    return [UsedModel(**vars(each)) for each in usage_by_model(records)]
+    return [cast(UsedModel, vars(each).copy()) for each in usage_by_model(records)]
 
 
 def cost_of_turn(turn: QaPair, prices: Prices) -> Cost:
