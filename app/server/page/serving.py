@@ -95,6 +95,7 @@ async def choices(served: ServedBy) -> Response:
         "judging": [system for system in options.systems if judges(system)],
         "limits": {"topk": None, **{each.name: getattr(served.limits, each.name) for each in fields(Limits)}},
         "max_question_chars": options.max_question_chars,
+        "needs_key": options.demands_keys,
     }
     return Response(json.dumps(given), media_type="application/json", headers=_HEADERS)
 

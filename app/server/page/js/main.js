@@ -5,14 +5,14 @@ import { CollectionsView } from "./collections/collections.js";
 import { get } from "./net/api.js";
 import { RunsView } from "./runs/runs.js";
 import { fill, make } from "./shell/dom.js";
-import { askForKey, drawHeader } from "./shell/header.js";
+import { drawHeader } from "./shell/header.js";
 import { place } from "./shell/route.js";
-import { choices, choose, showColours } from "./shell/settings.js";
+import { choices, choose, key, setKey, showColours } from "./shell/settings.js";
 import { chooseLanguage, say } from "./shell/words.js";
 
 const main = document.getElementById("main");
 let view = null;
-let isAsking = false;
+let shown = 0; // of several that are begun, the last one counts
 
 /** Make the view of the address. */
 function viewOf(server) {
@@ -24,24 +24,46 @@ function viewOf(server) {
 
 async function show() {
   view?.close();
+  view = null;
+  const number = (shown += 1);
   try {
-    const server = await readServer();
-    const [name, made] = viewOf(server);
+    const options = await get("/assets/options.json");
+    if (options.needs_key && !key()) return needKey();
+    const models = await get("/v1/models");
+    if (number !== shown) return undefined;
+    const [name, made] = viewOf({ models: models.data.map((model) => model.id), ...options });
     view = made;
-    drawHeader(document.getElementById("bar"), { current: name, onLanguage: speak, onKey: show });
+    head(name);
     document.title = name === "ask" ? "judgetree" : `${say(`place.${name}`)} · judgetree`;
     fill(main, made.element);
     await made.open();
   } catch (error) {
-    drawHeader(document.getElementById("bar"), { current: "", onLanguage: speak, onKey: show });
+    if (error.status === 401 || number !== shown) return undefined; // needKey has the page
+    if (!view) head("");
     fill(main, make("div.welcome", { role: "alert" }, make("h2", null, say("failed")), make("p", null, error.message),
       make("button.primary", { type: "button", on: { click: show } }, say("tryAgain"))));
   }
+  return undefined;
 }
 
-async function readServer() {
-  const [models, options] = await Promise.all([get("/v1/models"), get("/assets/options.json")]);
-  return { models: models.data.map((model) => model.id), ...options };
+function head(name) {
+  drawHeader(document.getElementById("bar"), { current: name, onLanguage: speak, onKey: show });
+}
+
+// Ask for a key in place of the view: without one, or with a wrong one, the server answers nothing.
+function needKey(problem = "") {
+  view?.close();
+  view = null;
+  head("");
+  const field = make("input", { type: "password", autocomplete: "off", "aria-label": say("key.hint") });
+  const submit = (event) => {
+    event.preventDefault();
+    setKey(field.value.trim());
+    show();
+  };
+  fill(main, make("form.welcome", { on: { submit } }, make("h2", null, say("key.needed")), problem && make("p.alarm", { role: "alert" }, problem),
+    make("p", null, say("key.hint")), field, make("button.primary", { type: "submit" }, say("key.keep"))));
+  field.focus();
 }
 
 function speak(language) {
@@ -50,15 +72,8 @@ function speak(language) {
   show();
 }
 
-async function needKey() {
-  if (isAsking) return;
-  isAsking = true;
-  await askForKey(show);
-  isAsking = false;
-}
-
 showColours();
 chooseLanguage(choices().language ?? "");
 window.addEventListener("hashchange", show);
-document.addEventListener("key-needed", needKey);
+document.addEventListener("key-needed", (event) => needKey(event.detail));
 show();

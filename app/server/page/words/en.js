@@ -6,7 +6,7 @@ export default {
   queries: ["{n} question", "{n} questions"], tokens: ["{n} token", "{n} tokens"], turns: ["{n} turn", "{n} turns"], branches: ["{n} branch", "{n} branches"],
   "place.name": "Places", "place.ask": "Ask", "place.runs": "Runs", "place.collections": "Collections",
   "colours.auto": "Colours: as the system", "colours.light": "Colours: light", "colours.dark": "Colours: dark",
-  "key.name": "Key", "key.hint": "Key of this server, kept until this tab is closed", "key.keep": "Use it",
+  "key.name": "Key", "key.needed": "A key is needed", "key.hint": "Key of this server, kept until this tab is closed", "key.keep": "Use it",
 
   "list.name": "Conversations", "list.new": "New question", "list.more": "Show more", "list.empty": "No conversation yet.",
   "list.delete": "Delete “{title}”", "list.sure": "Delete “{title}” with all its branches and trees?",

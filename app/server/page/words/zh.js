@@ -6,7 +6,7 @@ export default {
   queries: "{n} 个问题", tokens: "{n} 个词元", turns: "{n} 轮", branches: "{n} 个分支",
   "place.name": "页面", "place.ask": "提问", "place.runs": "评测", "place.collections": "资料库",
   "colours.auto": "配色：跟随系统", "colours.light": "配色：浅色", "colours.dark": "配色：深色",
-  "key.name": "密钥", "key.hint": "本服务器的密钥，关闭标签页后即清除", "key.keep": "使用",
+  "key.name": "密钥", "key.needed": "需要密钥", "key.hint": "本服务器的密钥，关闭标签页后即清除", "key.keep": "使用",
 
   "list.name": "会话", "list.new": "新问题", "list.more": "显示更多", "list.empty": "还没有会话。",
   "list.delete": "删除“{title}”", "list.sure": "删除“{title}”及其全部分支和搜索树？",

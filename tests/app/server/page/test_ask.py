@@ -10,6 +10,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from tests.app.server.page.looking import ask, look, wait_for_answer
+from tests.app.server.page.relay import relaying
 from tests.driver import Page, needs_driver
 
 QUESTION = "What is the highest service temperature of the gasket in a KV-133 Rating F40 flange?"
@@ -195,3 +196,22 @@ def test_a_question_has_limits_of_its_own(page: Page) -> None:
     assert page.run("return document.querySelectorAll('.node.query').length") == 1
     page.reload()
     page.wait("document.querySelector('[aria-label=\"Limits: 2 chosen\"]')")
+
+
+@needs_driver
+def test_a_question_goes_on_after_a_lost_connection(page: Page, site: str, model: ScriptedServer) -> None:
+    with relaying(site) as relay, held(model, SUB_QUESTION) as going:
+        page.open(f"{relay.url}/")
+        ask(page, QUESTION)
+        page.wait("document.querySelectorAll('.node.chunk.verdict-pending').length === 3")
+        relay.cut()
+        page.wait("document.querySelector('.failure')")
+        look(page, "ask-lost")
+        going.set()
+        page.click(".failure .primary")
+        page.wait("document.querySelector('.answer')?.innerText.includes('212 °C')")
+        wait_for_answer(page)
+        assert page.run("return document.querySelectorAll('.turn').length") == 1
+        page.wait("document.querySelectorAll('.node.query.answered').length === 2")
+        assert all("ERR_" in said for said in page.console())
+        page.open("about:blank")

@@ -90,7 +90,11 @@ export class AskView {
     this.list.draw();
     if (!conversation.live) this.#showTree(shown);
     else if (conversation.live.thread) this.#follow(conversation.live.thread);
-    else this.pane.explain(say("tree.waiting"));
+    else {
+      this.watching?.abort();
+      this.watching = null;
+      this.pane.explain(say("tree.waiting"));
+    }
     this.log.scrollTop = this.log.scrollHeight;
   }
 

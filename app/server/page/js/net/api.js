@@ -47,7 +47,7 @@ async function failureOf(response) {
   } catch {
     // no JSON: the status has to do
   }
-  if (response.status === 401) document.dispatchEvent(new CustomEvent("key-needed"));
+  if (response.status === 401) document.dispatchEvent(new CustomEvent("key-needed", { detail: text }));
   return new Failure(response.status, text, code);
 }
 

@@ -33,7 +33,7 @@ export function drawHeader(holder, { current, onLanguage, onKey }) {
 }
 
 /** Ask for a key and keep it for this tab. */
-export async function askForKey(onKey) {
+async function askForKey(onKey) {
   const given = await prompted(say("key.name"), { label: say("key.hint"), value: key(), type: "password", action: say("key.keep") });
   if (given === null) return;
   setKey(given);
