@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 keys_app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys that clients of the server send.")
 
-Usd = Annotated[float | None, typer.Option(min=0, metavar="USD", help="Most US dollars of its model calls a day.")]
-Tokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="Most tokens of its model calls a day.")]
-Seconds = Annotated[float | None, typer.Option(min=0, metavar="S", help="Most seconds of its questions a day.")]
+Usd = Annotated[float | None, typer.Option(min=0.0001, metavar="USD", help="Most US dollars of its model calls a day.")]
+Tokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="Most tokens of its model calls a day.")]
+Seconds = Annotated[float | None, typer.Option(min=1, metavar="S", help="Most seconds of its questions a day.")]
 
 
 @keys_app.command()
@@ -39,13 +39,13 @@ def add(  # noqa: PLR0913 - one parameter an option
     tokens_per_day: Tokens = None,
     seconds_per_day: Seconds = None,
     usd_per_question: Annotated[
-        float | None, typer.Option(min=0, metavar="USD", help="Most US dollars that one question may cost.")
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Most US dollars that one question may cost.")
     ] = None,
     tokens_per_question: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Most tokens that one question may use.")
+        int | None, typer.Option(min=1, metavar="N", help="Most tokens that one question may use.")
     ] = None,
     seconds_per_question: Annotated[
-        float | None, typer.Option(min=0, metavar="S", help="Most seconds that one question may search.")
+        float | None, typer.Option(min=1, metavar="S", help="Most seconds that one question may search.")
     ] = None,
     as_json: Json = False,
 ) -> None:

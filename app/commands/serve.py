@@ -51,6 +51,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
     expire_days: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Delete conversations after N days without a turn.")
     ] = None,
+    shutdown_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
+    ] = None,
     keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
 ) -> None:
     """Serve chat completions for other programs, and a web page, until Ctrl-C."""
@@ -84,6 +88,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "llms": _named(name_llm or []),
         "runs": runs,
         "expire_days": expire_days,
+        "max_shutdown_seconds": shutdown_seconds,
     }
     options = ServerOptions.model_validate(
         {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}

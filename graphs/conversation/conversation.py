@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from ...modules.background_loop import async_twin, background_loop, blocking
+from ...modules.calls.record import CallRecord
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.messages import GivenHistory, pairs_of
@@ -208,6 +209,16 @@ class Conversation:
         return [] if state is None else list(state["branches"].values())
 
     abranches = async_twin(branches)
+
+    @blocking
+    async def open_calls(self) -> tuple[str, tuple[CallRecord, ...]]:
+        """Return the id of the started turn without an answer, and its model calls so far, search included.
+
+        Without one, the id is ``""``.
+        """
+        return await self._runner.open_calls()
+
+    aopen_calls = async_twin(open_calls)
 
     @property
     def active_branch(self) -> str:

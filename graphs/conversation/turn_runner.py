@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 
 from ...modules.calls.halt import Halt
 from ...modules.calls.journal import thread_calls
+from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import UsageTotals, sum_usage, total_usage
 from ...modules.errors import (
     ConversationBusy,
@@ -70,6 +71,7 @@ class _Outcome:
     standalone_query: str
     tree: SearchTree | None
     usage: UsageTotals
+    calls: tuple[CallRecord, ...] = ()
 
 
 class TurnRunner:
@@ -159,6 +161,7 @@ class TurnRunner:
             resumed=started.resumed,
             wall_s=wall_s,
             error=outcome.error,
+            calls=outcome.calls,
             output_key=options.output_key,
             source_documents=tuple(sources) if options.return_source_documents else None,
             generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
@@ -249,11 +252,32 @@ class TurnRunner:
         except JudgetreeError as failure:
             return await self._unfinished(started, opened, str(failure))
 
-    async def _outcome(self, turn: QaPair, tree: SearchTree | None = None) -> _Outcome:
-        """Return the outcome of a saved turn; the tree is read unless it is given."""
+    async def open_calls(self) -> tuple[str, tuple[CallRecord, ...]]:
+        """Return the id of the open turn with its model calls so far, see ``Conversation.open_calls``."""
+        opened = await self._services.open()
+        state = await self._record.load()
+        if state is None or (turn := state["open_turn"]) is None:
+            return "", ()
+        started = _StartedTurn(turn=turn, resumed=True, state=state)
+        with self._services.store_errors():
+            return turn["turn_id"], (await self._unfinished(started, opened, "")).calls
+
+    async def _outcome(
+        self, turn: QaPair, tree: SearchTree | None = None, own_calls: Sequence[CallRecord] | None = None
+    ) -> _Outcome:
+        """Return the outcome of a saved turn; the tree is read unless it is given.
+
+        ``own_calls`` are those besides the search; None for a turn that an earlier call saved.
+        """
         if tree is None and turn["rag_thread_id"]:
             tree = await read_search_tree(turn["rag_thread_id"], self._services.rag)
-        return _Outcome(saved=turn, standalone_query=turn["standalone_query"], tree=tree, usage=turn["usage"])
+        return _Outcome(
+            saved=turn,
+            standalone_query=turn["standalone_query"],
+            tree=tree,
+            usage=turn["usage"],
+            calls=() if own_calls is None else _all_calls(own_calls, tree),
+        )
 
     async def _unfinished(self, started: _StartedTurn, opened: Opened, error: str) -> _Outcome:
         """Return the outcome of a failed turn: what its checkpoints and the journal of calls have of it so far."""
@@ -270,6 +294,7 @@ class TurnRunner:
             standalone_query=snapshot.values.get("standalone_query") or started.turn["query"],
             tree=tree,
             usage=sum_usage([total_usage(own), tree.usage] if tree else [total_usage(own)]),
+            calls=_all_calls(own, tree),
         )
 
     async def _run(
@@ -310,7 +335,8 @@ class TurnRunner:
         await log_turn(self._services.settings.qa_log, self._name, saved)
         await opened.store.delete_threads([thread_id])
         opened.finished_turns[conversation_id] = turn["turn_id"]
-        return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]))
+        own_calls = cast(TurnState, final).get("usage", [])
+        return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]), own_calls)
 
     def _session_event(self, started: _StartedTurn) -> SessionEvent:
         turn = started.turn
@@ -323,6 +349,12 @@ class TurnRunner:
             branch=started.branch,
             resumed=started.resumed,
         )
+
+
+def _all_calls(own: Sequence[CallRecord], tree: SearchTree | None) -> tuple[CallRecord, ...]:
+    """Return a turn's own calls and those that its search paid for."""
+    nodes = tree.query_nodes() if tree else ()
+    return (*own, *(record for node in nodes for record in node.paid))
 
 
 def _thread_of(state: ConversationState, turn_id: str) -> str:

@@ -14,10 +14,11 @@ from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent, SourceEvent, ThinkingEvent
 from ....graphs.threads.overrides import Overrides
+from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import FAST, Served, ServedBy
-from ..serving.streams import event_stream, while_connected
+from ..serving.streams import question_stream, while_connected
 from ..serving.turns import TurnEvents
 from .answers import ANSWERS
 from .chunks import Completion, Json, data_of
@@ -49,30 +50,31 @@ async def chat_completions(request: Request, body: ChatRequest, served: ServedBy
     ``chat_id`` or ``thread_id``. Without any, the messages are the history. An edited or repeated message starts a
     branch. A request with the ``Idempotency-Key`` of an earlier one gets its turn.
     """
-    if len(body.question) > served.options.max_question_chars:
-        limit = served.options.max_question_chars
-        raise ApiError(400, f"The question is longer than {limit} characters.", param="messages")
+    check_question(body.question, served.options, param="messages")
     if body.model == FAST:
-        return await answer_fast(request, body, served)
+        return await answer_fast(request, body, served, caller)
     question = await _question(request, body, served, caller)
     if not body.stream:
         return JSONResponse(await while_connected(request, _whole(question)))
     events = await TurnEvents.begin(request, question.events)  # what is wrong from the start has an HTTP status
-    return event_stream(_stream(question, events), heartbeat_s=served.options.heartbeat_s, source=events)
+    return question_stream(_stream(question, events), events, served.options)
 
 
 async def _question(request: Request, body: ChatRequest, served: Served, caller: Caller) -> _Question:
     model = await served.find_model(caller, body.model)
     request_id = request.headers.get("Idempotency-Key", "")
     name = _conversation_of(request, body)
-    conversations = await served.conversations(model)
+    conversations = await served.conversations(model, caller)
     conversation = conversations.conversation(caller.stored_name(name or _new_name(request_id)))
     parent: str | None = None
     place: Place | None = None
     if not (body.thread_id and len(body.messages) == 1):
         place = place_of(body.messages, await conversation.aturns() if name else ())
         parent = place.parent_turn_id
-    events = conversation.astream(
+    events = asked(
+        served,
+        caller,
+        conversation,
         body.question,
         parent_turn_id=parent,
         request_id=request_id,

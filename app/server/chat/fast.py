@@ -11,6 +11,7 @@ from sse_starlette import ServerSentEvent
 from ....modules.background_loop import background_loop
 from ....modules.calls.usage import CallMeter, total_usage
 from ....modules.llm.endpoint import ChatLLM
+from ..serving.caller import Caller
 from ..serving.served import FAST, Served
 from ..serving.streams import event_stream, while_connected
 from .chunks import Completion, data_of
@@ -19,16 +20,19 @@ from .requests import ChatRequest
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
-async def answer_fast(request: Request, body: ChatRequest, served: Served) -> Response:
+async def answer_fast(request: Request, body: ChatRequest, served: Served, caller: Caller) -> Response:
     """Answer the messages by one call of the cheap model; as a stream it is one piece.
 
     Raises:
         ModelCallError: The call failed.
+        ApiError: HTTP 429: no place is free, or the key's budget is spent.
     """
     llm = await served.fast()
     meter = CallMeter(node=FAST)
     messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]
-    answer = await while_connected(request, background_loop().arun(_asked(llm, messages, meter)))
+    async with served.admissions.admitted(caller) as admission:
+        admission.calls = meter.records
+        answer = await while_connected(request, background_loop().arun(_asked(llm, messages, meter)))
     completion = Completion(model=FAST, base_url=str(request.base_url), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:

@@ -26,10 +26,11 @@ from ....graphs.threads.overrides import Overrides
 from ....modules.calls.prices import Prices
 from ....modules.formats import MAX_ID_BYTES
 from ....modules.settings import without_secrets
+from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import ServedBy
-from ..serving.streams import EventStream, event_stream
+from ..serving.streams import EventStream, question_stream
 from ..serving.turns import TurnEvents
 from .documents import Turn
 from .paths import Name, SegmentRoute
@@ -125,21 +126,22 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
     turn is cancelled and stays open; the same question resumes it, and repeats no call that was paid for. What is wrong
     from the start has an HTTP status.
     """
-    if len(body.question) > served.options.max_question_chars:
-        most = served.options.max_question_chars
-        raise ApiError(400, f"The question is longer than {most} characters.", param="question")
-    overrides = body.overrides(served.limits)
+    check_question(body.question, served.options, param="question")
+    overrides = body.overrides(served.limits_of(caller))
     model = await served.find_model(caller, body.model)
-    conversation = (await served.conversations(model)).conversation(caller.stored_name(name))
-    asked = conversation.astream(
+    conversation = (await served.conversations(model, caller)).conversation(caller.stored_name(name))
+    events = asked(
+        served,
+        caller,
+        conversation,
         body.question,
         parent_turn_id=body.parent_turn_id,
         request_id=body.request_id,
         regenerate=body.regenerate,
         **overrides,
     )
-    events = await TurnEvents.begin(request, asked)
-    return event_stream(_sent(events, caller, served.prices), heartbeat_s=served.options.heartbeat_s, source=events)
+    begun = await TurnEvents.begin(request, events)
+    return question_stream(_sent(begun, caller, served.prices), begun, served.options)
 
 
 @router.post("/{name}/questions/stop", status_code=204, response_class=Response)

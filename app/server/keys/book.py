@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from ....modules.errors import SettingsError
 from ....modules.formats import check_id
-from .key import Budget, Key, digest_of, id_in, new_key_text
+from .key import NO_LIMITS, Budget, Key, digest_of, id_in, new_key_text
 from .tables import KeyTables
 
 logger = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ class KeyBook:
         name: str,
         *,
         collections: frozenset[str] | None = frozenset(),
-        per_day: Budget = Budget(),  # noqa: B008 - frozen
-        per_question: Budget = Budget(),  # noqa: B008
+        per_day: Budget = NO_LIMITS,
+        per_question: Budget = NO_LIMITS,
     ) -> tuple[Key, str]:
         """Make a key; returns it with its text, which is kept nowhere.
 

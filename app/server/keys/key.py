@@ -7,6 +7,9 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
 
 _PREFIX = "sk-jt-"
 """Texts that begin with ``sk-`` are starred out of messages."""
@@ -27,6 +30,27 @@ class Budget:
         """Whether nothing is limited."""
         return (self.usd, self.tokens, self.seconds) == (None, None, None)
 
+    def within(self, other: Budget) -> Budget:
+        """Return the tighter of both limits of each resource.
+
+        >>> Budget(tokens=5).within(Budget(tokens=3, usd=1.0))
+        Budget(usd=1.0, tokens=3, seconds=None)
+        """
+        return Budget(
+            usd=_tighter(self.usd, other.usd),
+            tokens=_tighter(self.tokens, other.tokens),
+            seconds=_tighter(self.seconds, other.seconds),
+        )
+
+
+def _tighter(one: Number | None, other: Number | None) -> Number | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+NO_LIMITS = Budget()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
@@ -44,9 +68,9 @@ class Key:
     """``""`` while it is valid."""
     collections: frozenset[str] | None = frozenset()
     """Collections that its holder may search and fill; None for all."""
-    per_day: Budget = Budget()
+    per_day: Budget = NO_LIMITS
     """What its holder may use on a day of UTC."""
-    per_question: Budget = Budget()
+    per_question: Budget = NO_LIMITS
     """What one question may use."""
 
     def fits(self, text: str) -> bool:

@@ -23,9 +23,9 @@ _TABLES = Tables(
     create=(
         "CREATE TABLE IF NOT EXISTS {prefix}keys (id TEXT PRIMARY KEY, digest TEXT NOT NULL, revoked_at TEXT NOT NULL, "
         "last_used_at TEXT NOT NULL, document TEXT NOT NULL)",
-        "CREATE TABLE IF NOT EXISTS {prefix}key_use (run_id TEXT PRIMARY KEY, key_id TEXT NOT NULL, day TEXT NOT NULL, "
-        "usd DOUBLE PRECISION NOT NULL, tokens BIGINT NOT NULL, seconds DOUBLE PRECISION NOT NULL, "
-        "expires_at DOUBLE PRECISION)",
+        "CREATE TABLE IF NOT EXISTS {prefix}key_use (run_id TEXT PRIMARY KEY, turn_id TEXT NOT NULL, "
+        "key_id TEXT NOT NULL, day TEXT NOT NULL, usd DOUBLE PRECISION NOT NULL, tokens BIGINT NOT NULL, "
+        "seconds DOUBLE PRECISION NOT NULL)",
     ),
     remedy="Move it away, and make the keys anew: judgetree keys add",
     exclusive=True,

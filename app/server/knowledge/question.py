@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import cast
 
@@ -13,17 +13,18 @@ from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent
 from ....graphs.threads.overrides import Overrides
+from ..serving.asking import OwnTask, asked, check_question
 from ..serving.caller import Caller, CallerBy
-from ..serving.errors import ApiError, as_api_error
+from ..serving.errors import as_api_error
 from ..serving.served import Served, ServedBy
-from ..serving.streams import event_stream
+from ..serving.streams import question_stream
 from .model_choice import chosen_model
 from .requests import KnowledgeQuestion
 from .turn_lines import TurnLines
 
 router = APIRouter(tags=["knowledge chat"])
 
-Events = AsyncGenerator[ConversationEvent]
+Events = OwnTask[ConversationEvent]
 _STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Named events"}
 
 
@@ -40,22 +41,26 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
     The same question to the same ``session_id`` resumes a turn that was broken off, on whichever worker; its first
     answer is void then, and ``RESTART`` says so.
     """
-    if len(body.question) > served.options.max_question_chars:
-        limit = served.options.max_question_chars
-        raise ApiError(400, f"The question is longer than {limit} characters.", param="question")
+    check_question(body.question, served.options, param="question")
     name = body.session_id if body.session_id.strip() else f"chat-{uuid.uuid4().hex}"
     events = await _events(body, name, served, caller)
-    return event_stream(_lines(TurnLines(name=name), events), heartbeat_s=served.options.heartbeat_s)
+    return question_stream(_lines(TurnLines(name=name), events), events, served.options)
 
 
 async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> Events:
     model, llm = await chosen_model(served, caller, body.model_id or "")
-    conversations = await served.conversations(model)
+    conversations = await served.conversations(model, caller)
     overrides = Overrides(llm=llm, thinking=body.thinking, topk=body.rerank_top_n)
     given = {name: value for name, value in overrides.items() if value is not None}
     conversation = conversations.conversation(caller.stored_name(name))
-    stream = conversation.astream(body.question, parent_turn_id=body.parent_turn_id, **cast(Overrides, given))
-    return cast(Events, stream)
+    return asked(
+        served,
+        caller,
+        conversation,
+        body.question,
+        parent_turn_id=body.parent_turn_id,
+        **cast(Overrides, given),
+    )
 
 
 async def _lines(lines: TurnLines, events: Events) -> AsyncIterator[ServerSentEvent]:

@@ -17,6 +17,7 @@ from fastapi.responses import Response
 from ....graphs.search.policies.registry import POLICIES
 from ....graphs.search.policies.treequest_policy import TreeQuest
 from ....graphs.threads.context import Limits
+from ..serving.caller import LOCAL
 from ..serving.errors import ApiError
 from ..serving.served import ServedBy, judges
 
@@ -89,11 +90,11 @@ async def page(request: Request) -> Response:
 @router.get("/assets/options.json")
 async def choices(served: ServedBy) -> Response:
     """Return what the page offers to choose, besides the models."""
-    options = served.options
+    options, limits = served.options, served.limits_of(LOCAL)
     given = {
         "policies": [name for name in POLICIES if name != TreeQuest.name or find_spec("treequest")],
         "judging": [system for system in options.systems if judges(system)],
-        "limits": {"topk": None, **{each.name: getattr(served.limits, each.name) for each in fields(Limits)}},
+        "limits": {"topk": None, **{each.name: getattr(limits, each.name) for each in fields(Limits)}},
         "max_question_chars": options.max_question_chars,
         "needs_key": options.demands_keys,
     }

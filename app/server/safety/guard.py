@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..keys.book import KeyBook
@@ -43,6 +45,10 @@ class Guard:
             answer.body = self._bodies.body_of(scope, receive)
             await self._app(scope, answer.body.receive, answer.send)
             refusal = answer.body.refusal
+        except asyncio.CancelledError:  # the client has left, or the server has no more time
+            if answer.is_started:
+                raise
+            refusal = ApiError(503, "The server ends. Ask the same again.", kind="api_error", code="server_ends")
         except Exception as error:
             if answer.is_started:
                 raise

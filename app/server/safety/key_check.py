@@ -50,7 +50,13 @@ class KeyCheck:
                 code="invalid_api_key",
                 headers=_REALM,
             )
-        state["caller"] = Caller(key_id=key.id, name=key.name, collections=key.collections)
+        state["caller"] = Caller(
+            key_id=key.id,
+            name=key.name,
+            collections=key.collections,
+            per_day=key.per_day,
+            per_question=key.per_question,
+        )
         return key.id
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from ..keys.key import NO_LIMITS, Budget
 from .errors import ApiError
 
 _SEPARATOR = "/"
@@ -23,6 +24,10 @@ class Caller:
     """Name of the key in logs and metrics."""
     collections: frozenset[str] | None = None
     """Collections that the caller may search and fill; None for all."""
+    per_day: Budget = NO_LIMITS
+    """What the caller may use on a day."""
+    per_question: Budget = NO_LIMITS
+    """What one question may use."""
 
     @property
     def is_local(self) -> bool:

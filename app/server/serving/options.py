@@ -62,7 +62,8 @@ class ServerOptions(BaseModel):
     """Seconds that running questions get at the end of the server; then they are cancelled after a checkpoint."""
     max_question_chars: int = Field(default=20_000, ge=1)
     max_runs: int = Field(default=64, ge=1)
-    """Questions that are answered at once; further ones are refused with HTTP 429."""
+    """Questions that a worker answers at once; a key may ask as many as are still free. Further ones are refused with
+    HTTP 429."""
     requests_per_minute: int = Field(default=600, ge=1)
     """Requests that one key, or one address without keys, may send in a minute."""
     heartbeat_s: float = Field(default=15.0, gt=0)

@@ -22,8 +22,10 @@ from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
 from ...stores.saved_trees import SavedTrees
 from ..keys.book import KeyBook
+from ..keys.spending import Ledger
 from ..keys.tables import KeyTables
-from .caller import Caller
+from .admission import Admissions, per_question_of
+from .caller import LOCAL, Caller
 from .errors import ApiError
 from .options import ServerOptions
 
@@ -64,12 +66,14 @@ class Served:
         self.drawing = asyncio.Semaphore(_MOST_DRAWN)
         """To be held while a picture is drawn: each is a process that may take seconds."""
         self.keys = KeyBook(tables := KeyTables(settings))
-        self._opened: dict[ServedModel, Conversations] = {}
+        self.prices = load_prices(settings.home)
+        self.admissions = Admissions(options, Ledger(tables), self.prices)
+        """Places for questions, and the budgets of keys."""
+        self._opened: dict[tuple[ServedModel, Limits], Conversations] = {}
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
         self._resources.push_async_callback(asyncio.to_thread, tables.close)
         self._fast: ChatLLM | None = None
-        self.prices = load_prices(settings.home)
         self._reader = CollectionReader(settings)
 
     async def collections(self, caller: Caller) -> list[CollectionSummary]:
@@ -110,7 +114,7 @@ class Served:
         Raises:
             ApiError: HTTP 404: there is none, or the caller may not use it.
         """
-        for model in self._opened:  # spares the reading of all collections
+        for model, _ in self._opened:  # spares the reading of all collections
             is_allowed = not model.collection or self.may_use(caller, model.collection)
             if model.id == model_id and is_allowed and model.system in self.options.systems:
                 return model
@@ -121,14 +125,15 @@ class Served:
             raise ApiError(404, message, param="model", code="model_not_found")
         return found[model_id]
 
-    async def conversations(self, model: ServedModel) -> Conversations:
-        """Return the conversations over a model, opened at its first request.
+    async def conversations(self, model: ServedModel, caller: Caller = LOCAL) -> Conversations:
+        """Return the conversations over a model within the caller's limits, opened at their first request.
 
         Raises:
             UserError: The settings, the collection, a key or a model name needs a correction.
         """
+        key = model, self.limits_of(caller)
         async with self._opening:
-            if model not in self._opened:
+            if key not in self._opened:
                 opened = Conversations(
                     model.collection,
                     options=ConversationOptions(switch_collection=True),
@@ -136,16 +141,17 @@ class Served:
                     topk=self.options.topk,
                     judge=self.options.judge,
                     policy=self.options.policy if judges(model.system) else "breadth",
-                    limits=self.limits,
+                    limits=key[1],
                     settings=self.settings,
                 )
                 self._resources.push_async_callback(opened.aclose)
-                self._opened[model] = opened
-            return self._opened[model]
+                self._opened[key] = opened
+            return self._opened[key]
 
     async def any_conversations(self) -> Conversations:
         """Return conversations over any model: all share one store, which lists, reads and deletes the same."""
-        return await self.conversations(next(iter(self._opened), _CLOSED_BOOK))
+        found = next(iter(self._opened.values()), None)
+        return await self.conversations(_CLOSED_BOOK) if found is None else found
 
     async def conversation_page(self, caller: Caller, *, limit: int, offset: int) -> ConversationPage:
         """Return a part of the caller's conversations, the most recently updated first, under the names that are kept.
@@ -198,16 +204,15 @@ class Served:
         await self._resources.aclose()
         await asyncio.to_thread(self._reader.close)
 
-    @property
-    def limits(self) -> Limits:
-        """Limits of each question."""
-        options = self.options
+    def limits_of(self, caller: Caller) -> Limits:
+        """Return the limits of each question of a caller."""
+        most = per_question_of(caller, self.options)
         return Limits(
-            max_rec_depth=options.max_rec_depth,
-            max_llm_calls=options.max_llm_calls,
-            max_tree_tokens=options.max_tree_tokens,
-            max_tree_cost_usd=options.max_tree_cost_usd,
-            max_tree_seconds=options.max_tree_seconds,
+            max_rec_depth=self.options.max_rec_depth,
+            max_llm_calls=self.options.max_llm_calls,
+            max_tree_tokens=most.tokens,
+            max_tree_cost_usd=most.usd,
+            max_tree_seconds=most.seconds,
         )
 
 

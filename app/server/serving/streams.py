@@ -10,11 +10,12 @@ from fastapi import Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
+from .options import ServerOptions
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_POLL_S = 0.2
 
 
 @runtime_checkable
@@ -32,9 +33,22 @@ class ClosableIterator(Protocol[T_co]):
 class EventStream(EventSourceResponse):
     """A stream of server-sent events."""
 
-    def __init__(self, events: AsyncIterator[ServerSentEvent], source: ClosableIterator[Any] | None, ping: float):
-        """Send the events, then close their ``source``."""
-        super().__init__(events, headers=_HEADERS, sep="\n", ping=ping, ping_message_factory=_heartbeat)
+    def __init__(
+        self,
+        events: AsyncIterator[ServerSentEvent],
+        source: ClosableIterator[Any] | None,
+        ping: float,
+        grace_s: float = 0,
+    ) -> None:
+        """Send the events, then close their ``source``; a server that ends waits ``grace_s`` seconds for it."""
+        super().__init__(
+            events,
+            headers=_HEADERS,
+            sep="\n",
+            ping=ping,
+            ping_message_factory=_heartbeat,
+            shutdown_grace_period=grace_s,
+        )
         self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,24 +71,36 @@ def event_stream(
     return EventStream(events, source, heartbeat_s)
 
 
+def question_stream(
+    events: AsyncIterator[ServerSentEvent], source: ClosableIterator[Any], options: ServerOptions
+) -> EventStream:
+    """Return the stream of a question, which a server that ends lets go on for ``max_shutdown_seconds``."""
+    return EventStream(events, source, options.heartbeat_s, options.max_shutdown_seconds)
+
+
 def _heartbeat() -> ServerSentEvent:
     return ServerSentEvent(comment="heartbeat", sep="\n")
 
 
 async def while_connected(request: Request, work: Awaitable[T]) -> T:
-    """Await work, and cancel it within a second once the client has left.
+    """Await work, and cancel it once the client has left.
 
     Raises:
         CancelledError: The client has left.
     """
-    task = asyncio.ensure_future(work)
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
     try:
-        while True:
-            done, _ = await asyncio.wait([task], timeout=_POLL_S)
-            if done:
-                return task.result()
-            if await request.is_disconnected():
-                raise asyncio.CancelledError
+        await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        leaving.result()  # raises why the rest of the body is not read
+        raise asyncio.CancelledError
     finally:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        leaving.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass  # of a body that no door reads

@@ -26,9 +26,13 @@ class TurnEvents:
             UserError: The question cannot be asked; it has an HTTP status, since no event was sent.
         """
         assert isinstance(events, ClosableIterator)
-        first = await while_connected(request, anext(events))
-        if isinstance(first, ErrorEvent):
-            first = await anext(events)  # raises what the event tells
+        try:
+            first = await while_connected(request, anext(events))
+            if isinstance(first, ErrorEvent):
+                first = await anext(events)  # raises what the event tells
+        except BaseException:
+            await events.aclose()
+            raise
         return cls(first, events)
 
     def __aiter__(self) -> Self:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from langchain_core.documents import Document
 
+from ....modules.calls.record import CallRecord
 from ....modules.calls.usage import UsageTotals
 from ....modules.formats import printable
 from ....modules.memory.turns import AnsweredFrom, QaPair
@@ -53,6 +54,8 @@ class TurnResult:
     """Duration of this call in seconds."""
     error: str = ""
     """Error of a failed turn; ``""`` otherwise."""
+    calls: tuple[CallRecord, ...] = ()
+    """Model calls of the turn, search and earlier runs included; empty for a turn that an earlier call saved."""
     output_key: str = "answer"
     """Key of the answer in ``to_document``."""
     source_documents: tuple[Document, ...] | None = None

@@ -1,0 +1,148 @@
+"""What the holders of keys spend on a day: reserved before a run, and corrected after it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, cast
+
+from ....modules.errors import JudgetreeError
+from .key import Budget
+from .tables import KeyTables
+
+Resource = Literal["usd", "tokens", "seconds"]
+_RESOURCES: tuple[Resource, ...] = ("usd", "tokens", "seconds")
+_WORDS: dict[Resource, str] = {"usd": "US dollars", "tokens": "tokens", "seconds": "seconds of run time"}
+_UNLIMITED = 1e18
+_LEAST = 1e-9
+_SHARE = 10
+"""A question without a limit of its own reserves this part of a day's budget."""
+_KEPT_DAYS = 31
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a run used."""
+
+    usd: float | None = 0.0
+    """None if the price of a model is unknown."""
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class DayIsSpent(JudgetreeError):
+    """A key's budget of the day has no room for another question."""
+
+    def __init__(self, message: str, *, renews_in_s: float) -> None:
+        """Create an error; ``renews_in_s`` is the time to the next day of UTC."""
+        super().__init__(message)
+        self.renews_in_s = renews_in_s
+
+
+class Ledger:
+    """The budgets of all keys, shared by all workers; every method blocks.
+
+    A run is let in only if what is spent and reserved leaves room for the most that it may use, so that workers
+    together spend no more than the budget. A resource that no limit bounds for a single question may be exceeded by the
+    questions in flight. What a worker had reserved when it was killed counts as spent.
+    """
+
+    def __init__(self, tables: KeyTables, *, clock: Callable[[], float] = time.time) -> None:
+        self._tables = tables
+        self._clock = clock
+
+    def reserve(self, key_id: str, per_day: Budget, per_question: Budget) -> str:
+        """Reserve what a run may use at most, and return the id of the reservation.
+
+        Raises:
+            DayIsSpent: Too little is left of the day's budget.
+            SettingsError: The ledger cannot be used.
+        """
+        run_id, day = uuid.uuid4().hex, self._day()
+        most = {name: _most(per_day, per_question, name) for name in _RESOURCES}
+        needed = [_LEAST if getattr(per_question, name) is None else most[name] for name in _RESOURCES]
+        limits = [_limit(per_day, name) for name in _RESOURCES]
+        fits = " AND ".join(
+            f"(SELECT COALESCE(SUM({name}), 0) FROM key_use WHERE key_id = ? AND day = ?) "
+            "+ CAST(? AS DOUBLE PRECISION) <= CAST(? AS DOUBLE PRECISION)"
+            for name in _RESOURCES
+        )
+        values = "CAST(? AS TEXT), '', CAST(? AS TEXT), CAST(? AS TEXT), " + ", ".join(
+            f"CAST(? AS {kind})" for kind in ("DOUBLE PRECISION", "BIGINT", "DOUBLE PRECISION")
+        )
+        tests = [part for i in range(len(_RESOURCES)) for part in (key_id, day, needed[i], limits[i])]
+        amounts = [most["usd"], int(most["tokens"]), most["seconds"]]
+        self._tables.write(
+            ("DELETE FROM key_use WHERE day < ?", (self._day(before=_KEPT_DAYS),)),
+            (f"INSERT INTO key_use SELECT {values} WHERE {fits}", (run_id, key_id, day, *amounts, *tests)),
+        )
+        if not self._tables.read("SELECT 1 FROM key_use WHERE run_id = ?", run_id):
+            raise self._spent(key_id, day, needed, limits)
+        return run_id
+
+    def settle(self, run_id: str, spent: Spent, *, turn_id: str = "") -> None:
+        """Replace a reservation by what its run used; what is unknown stays as it was reserved.
+
+        Args:
+            run_id: Id of the reservation.
+            spent: Sums of the run, or of the whole turn.
+            turn_id: Turn whose sums they are: what earlier runs of it were charged is taken off.
+
+        Raises:
+            SettingsError: The ledger cannot be used.
+        """
+        earlier = "SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(tokens), 0) FROM key_use WHERE turn_id = ?"
+        usd, tokens = self._tables.read(earlier, turn_id)[0] if turn_id else (0.0, 0)
+        sets, values = ["turn_id = ?", "tokens = ?", "seconds = ?"], [turn_id]
+        values += [max(0, spent.tokens - int(cast(int, tokens))), spent.seconds]  # type: ignore[list-item]
+        if spent.usd is not None:
+            sets.append("usd = ?")
+            values.append(max(0.0, spent.usd - float(cast(float, usd))))  # type: ignore[arg-type]
+        self._tables.write((f"UPDATE key_use SET {', '.join(sets)} WHERE run_id = ?", (*values, run_id)))
+
+    def used(self, key_id: str) -> Spent:
+        """Return what a key has spent and reserved today."""
+        return self._used(key_id, self._day())
+
+    def _used(self, key_id: str, day: str) -> Spent:
+        sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in _RESOURCES)
+        row = self._tables.read(f"SELECT {sums} FROM key_use WHERE key_id = ? AND day = ?", key_id, day)[0]
+        usd, tokens, seconds = (float(cast(float, value)) for value in row)
+        return Spent(usd=usd, tokens=int(tokens), seconds=seconds)
+
+    def _spent(self, key_id: str, day: str, needed: list[float], limits: list[float]) -> DayIsSpent:
+        used = self._used(key_id, day)
+        short = [
+            name
+            for name, least, limit in zip(_RESOURCES, needed, limits, strict=True)
+            if getattr(used, name) + least > limit
+        ]
+        name: Resource = short[0] if short else "usd"
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        limit = limits[_RESOURCES.index(name)]
+        return DayIsSpent(
+            f"The budget of this key for {day} has no room for another question: {getattr(used, name):g} of {limit:g} "
+            f"{_WORDS[name]} are used or reserved. It renews at {midnight.isoformat(timespec='minutes')}.",
+            renews_in_s=(midnight - now).total_seconds(),
+        )
+
+    def _day(self, *, before: int = 0) -> str:
+        return (datetime.fromtimestamp(self._clock(), UTC) - timedelta(days=before)).date().isoformat()
+
+
+def _limit(budget: Budget, name: Resource) -> float:
+    limit: float | None = getattr(budget, name)
+    return _UNLIMITED if limit is None else limit
+
+
+def _most(per_day: Budget, per_question: Budget, name: Resource) -> float:
+    """Return what one question may use, or is taken to use."""
+    limit: float | None = getattr(per_question, name)
+    if limit is not None:
+        return limit
+    of_day: float | None = getattr(per_day, name)
+    return 0.0 if of_day is None else of_day / _SHARE

@@ -1,0 +1,139 @@
+"""Asks the question of a request: admitted, paid for, and cancelled with everything that it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final, Generic, Self, TypeVar, Unpack, cast
+
+from ....graphs.conversation.conversation import Conversation
+from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, SessionEvent
+from ....graphs.threads.overrides import Overrides
+from ....modules.memory.messages import GivenHistory
+from .admission import Admission
+from .caller import Caller
+from .errors import ApiError
+from .options import ServerOptions
+from .served import Served
+
+T = TypeVar("T")
+
+
+class AskArguments(Overrides, total=False):
+    """Arguments of ``Conversation.stream`` besides the question."""
+
+    parent_turn_id: str | None
+    request_id: str
+    regenerate: bool
+    chat_history: GivenHistory
+
+
+def check_question(question: str, options: ServerOptions, *, param: str) -> None:
+    """Check the length of a question; every door that takes one calls this.
+
+    Raises:
+        ApiError: HTTP 400.
+    """
+    if len(question) > options.max_question_chars:
+        raise ApiError(400, f"The question is longer than {options.max_question_chars} characters.", param=param)
+
+
+def asked(
+    served: Served, caller: Caller, conversation: Conversation, question: str, **arguments: Unpack[AskArguments]
+) -> OwnTask[ConversationEvent]:
+    """Return the events of a question, which is asked once they are awaited; closing them cancels the turn.
+
+    It holds a place among the questions of the server, and is charged to the caller's key, however it ends.
+
+    Raises:
+        ApiError: (At the first event) HTTP 429: no place is free, or the key's budget is spent.
+    """
+    return OwnTask(_events(served, caller, conversation, question, arguments))
+
+
+async def _events(
+    served: Served, caller: Caller, conversation: Conversation, question: str, arguments: AskArguments
+) -> AsyncGenerator[ConversationEvent]:
+    async with served.admissions.admitted(caller) as admission:
+        stream = conversation.astream(question, **arguments)
+        is_open = False
+        try:
+            async with aclosing(cast(AsyncGenerator[ConversationEvent], stream)) as events:
+                async for event in events:
+                    if isinstance(event, SessionEvent):
+                        admission.turn_id, is_open = event.turn_id, True
+                    elif isinstance(event, DoneEvent):
+                        admission.calls, is_open = event.result.calls, False
+                    yield event
+        finally:
+            if is_open and not caller.per_day.is_empty:
+                await _charge_open_turn(conversation, admission)
+
+
+async def _charge_open_turn(conversation: Conversation, admission: Admission) -> None:
+    """Charge what a turn that was cancelled has used so far."""
+    turn_id, calls = await conversation.aopen_calls()
+    if turn_id == admission.turn_id:
+        admission.calls = calls
+
+
+class _End:
+    """The end of the items."""
+
+
+_END: Final = _End()
+
+
+class OwnTask(Generic[T]):
+    """Iterates an asynchronous generator in a task of its own, which nothing but ``aclose`` cancels.
+
+    What the generator does at its end is then done once and in full, while the scopes of a request that was cancelled
+    cancel every further await of its own task.
+    """
+
+    def __init__(self, items: AsyncGenerator[T]) -> None:
+        self._items = items
+        self._received: asyncio.Queue[T | _End] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="question")
+            _RUNNING.add(self._task)
+            self._task.add_done_callback(_forget)
+        item = await self._received.get()
+        if isinstance(item, _End):
+            self._received.put_nowait(item)
+            await self._task
+            raise StopAsyncIteration
+        return item
+
+    async def aclose(self) -> None:
+        """Cancel the task, and wait for its end."""
+        if self._task is None:
+            await self._items.aclose()
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        try:
+            async with aclosing(self._items) as items:
+                async for item in items:
+                    self._received.put_nowait(item)
+        finally:
+            self._received.put_nowait(_END)
+
+
+def _forget(task: asyncio.Task[None]) -> None:
+    _RUNNING.discard(task)
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log what a client that left will not hear
+
+
+_RUNNING: set[asyncio.Task[None]] = set()
+"""Tasks that run: asyncio itself keeps no reference to them."""

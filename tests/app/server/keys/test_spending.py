@@ -1,0 +1,70 @@
+"""Budgets of a day: reserved before a run, corrected after it, and never overspent by workers together."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from judgetree.app.server.keys.key import NO_LIMITS, Budget
+from judgetree.app.server.keys.spending import DayIsSpent, Ledger, Spent
+from tests.app.server.keys.conftest import OpenTables
+
+NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
+
+
+def test_workers_together_reserve_no_more_than_the_budget(tables: OpenTables) -> None:
+    workers = [Ledger(tables(), clock=lambda: NOON) for _ in range(4)]
+
+    def reserve(number: int) -> bool:
+        try:
+            workers[number % 4].reserve("k1", Budget(usd=1.0), Budget(usd=0.1))
+        except DayIsSpent:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        admitted = sum(pool.map(reserve, range(40)))
+    assert admitted in {9, 10}  # ten tenths may add up to a little more than one
+    assert workers[0].used("k1").usd == pytest.approx(admitted / 10)
+
+
+def test_what_a_run_did_not_use_is_free_again(tables: OpenTables) -> None:
+    ledger = Ledger(tables(), clock=lambda: NOON)
+    day, question = Budget(tokens=1000, seconds=100), Budget(tokens=800, seconds=50)
+    run = ledger.reserve("k1", day, question)
+    with pytest.raises(DayIsSpent, match=r"800 of 1000 tokens are used or reserved\. It renews at .*T00:00") as refused:
+        ledger.reserve("k1", day, question)
+    assert refused.value.renews_in_s == 43_200
+    ledger.reserve("k2", day, question)
+    ledger.settle(run, Spent(usd=0.5, tokens=100, seconds=7.5))
+    assert ledger.used("k1") == Spent(usd=0.5, tokens=100, seconds=7.5)
+    ledger.reserve("k1", day, question)
+
+
+def test_a_new_day_renews_the_budget(tables: OpenTables) -> None:
+    now = [NOON]
+    ledger = Ledger(tables(), clock=lambda: now[0])
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=10))
+    with pytest.raises(DayIsSpent):
+        ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
+    now[0] += 43_200
+    ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
+    now[0] += 40 * 86_400
+    ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
+    assert tables().read("SELECT COUNT(*) FROM key_use") == [(1,)]  # old days are forgotten
+
+
+def test_a_turn_is_charged_once_over_all_its_runs(tables: OpenTables) -> None:
+    ledger = Ledger(tables(), clock=lambda: NOON)
+    for total in (300, 500, 500):  # cancelled, resumed, and asked for again
+        run = ledger.reserve("k1", Budget(tokens=1000), NO_LIMITS)
+        ledger.settle(run, Spent(usd=total / 1000, tokens=total, seconds=1), turn_id="t1")
+    used = ledger.used("k1")
+    assert (used.usd, used.tokens, used.seconds) == (pytest.approx(0.5), 500, 3)
+
+
+def test_an_unknown_price_costs_what_was_reserved(tables: OpenTables) -> None:
+    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger.settle(ledger.reserve("k1", Budget(usd=2.0), NO_LIMITS), Spent(usd=None, tokens=3))
+    assert ledger.used("k1") == Spent(usd=pytest.approx(0.2), tokens=3)

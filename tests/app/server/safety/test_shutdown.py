@@ -1,0 +1,94 @@
+"""The end of a server: what runs is finished within its time, or cancelled and resumed by the next one."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.settings import Settings
+from tests.app.conftest import CHAIN, COLLECTION, Dam, command
+from tests.app.server.safety.test_client_gone import until
+
+ASK = "/v1/chat/completions"
+BODY = {"model": f"{COLLECTION}/judge", "messages": [{"role": "user", "content": CHAIN.question}], "chat_id": "one"}
+
+
+@contextmanager
+def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """``judgetree serve`` as a process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = command("serve", "--port", str(port), *options)
+    with (
+        subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http,
+    ):
+
+        def listens() -> bool:
+            assert process.poll() is None, process.communicate()
+            try:
+                return http.get("/v1/models").status_code == 200
+            except httpx.ConnectError:
+                return False
+
+        try:
+            until(listens, "the server does not listen")
+            yield process, http
+        finally:
+            process.kill()
+
+
+def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServer) -> None:
+    scripted.responses = dam = Dam(stops=lambda request: request.prompt.kind == "read")
+    with served() as (process, http), http.stream("POST", ASK, json=BODY | {"stream": True}) as answer:
+        assert dam.reached.wait(60)
+        process.send_signal(signal.SIGTERM)
+
+        def is_closed() -> bool:
+            try:
+                httpx.get(f"{http.base_url}/v1/models")
+            except httpx.ConnectError:
+                return True
+            return False
+
+        until(is_closed, "the server still accepts")
+        dam.opened.set()
+        text = answer.read().decode()
+        assert text.rstrip().endswith("data: [DONE]")
+        assert CHAIN.answer in text
+        process.wait(30)
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_what_takes_longer_is_resumed_by_the_next_server(
+    settings: Settings, scripted: ScriptedServer, *, is_streamed: bool
+) -> None:
+    scripted.responses = dam = Dam(stops=lambda request: request.prompt.kind == "read")
+    with served("--shutdown-seconds", "0") as (process, http):
+        ending = threading.Thread(target=lambda: dam.reached.wait(60) and process.send_signal(signal.SIGINT))
+        ending.start()
+        if is_streamed:
+            with pytest.raises(httpx.RemoteProtocolError):  # the client sees that the answer is not whole
+                http.post(ASK, json=BODY | {"stream": True})
+        else:
+            assert http.post(ASK, json=BODY).status_code == 503
+        ending.join()
+        process.wait(60)
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+    dam.opened.set()
+    scripted.responses = after = Dam()
+    with served() as (_, http):
+        done = http.post(ASK, json=BODY).json()["judgetree"]
+    assert done["answer"] == CHAIN.answer
+    assert [kind for kind, *_ in after.let_through if kind == "judge"] == []  # what was paid for is not paid again
+    assert done["status"] == "answered"
