@@ -47,6 +47,7 @@ POLICY = "; ".join(
     ]
 )
 """Content-Security-Policy of the page: its own files alone, and no markup that scripts make."""
+_UPLOADS = "/v1/collections/{name}/documents"
 _HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -88,7 +89,7 @@ async def page(request: Request) -> Response:
 
 
 @router.get("/assets/options.json")
-async def choices(served: ServedBy) -> Response:
+async def choices(request: Request, served: ServedBy) -> Response:
     """Return what the page offers to choose, besides the models."""
     options, limits = served.options, served.limits_of(LOCAL)
     given = {
@@ -97,6 +98,7 @@ async def choices(served: ServedBy) -> Response:
         "limits": {"topk": None, **{each.name: getattr(limits, each.name) for each in fields(Limits)}},
         "max_question_chars": options.max_question_chars,
         "needs_key": options.demands_keys,
+        "takes_uploads": _UPLOADS in request.app.openapi()["paths"],
     }
     return Response(json.dumps(given), media_type="application/json", headers=_HEADERS)
 

@@ -18,7 +18,7 @@ let shown = 0; // of several that are begun, the last one counts
 function viewOf(server) {
   const { parts, query } = place();
   if (parts[0] === "runs") return ["runs", new RunsView({ parts: parts.slice(1), query })];
-  if (parts[0] === "collections") return ["collections", new CollectionsView({ name: parts[1] ?? "", query })];
+  if (parts[0] === "collections") return ["collections", new CollectionsView({ server, name: parts[1] ?? "", query })];
   return ["ask", new AskView({ server, name: parts[0] === "c" ? parts[1] ?? "" : "", query })];
 }
 

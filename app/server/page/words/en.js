@@ -12,10 +12,10 @@ export default {
   "list.delete": "Delete “{title}”", "list.sure": "Delete “{title}” with all its branches and trees?",
 
   "ask.new": "New question", "ask.chat": "Chat", "ask.tree": "Tree", "ask.sides": "What is shown", "ask.log": "Turns", "ask.question": "Question", "ask.placeholder": "Ask your documents …",
-  "ask.send": "Send", "ask.stop": "Stop", "ask.welcome": "Ask, and watch the search", "ask.editing": "Another version of question {number}", "ask.branching": "A new branch after turn {number}",
+  "ask.send": "Send", "ask.stop": "Stop", "ask.lost": "The connection was lost. Going on repeats nothing that was paid for.", "ask.welcome": "Ask, and watch the search", "ask.editing": "Another version of question {number}", "ask.branching": "A new branch after turn {number}",
   "ask.welcomeHint": "Every passage that is found is judged. What holds only a part of the answer asks on. The tree beside the chat shows each step: verdicts, sub-questions, costs, and what was left out.",
 
-  "picker.collection": "Collection", "picker.system": "System", "picker.none": "no collection", "picker.nothing": "There is nothing to ask yet: upload documents under Collections.",
+  "picker.collection": "Collection", "picker.system": "System", "picker.none": "no collection", "picker.nothing": "There is nothing to ask yet: make a collection first.",
   "picker.limits": "Limits", "picker.limitsChosen": ["Limits: {n} chosen", "Limits: {n} chosen"], "picker.limitsHint": "What is left empty is as the server has it.", "picker.asServer": "as the server", "picker.atMost": "at most {most}",
   "picker.reset": "Take all back", "picker.keep": "Keep",
   "system.judge": "judge: recursive search", "system.naive": "naive: one search", "system.llm": "model alone",
@@ -59,7 +59,7 @@ export default {
   "run.bothTrees": "Both trees", "run.tree": "Tree", "run.isRight": "right", "run.isWrong": "wrong",
   "compare.title": "{a} against {b}", "compare.hint": "By the questions that both answered, with paired tests.", "compare.against": "against", "compare.difference": "Difference",
   "pair.differences": "What differs, in the order of the search", "pair.alike": "The two trees are alike.", "pair.verdict": "Judged otherwise:", "pair.chunk": "Found by one:", "pair.asked": "Asked by one:", "pair.answer": "Answered otherwise:", "pair.notFound": "not found",
-  "collections.hint": "Documents that questions are asked of.", "collections.none": "No collection yet. Upload documents to make one.", "collections.chunkSize": "chunks of up to {n} characters", "collections.find": "Find a file", "collections.file": "File", "collections.chunks": "Chunks", "collections.files": "Files", "collections.cut": "The first {n} are shown.",
+  "collections.hint": "Documents that questions are asked of.", "collections.noneHere": "No collection yet: judgetree index FOLDER -c NAME makes one.", "collections.none": "No collection yet. Upload documents to make one.", "collections.chunkSize": "chunks of up to {n} characters", "collections.find": "Find a file", "collections.file": "File", "collections.chunks": "Chunks", "collections.files": "Files", "collections.cut": "The first {n} are shown.",
   "playground.title": "Search playground", "playground.hint": "One query by embeddings, by words, and by both as questions are searched. No model is asked.", "playground.query": "Query", "playground.topk": "Most", "playground.search": "Search", "playground.nothing": "Nothing found.",
   "playground.dense": "Dense", "playground.denseHint": "by embeddings", "playground.denseShort": "dense", "playground.sparse": "Sparse", "playground.sparseHint": "by words (BM25)", "playground.sparseShort": "sparse", "playground.fused": "Fused", "playground.fusedHint": "both, by reciprocal ranks", "playground.fusedShort": "fused",
   "upload.title": "Add documents", "upload.drop": "Drop files here, or choose them", "upload.hint": "Text, Markdown, HTML, PDF, Word. The server indexes them in the background.", "upload.collection": "Collection", "upload.newName": "Name of a new or existing one", "upload.needsName": "Name the collection first.",

@@ -12,10 +12,10 @@ export default {
   "list.delete": "删除“{title}”", "list.sure": "删除“{title}”及其全部分支和搜索树？",
 
   "ask.new": "新问题", "ask.chat": "对话", "ask.tree": "搜索树", "ask.sides": "显示内容", "ask.log": "对话记录", "ask.question": "问题", "ask.placeholder": "向资料提问……",
-  "ask.send": "发送", "ask.stop": "停止", "ask.welcome": "提问，并观看搜索过程", "ask.editing": "第 {number} 个问题的另一版本", "ask.branching": "在第 {number} 轮之后新建分支",
+  "ask.send": "发送", "ask.stop": "停止", "ask.lost": "连接中断了。继续时不会重复已付费的调用。", "ask.welcome": "提问，并观看搜索过程", "ask.editing": "第 {number} 个问题的另一版本", "ask.branching": "在第 {number} 轮之后新建分支",
   "ask.welcomeHint": "找到的每个片段都会被评判。只含部分答案的片段会继续追问。右侧的搜索树展示每一步：评判、子问题、开销，以及略过了什么。",
 
-  "picker.collection": "资料库", "picker.system": "系统", "picker.none": "不用资料库", "picker.nothing": "目前没有可提问的内容：请先在“资料库”中上传文档。",
+  "picker.collection": "资料库", "picker.system": "系统", "picker.none": "不用资料库", "picker.nothing": "目前没有可提问的内容：请先建立资料库。",
   "picker.limits": "限制", "picker.limitsChosen": "限制：已选 {n} 项", "picker.limitsHint": "留空的项目按服务器设置。", "picker.asServer": "按服务器设置", "picker.atMost": "最多 {most}",
   "picker.reset": "全部恢复", "picker.keep": "保存",
   "system.judge": "评判：递归搜索", "system.naive": "朴素：搜索一次", "system.llm": "仅用模型",
@@ -59,7 +59,7 @@ export default {
   "run.bothTrees": "两棵搜索树", "run.tree": "搜索树", "run.isRight": "正确", "run.isWrong": "错误",
   "compare.title": "{a} 对 {b}", "compare.hint": "只比较双方都回答了的问题，使用配对检验。", "compare.against": "对", "compare.difference": "差值",
   "pair.differences": "不同之处（按搜索顺序）", "pair.alike": "两棵树相同。", "pair.verdict": "评判不同：", "pair.chunk": "仅一方找到：", "pair.asked": "仅一方追问：", "pair.answer": "答案不同：", "pair.notFound": "未找到",
-  "collections.hint": "可供提问的文档。", "collections.none": "还没有资料库。上传文档即可新建。", "collections.chunkSize": "片段最长 {n} 字符", "collections.find": "查找文件", "collections.file": "文件", "collections.chunks": "片段", "collections.files": "文件", "collections.cut": "只显示前 {n} 个。",
+  "collections.hint": "可供提问的文档。", "collections.noneHere": "还没有资料库：用 judgetree index 文件夹 -c 名称 建立。", "collections.none": "还没有资料库。上传文档即可新建。", "collections.chunkSize": "片段最长 {n} 字符", "collections.find": "查找文件", "collections.file": "文件", "collections.chunks": "片段", "collections.files": "文件", "collections.cut": "只显示前 {n} 个。",
   "playground.title": "检索试验", "playground.hint": "同一查询分别用向量、关键词以及两者融合检索（提问时用融合）。不调用语言模型。", "playground.query": "查询", "playground.topk": "最多", "playground.search": "检索", "playground.nothing": "没有找到。",
   "playground.dense": "向量", "playground.denseHint": "按语义向量", "playground.denseShort": "向量", "playground.sparse": "关键词", "playground.sparseHint": "按词语（BM25）", "playground.sparseShort": "关键词", "playground.fused": "融合", "playground.fusedHint": "两者按倒数名次融合", "playground.fusedShort": "融合",
   "upload.title": "添加文档", "upload.drop": "把文件拖到这里，或点击选择", "upload.hint": "支持文本、Markdown、HTML、PDF、Word。服务器会在后台建立索引。", "upload.collection": "资料库", "upload.newName": "新的或已有的名称", "upload.needsName": "请先填写资料库名称。",

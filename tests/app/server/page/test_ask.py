@@ -164,7 +164,7 @@ def test_the_tree_is_walked_and_searched_by_keys(page: Page) -> None:
 def test_the_page_speaks_chinese_on_dark_and_on_a_phone(page: Page) -> None:
     page.appear(width=360, height=780, dark=True)
     page.run("[...document.querySelectorAll('.bar button')].find((one) => one.lang === 'zh-CN').click()")
-    page.wait("document.documentElement.lang === 'zh-CN' && document.querySelector('.composer')")
+    page.wait("document.querySelector('.composer textarea')?.placeholder.startsWith('向资料')")
     ask(page, CHINESE)
     wait_for_answer(page)
     assert "385兆帕" in page.text(".answer")

@@ -1,6 +1,7 @@
 // One conversation: its turns as the server keeps them, and the question that runs.
 
-import { get, path, post, remove, stream } from "../net/api.js";
+import { Failure, get, path, post, remove, stream } from "../net/api.js";
+import { say } from "../shell/words.js";
 
 /**
  * @typedef {{question: string, parent: string, thinking: string, answer: string, sources: any[], thread: string,
@@ -78,7 +79,7 @@ export class Conversation extends EventTarget {
       for await (const { event, data } of events) this.#take(event, JSON.parse(data));
       if (!this.live.error) await this.#saved();
     } catch (error) {
-      if (this.live) this.live.error = this.leaving.signal.aborted ? "" : error.message;
+      if (this.live) this.live.error = error instanceof Failure ? error.message : say("ask.lost");
     } finally {
       this.leaving = null;
       this.#changed("turns");
@@ -118,11 +119,6 @@ export class Conversation extends EventTarget {
     this.live.isStopping = true;
     this.#changed("live");
     await post(this.#where("/questions/stop"), {});
-  }
-
-  /** Leave a running question, which then stays open on the server. */
-  leave() {
-    this.leaving?.abort();
   }
 
   /** Forget a question that failed. */

@@ -57,6 +57,7 @@ function basisWords(turn) {
   const cost = usage.llm_calls
     ? [say("calls", { n: usage.llm_calls }), say("tokens", { n: usage.prompt_tokens + usage.completion_tokens }), seconds(usage.seconds)]
     : [say("noCalls")];
+  if (typeof turn.cost_usd === "number" && turn.cost_usd > 0) cost.push(`$${number(turn.cost_usd, 4)}`);
   return [basis, ...cost].join(" · ");
 }
 

@@ -12,8 +12,9 @@ import { UploadBox } from "./upload.js";
 const MOST_FILES = 1000;
 
 export class CollectionsView {
-  /** @param {{name: string, query: URLSearchParams}} options */
-  constructor({ name, query }) {
+  /** @param {{server: {takes_uploads: boolean}, name: string, query: URLSearchParams}} options */
+  constructor({ server, name, query }) {
+    this.server = server;
     this.name = name;
     this.query = query;
     this.element = make("div.view", null, make("div.sheet", null, make("p.faint", null, say("loading"))));
@@ -32,17 +33,23 @@ export class CollectionsView {
 
   async #all() {
     const { data } = await get("/v1/collections");
-    this.upload = new UploadBox({ name: "", onDone: () => this.open().catch(warn) });
+    const upload = this.#uploadBox();
     const cards = data.map((each) => make("li.card", null,
       make("div.card-head", null, make("a", { href: address(["collections", each.name]) }, each.name), make("span.faint", null, sizes(each))),
       each.problem ? make("p.alarm", null, each.problem) : make("p.faint", null, [each.embedders.join(", "), each.analyzer].filter(Boolean).join(" · "))));
     return [make("div.sheet-head", null, make("h2", null, say("place.collections")), make("p.faint", null, say("collections.hint"))),
-      cards.length ? make("ul.cards", null, ...cards) : make("p.faint", null, say("collections.none")), this.upload.element];
+      cards.length ? make("ul.cards", null, ...cards) : make("p.faint", null, say(this.server.takes_uploads ? "collections.none" : "collections.noneHere")), upload].filter(Boolean);
+  }
+
+  #uploadBox() {
+    if (!this.server.takes_uploads) return null;
+    this.upload = new UploadBox({ name: this.name, onDone: () => this.open().catch(warn) });
+    return this.upload.element;
   }
 
   async #one() {
     const found = await get(path`/v1/collections/${this.name}` + `?limit=${MOST_FILES}`);
-    this.upload = new UploadBox({ name: this.name, onDone: () => this.open().catch(warn) });
+    const upload = this.#uploadBox();
     const playground = new Playground({ name: this.name, query: this.query.get("query") ?? "", onSearch: (query) => settle(["collections", this.name], { query }) });
     playground.open().catch(warn);
     return [
@@ -50,7 +57,7 @@ export class CollectionsView {
         make("p.faint", null, [sizes(found), found.embedders.join(", "), found.analyzer, found.chunk_size && say("collections.chunkSize", { n: found.chunk_size })].filter(Boolean).join(" · "))),
       found.problem && make("p.alarm", null, found.problem),
       playground.element,
-      this.upload.element,
+      upload,
       fileList(found),
     ].filter(Boolean);
   }
