@@ -13,10 +13,12 @@ from langchain_core.tools import BaseTool
 from ..modules.addresses import Address
 from ..modules.calls.prices import Prices, load_prices
 from ..modules.calls.prompts import Prompts
+from ..modules.errors import SettingsError
 from ..modules.index.factory import open_index
 from ..modules.index.index import Index
 from ..modules.judge.contract import AnyJudge
 from ..modules.judge.factory import create_judge
+from ..modules.judge.insert_block import InsertBlockFilter
 from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
@@ -35,6 +37,9 @@ from .systems.registry import GraphBuilder, System
 from .threads.context import Limits, RagContext
 from .threads.overrides import Overrides, overridden
 from .threads.recording import Recording
+
+_MOST_FILTERS = 16
+"""Models whose filters are kept; a caller may give each question a new one."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -67,6 +72,7 @@ class SessionServices:
         self._gate = CallGate(self.settings.max_concurrency)
         self._llms: dict[str | int, ChatLLM] = {}
         self._free: tuple[str, ...] = ()
+        self._filters: dict[int, InsertBlockFilter] = {}  # which keep their models alive
 
     async def open(self, overrides: Overrides | None = None) -> RagContext:
         """Return the services, opened at the first call, with the overrides of one question."""
@@ -76,6 +82,7 @@ class SessionServices:
             if not overrides:
                 return self._opened
             services = await overridden(self._opened, overrides, self.open_llm)
+            services = replace(services, insert_block=await self._insert_block(self._opened, overrides))
         if services.prices is None and services.limits.max_tree_cost_usd is not None:
             return replace(services, prices=await asyncio.to_thread(self._prices))
         return services
@@ -93,6 +100,22 @@ class SessionServices:
             llm = await asyncio.to_thread(create_llm, spec, self.settings, self._gate, on_progress=self.on_progress)
             self._llms[key] = self._tuned(llm)
         return self._llms[key]
+
+    async def _insert_block(self, services: RagContext, overrides: Overrides) -> InsertBlockFilter | None:
+        """Return the filter of one question: what its session has, or one of the model that is named or judges."""
+        wanted, given = overrides.get("insert_block"), overrides.get("insert_block_llm")
+        if not wanted:
+            return services.insert_block if wanted is None else None
+        if services.retriever is None:
+            raise SettingsError("insert_block filters chunks: leave it out for a system without a search.")
+        settings = self.settings
+        judging = None if settings.judge_spec == settings.llm_spec else settings.judge_spec
+        llm = await self.open_llm(given or judging or services.reader)
+        if id(llm) not in self._filters:
+            if len(self._filters) >= _MOST_FILTERS:
+                self._filters.clear()
+            self._filters[id(llm)] = InsertBlockFilter(llm, prompts=services.prompts)
+        return self._filters[id(llm)]
 
     async def close(self) -> None:
         """Free the collection; ``open`` opens it again."""

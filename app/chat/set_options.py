@@ -18,6 +18,8 @@ _READ: Mapping[str, tuple[Callable[[str], object], str]] = {
     "rerank": (str, "a model, such as dashscope:gte-rerank"),
     "rerank_input_top_n": (int, "a whole number from 1 on"),
     "score_threshold": (float, "a number"),
+    "insert_block": (lambda text: _SWITCH[text.casefold()], "on or off"),
+    "insert_block_llm": (str, "a model, such as openai:gpt-4o"),
 }
 
 

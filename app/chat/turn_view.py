@@ -26,7 +26,7 @@ from ...modules.formats import printable
 from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import fit, is_live, notes, say
 from ..terminal.watching import REFRESH_PER_S, GrowingAnswer
-from .words import STEPS, origin_of, source_lines
+from .words import STEPS, filter_words, origin_of, source_lines
 
 
 class JsonTurn:
@@ -100,6 +100,8 @@ class ShownTurn:
             )
         if origin := origin_of(turn):
             say(f"({origin})", style="yellow")
+        if filtered := filter_words(turn):
+            say(filtered, style="dim")
         if turn["status"] == "answered":
             for line in source_lines(turn["chunks"]):
                 say(line, style="dim")

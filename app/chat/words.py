@@ -39,11 +39,30 @@ def origin_of(turn: QaPair) -> str:
 
 
 def source_lines(refs: Sequence[ChunkRef]) -> list[str]:
-    """Return a line for each source chunk: number, source, and the judge's score, if any."""
-    scores = ["" if ref["score"] is None else f" · score {ref['score']}" for ref in refs]
-    return [
-        f"[{n}] {one_line(ref['source'])}{score}" for n, (ref, score) in enumerate(zip(refs, scores, strict=True), 1)
+    """Return a line for each source chunk: number, source, judge's score, key passage and reason, as far as known."""
+    return [f"[{number}] {_source_words(ref)}" for number, ref in enumerate(refs, start=1)]
+
+
+def _source_words(ref: ChunkRef) -> str:
+    quoted, reason = ref.get("key_passage", ""), ref.get("reason", "")
+    words = [
+        one_line(ref["source"]),
+        "" if ref["score"] is None else f"score {ref['score']}",
+        f"“{one_line(quoted)}”" if quoted else "",
+        one_line(reason),
     ]
+    return " · ".join(filter(None, words))
+
+
+def filter_words(turn: QaPair) -> str:
+    """Describe what the filter did for the answer; ``""`` if it was not asked, or every chunk stayed."""
+    report = turn.get("insert_block")
+    if report is None or not (report["taken_out"] or report["unknown"] or report["none_left"]):
+        return ""
+    if report["none_left"]:
+        return f"the filter found that none of {report['judged']} chunks belongs to the answer: all were read"
+    unknown = f", {report['unknown']} unknown" if report["unknown"] else ""
+    return f"the filter took out {report['taken_out']} of {report['judged']} chunks{unknown}"
 
 
 def turns_text(turns: Iterable[QaPair]) -> str:

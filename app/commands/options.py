@@ -132,6 +132,19 @@ Strategy = Annotated[
 Prompts = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Your own, in YAML; `judgetree prompts copy` writes a file to edit.")
 ]
+PromptsThinking = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Prompts of turns with thinking on, in place of the same names.")
+]
+PromptsNoThinking = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Prompts of turns with thinking off, in place of the same names.")
+]
+InsertBlock = Annotated[
+    bool,
+    typer.Option("--insert-block", help="Take out chunks that do not belong to the answer; a call a chunk."),
+]
+InsertBlockLlm = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="Model of --insert-block; else the one that judges.")
+]
 Record = Annotated[
     RecordName | None,
     typer.Option(help="Keep what each model call is sent and what it replies, the prompts alone, or neither."),

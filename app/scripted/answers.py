@@ -262,6 +262,12 @@ class ScriptedAnswers:
         held = [known.facts_in(squashed) for known in self._known.get(_key(query), ())]
         return [(fact.question, fact.answer) for fact in max(held, key=len, default=[])]
 
+    def quotes_in(self, query: str, passage: str) -> list[str]:
+        """Return the quotes of the needed facts that a passage holds, in hop order."""
+        squashed = _squash(passage)
+        held = [known.facts_in(squashed) for known in self._known.get(_key(query), ())]
+        return [fact.quote for fact in max(held, key=len, default=[])]
+
     def follow_up(self, query: str, evidence: str) -> str:
         """Return the question of the first missing fact; ``""`` if none is missing, or for an unknown query."""
         known = next(iter(self._known.get(_key(query), ())), None)

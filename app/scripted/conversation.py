@@ -19,6 +19,7 @@ from ...evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, pa
 from ...evaluation.datasets.standards_qa import Question
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
+from ...modules.judge.prompts import insert_block_messages
 from ...modules.memory.prompts import (
     KNOWLEDGE,
     UNDERSTOOD,
@@ -212,6 +213,13 @@ def _summary(talk: ScriptedTalk, _: str, history: _History, __: str) -> str:
     return "\n".join(line for line in _LABELS.sub("", history.text).split("\n") if line.strip())
 
 
+def _insert_block(talk: ScriptedTalk, query: str, _: _History, passage: str) -> str:
+    """Say whether a passage holds a needed fact, with the quote of the first."""
+    quotes = talk.answers.quotes_in(query, passage)
+    reason = "It holds a needed fact." if quotes else "It holds none of the facts that are needed."
+    return _json({"belongs": bool(quotes), "key_passage": next(iter(quotes), ""), "reason": reason})
+
+
 def _numbered(passages: str) -> list[tuple[int, str]]:
     """Parse passages by number, from evidence, or from a digest with the number behind each fact."""
     found = [(int(match[1]), match[2]) for match in _PASSAGE.finditer(passages)]
@@ -250,6 +258,7 @@ def _scripts(prompts: Prompts) -> list[tuple[Template, _Reply]]:
         (summary_messages(_TURNS, prompts), _summary),
         (small_talk_messages(QUERY, prompts), _small_talk),
         (route_messages(QUERY, prompts), _route),
+        (insert_block_messages(QUERY, _PASSAGES, prompts), _insert_block),
     )
     return [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in built]
 

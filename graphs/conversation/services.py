@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import Prompts
@@ -19,8 +19,10 @@ from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.json_reply import JsonChat
 from ...modules.llm.langchain_chat import LangChainModel
 from ...modules.llm.tuned import TunedLLM
+from ...modules.llm.wrapper import thinking_of
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
+from ...modules.prompts.reading import load_prompts
 from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings
 from ..rag.graph import RagGraph
@@ -152,14 +154,20 @@ class ConversationServices:
         """Return the options with what they leave to the settings.
 
         Raises:
-            SettingsError: ``web_or_rag`` without a web search, or ``output_key`` is empty or the key of something else.
+            SettingsError: ``web_or_rag`` without a web search, ``output_key`` is empty or the key of something else, or
+                prompts are not usable.
         """
         if options.web_or_rag and self._web is None:
             raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
         if not options.output_key or options.output_key in TAKEN_KEYS:
             taken = ", ".join(TAKEN_KEYS)
             raise SettingsError(f"output_key={options.output_key!r} is not allowed. Give a key besides {taken}.")
-        return replace(options, condense_llm=options.condense_llm or self.settings.condense_llm or None)
+        return replace(
+            options,
+            condense_llm=options.condense_llm or self.settings.condense_llm or None,
+            prompts_thinking=load_prompts(options.prompts_thinking),
+            prompts_no_thinking=load_prompts(options.prompts_no_thinking),
+        )
 
     def store_errors(self) -> AbstractContextManager[None]:
         """Turn errors of the checkpoint store into a ``SettingsError``."""
@@ -191,7 +199,11 @@ class ConversationServices:
         Raises:
             UserError: The settings, the collection, a key, a model or an override needs a correction.
         """
-        services = await self.session.open_services(overrides)
+        services = await self.session.open_services(_with_filter(overrides, options))
+        thinking = thinking_of(services.reader)
+        if thinking is not None:
+            own = load_prompts(options.prompts_thinking if thinking else options.prompts_no_thinking)
+            services = services.with_prompts(Prompts({**services.prompts, **own}.values()))
         return services, await self.session.open_llm(options.condense_llm or services.reader)
 
     async def turn_context(
@@ -259,3 +271,12 @@ class ConversationServices:
         await self._running.end()
         self._opened = None
         await self._resources.aclose()
+
+
+def _with_filter(overrides: Overrides, options: ConversationOptions) -> Overrides:
+    """Return the overrides with the filter of the options, as far as they do not name one."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    if options.insert_block or given.get("insert_block"):
+        defaults = {"insert_block": options.insert_block, "insert_block_llm": options.insert_block_llm}
+        given = defaults | given
+    return cast(Overrides, given)

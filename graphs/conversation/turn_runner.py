@@ -23,7 +23,7 @@ from ...modules.errors import (
     SettingsError,
     UserError,
 )
-from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
+from ...modules.memory.turns import ChunkRef, OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import ThreadKey
 from ..threads.interrupts import interrupts_in, waiting_words
@@ -115,7 +115,7 @@ class TurnRunner:
             emit(ErrorEvent(message=str(failure)))
             raise
         for number, chunk in enumerate(sources, start=1):
-            emit(_source_event(number, chunk.page_content, chunk.metadata))
+            emit(_source_event(number, chunk, refs))
         if outcome.error:
             emit(ErrorEvent(message=outcome.error))
         result = self._result(started, outcome, sources, time.perf_counter() - began)
@@ -361,12 +361,15 @@ def _thread_of(state: ConversationState, turn_id: str) -> str:
     return turn_thread(rag_thread_of(state["conversation_id"], turn_id))
 
 
-def _source_event(number: int, text: str, metadata: Mapping[str, object]) -> SourceEvent:
-    score = metadata.get("score")
+def _source_event(number: int, chunk: Document, refs: Sequence[ChunkRef]) -> SourceEvent:
+    metadata = chunk.metadata
+    score, ref = metadata.get("score"), next(ref for ref in refs if ref["chunk_id"] == str(metadata["chunk_id"]))
     return SourceEvent(
         number=number,
         chunk_id=str(metadata["chunk_id"]),
         source=str(metadata.get("source", "")),
         score=score if isinstance(score, int) else None,
-        text=text,
+        text=chunk.page_content,
+        key_passage=ref.get("key_passage", ""),
+        reason=ref.get("reason", ""),
     )

@@ -13,7 +13,7 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Verdict
 from ...modules.reader.evidence import render_evidence
-from ..systems.nodes import as_evidence
+from ..systems.shown_evidence import as_evidence
 from ..threads.context import RunContext
 from ..threads.fingerprint import sub_thread_id
 from ..threads.state import RagState, updated

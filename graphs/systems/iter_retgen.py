@@ -11,8 +11,8 @@ from ...modules.reader.multistep_prompts import draft_messages, parse_draft
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
-from . import nodes
 from .rounds import Written, build_rounds, chunks_of, write_step
+from .shown_evidence import shown_evidence
 
 
 def build_iter_retgen(**options: Unpack[GraphOptions]) -> RagGraph:
@@ -48,4 +48,5 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
 
 async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader: the chunks of the last round."""
-    return nodes.as_evidence(runtime.context.services.evidence.of_chunks(chunks_of(state, state["steps"][-1])))
+    chosen = runtime.context.services.evidence.of_chunks(chunks_of(state, state["steps"][-1]))
+    return await shown_evidence(chosen, state, runtime)

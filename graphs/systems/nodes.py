@@ -25,15 +25,17 @@ from ...modules.calls.messages import Message
 from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
+from ...modules.judge.insert_block import without_block
 from ...modules.llm.endpoint import CallOptions
-from ...modules.reader.evidence import render_evidence, render_sub_answer, split_evidence
+from ...modules.reader.evidence import split_evidence
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ...modules.retriever.callbacks import search_heard
 from ..threads.amounts import evidence_room
 from ..threads.context import RunContext, emit
-from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Step, Try
+from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Try
+from .shown_evidence import shown_evidence
 
 logger = logging.getLogger(__name__)
 
@@ -124,24 +126,15 @@ def searched(query: str, started: float, hits: Sequence[tuple[Document, float]],
 
 def as_found(chunk: Document, **place: JsonScalar) -> Document:
     """Copy a chunk without its verdict, with ``place`` in its metadata."""
-    return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **UNJUDGED, **place})
+    metadata = without_block(chunk.metadata)
+    return Document(page_content=chunk.page_content, metadata={**metadata, **UNJUDGED, **place})
 
 
 async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader."""
     if runtime.context.frontier is not None:
         runtime.context.frontier.augmented(runtime.context.thread_id)
-    return as_evidence(runtime.context.services.evidence.of_chunks(state["similar_chunks"]))
-
-
-def as_evidence(chunks: Sequence[Document], answered: Sequence[Step] = ()) -> dict[str, object]:
-    """Return the state update that shows the reader these chunks, then the queries and answers of rounds."""
-    pairs = (render_sub_answer(step["query"], step["text"]) for step in answered)
-    ids = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
-    patches = [ChunkPatch(chunk_id=key, changes={"shown_place": at}) for at, key in enumerate(ids, 1)]
-    for step in answered:
-        patches += (ChunkPatch(chunk_id=key, changes={"round_answer": step["text"]}) for key in step["chunk_ids"])
-    return {"evidence": "\n\n".join(filter(None, (render_evidence(chunks), *pairs))), "similar_chunks": patches}
+    return await shown_evidence(runtime.context.services.evidence.of_chunks(state["similar_chunks"]), state, runtime)
 
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

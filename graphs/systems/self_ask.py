@@ -16,6 +16,7 @@ from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
 from .rounds import Written, chunks_of, has_depth_left, retrieve_round, to_next_round, write_step
+from .shown_evidence import shown_evidence
 
 _STOP = ("Intermediate answer:",)
 """Label of the follow-up's answer, which the reader writes from its chunks."""
@@ -76,7 +77,8 @@ async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, ob
     """
     first, *follow_ups = state["steps"]
     shown = runtime.context.services.evidence.of_chunks(chunks_of(state, first))
-    return nodes.as_evidence(shown, [step for step in follow_ups if not is_refusal(step["text"])])
+    answered = [step for step in follow_ups if not is_refusal(step["text"])]
+    return await shown_evidence(shown, state, runtime, answered)
 
 
 async def after_search(

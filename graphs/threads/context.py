@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from langgraph.graph.state import CompiledStateGraph
@@ -17,6 +17,7 @@ from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
+from ...modules.judge.insert_block import InsertBlockFilter
 from ...modules.judge.sub_questions import SubQuestionWriter
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
@@ -123,6 +124,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "judge": ("fingerprint", "judge"),
     "policy": ("fingerprint", "choose", "asks_again"),
     "writer": ("fingerprint", "write"),
+    "insert_block": ("fingerprint", "blocks"),
 }
 """Methods of a context's services."""
 
@@ -152,6 +154,8 @@ class RagContext:
     """Token limit of a reader prompt: evidence of more than half of it is digested first. None: no limit."""
     evidence: EvidenceChoice = USEFUL
     """Which chunks the readers see, those of sub-runs too."""
+    insert_block: InsertBlockFilter | None = None
+    """Takes out what does not belong to the answer before the root's reader sees it; None leaves all in."""
     strategy: AnswerStrategy = "stuff"
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
     prompts: Prompts = DEFAULT_PROMPTS
@@ -184,6 +188,11 @@ class RagContext:
                     f"RagContext({name}={given!r:.80}) is not allowed. Give an object with {' and '.join(methods)}; "
                     "models and retrievers of LangChain by from_langchain(…)."
                 )
+
+    def with_prompts(self, prompts: Prompts) -> RagContext:
+        """Return the context with other prompts, those of its filter included; a judge keeps its own."""
+        filtering = self.insert_block.with_prompts(prompts) if self.insert_block else None
+        return replace(self, prompts=prompts, insert_block=filtering)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,6 +83,8 @@ def fingerprint_of(
 def _reading(services: RagContext) -> dict[str, str]:
     """Describe which evidence the reader sees and how it takes it in, as far as that is not as by default."""
     parts = {f"reader.{key}": value for key, value in services.evidence.fingerprint().items()}
+    if services.insert_block is not None:
+        parts |= {f"insert_block.{key}": value for key, value in services.insert_block.fingerprint().items()}
     if services.strategy != "stuff":
         version = services.prompts.version(STRATEGY_PROMPTS[services.strategy])
         parts |= {"reader.strategy": services.strategy, "reader.strategy_prompt": version}

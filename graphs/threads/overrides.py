@@ -43,11 +43,16 @@ class Overrides(TypedDict, total=False):
     """Limits of this question, in place of the session's."""
     policy: str | Policy | None
     """Chooses the chunks that ask their sub-questions, such as ``best_first``; for systems that judge."""
+    insert_block: bool | None
+    """Whether a model takes out the chunks that do not belong to the answer, before it is written."""
+    insert_block_llm: str | ChatLLM | LangChainModel | None
+    """Model of that filter; None takes the one that judges."""
 
 
 _USUAL = Limits()
 OpenLLM = Callable[[str | ChatLLM | LangChainModel], Awaitable[ChatLLM]]
 """Opens a model."""
+_SWITCHES = ("thinking", "insert_block")
 _SEARCH = ("topk", "search_type", "rerank", "rerank_input_top_n", "score_threshold")
 
 _NUMBERS: tuple[tuple[str, tuple[type, ...], str], ...] = (
@@ -68,8 +73,9 @@ def described(given: Overrides) -> dict[str, str]:
     if unknown:
         allowed = ", ".join(Overrides.__annotations__)
         raise SettingsError(f"A question takes no {', '.join(map(repr, unknown))}. Allowed: {allowed}.")
-    if not isinstance(values.get("thinking"), bool | None):
-        raise SettingsError(f"thinking={values['thinking']!r} is not allowed. Give True, False or None.")
+    for name in _SWITCHES:
+        if not isinstance(values.get(name), bool | None):
+            raise SettingsError(f"{name}={values[name]!r} is not allowed. Give True, False or None.")
     for name, kinds, allowed in _NUMBERS:
         value = values.get(name)
         if value is not None and (
@@ -80,8 +86,10 @@ def described(given: Overrides) -> dict[str, str]:
     if limits is not None and not isinstance(limits, Limits):
         raise SettingsError(f"limits={limits!r:.80} is not allowed. Give Limits(…).")
     texts = {name: _text(value) for name, value in values.items() if value is not None}
-    llm = given.get("llm")
-    return texts if llm is None or isinstance(llm, str) else texts | {"llm": name_of_llm(llm)}
+    for name, llm in (("llm", given.get("llm")), ("insert_block_llm", given.get("insert_block_llm"))):
+        if llm is not None and not isinstance(llm, str):
+            texts[name] = name_of_llm(llm)
+    return texts
 
 
 async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) -> RagContext:

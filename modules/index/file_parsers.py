@@ -30,6 +30,7 @@ RESERVED_METADATA = frozenset(
     | {"recursion_depth", "next_rag_thread_id", "sub_answer", "sub_run_error", "budget_spent"}
     | {"shown_place", "round_answer", "also_in", "also_keys", "tool"}
     | {"p_needed", "p_calibrated", "skipped", "round", "priority", "tries"}
+    | {"block_belongs", "key_passage", "block_reason", "block_problem"}
     | {"shared_thread_id", "shared_sub_runs", "shared_llm_calls"}
 )
 """Names of judgetree's own metadata; those in JSON files get a trailing underscore."""

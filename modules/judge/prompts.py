@@ -145,6 +145,40 @@ query nor a question asked already. Write in the language of the query. Reply wi
     user="Query: {query}\n\nPassage:\n{passage}\n\nAsked already:\n{tried}",
 )
 
+INSERT_BLOCK_SYSTEM = """\
+An answer to a query is to be written from passages. You decide of one passage whether it belongs to that answer: it
+does if it holds a fact that the answer needs, even if further facts are needed too. What only has the same subject
+does not belong.
+
+Reply with one JSON object and nothing else: {"belongs": true | false, "key_passage": string, "reason": string}.
+- key_passage: where it belongs, the one or two sentences of the passage that the answer needs, copied word for word;
+  else "".
+- reason: at most 20 words, in the language of the query."""
+
+INSERT_BLOCK_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "belongs": {"type": "boolean"},
+        "key_passage": {"type": "string"},
+        "reason": {"type": "string"},
+    },
+    "required": ["belongs", "key_passage", "reason"],
+    "additionalProperties": False,
+}
+
+INSERT_BLOCK = Prompt(
+    name="insert_block",
+    about="filter before an answer: does a passage belong to it? JSON with belongs, key_passage and reason",
+    system=INSERT_BLOCK_SYSTEM,
+    user=_QUERY_AND_PASSAGE,
+    is_json=True,
+)
+
+
+def insert_block_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
+    """Ask whether a passage belongs to the answer, as JSON (``INSERT_BLOCK_SCHEMA``)."""
+    return prompts.messages(INSERT_BLOCK, query=query, passage=as_material(passage))
+
 
 def judge_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
@@ -208,5 +242,12 @@ ASK_AGAIN_PROMPTS = PromptGroup(
     prompts=(ASK_AGAIN,),
     version=version_of_prompts(
         DEFAULT_PROMPTS.messages(ASK_AGAIN, query="{query}", passage="{passage}", tried="{tried}")
+    ),
+)
+
+INSERT_BLOCK_PROMPTS = PromptGroup(
+    prompts=(INSERT_BLOCK,),
+    version=version_of(
+        *texts_of(insert_block_messages("{query}", "{passage}")), JSON_REPAIR, json.dumps(INSERT_BLOCK_SCHEMA)
     ),
 )

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from ..calls.tokens import message_tokens
 from ..calls.usage import CallKind, UsageTotals, total_usage
+from ..judge.insert_block import BlockReport
 
 AnsweredFrom = Literal["search", "history", "web", "knowledge", "small_talk"]
 """Basis of an answer: a search of the collection, evidence of earlier turns, a web search, the model's knowledge, or
@@ -38,6 +39,10 @@ class ChunkRef(TypedDict):
     retrieval_score: float | None
     thread_id: str
     """Thread whose state holds the chunk."""
+    key_passage: NotRequired[str]
+    """Quotation of the chunk that the answer needs; ``""`` without one, missing where ``insert_block`` was off."""
+    reason: NotRequired[str]
+    """Why the chunk belongs to the answer, or why that is unknown; missing where ``insert_block`` was off."""
 
 
 class UsedModel(TypedDict):
@@ -101,6 +106,8 @@ class QaPair(TypedDict):
     """Usage by model, of the turn's own calls and then of its search tree; missing in turns of earlier versions."""
     overrides: NotRequired[dict[str, str]]
     """What the question had otherwise than its session, such as its model; missing without any."""
+    insert_block: NotRequired[BlockReport]
+    """How many candidates the filter took out; missing where it was not asked."""
 
 
 class OpenTurn(TypedDict):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..calls.prompts import Prompt
-from ..judge.prompts import ALONE, ASK_AGAIN, BATCH, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
+from ..judge.prompts import ALONE, ASK_AGAIN, BATCH, INSERT_BLOCK, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
 from ..memory.prompts import CONVERSATION_PROMPTS
 from ..reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ..reader.prompts import CLOSED_BOOK, DIGEST, READER, STRATEGY_PROMPTS
@@ -18,7 +18,7 @@ USED_BY: Mapping[str, tuple[Prompt, ...]] = {
         *(prompt for group in STRATEGY_PROMPTS.values() for prompt in group.prompts),
         DIGEST,
     ),
-    "judge": (JUDGE, BATCH, NEEDED, ALONE, SUB_QUESTION, LOOK_UP, ASK_AGAIN),
+    "judge": (JUDGE, BATCH, NEEDED, ALONE, SUB_QUESTION, LOOK_UP, ASK_AGAIN, INSERT_BLOCK),
     "systems in rounds": tuple(prompt for group in (*STEP_PROMPTS.values(), TOOL_PROMPTS) for prompt in group.prompts),
     "conversation": tuple(prompt for prompt in CONVERSATION_PROMPTS.prompts if prompt not in (READER, DIGEST)),
 }

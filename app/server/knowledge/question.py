@@ -18,7 +18,7 @@ from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error
 from ..serving.served import Served, ServedBy
 from ..serving.streams import question_stream
-from .model_choice import chosen_model
+from .model_choice import chosen_model, named_llm
 from .requests import KnowledgeQuestion
 from .turn_lines import TurnLines
 
@@ -33,8 +33,9 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
     """Answer a question as server-sent events without an ``event:`` field, each ``data: NAME: …``.
 
     ``THINK`` is text: a line of progress first, then the model's thinking. ``SESSION`` is JSON and names conversation
-    and turn. ``CONTENT`` is text, pieces of the answer. ``SOURCE`` is JSON, a chunk that the answer rests on. ``ERROR``
-    is a line. ``DONE`` is JSON and the last event. ``RESTART`` is JSON: what was sent so far of its ``events`` is void.
+    and turn. ``CONTENT`` is text, pieces of the answer. ``SOURCE`` is JSON, a chunk that the answer rests on, with
+    ``key_passage`` and ``reason`` where ``use_insert_block`` is set. ``ERROR`` is a line. ``DONE`` is JSON and the last
+    event. ``RESTART`` is JSON: what was sent so far of its ``events`` is void.
 
     Each line of a text is an event of its own; one that ends with a newline has an empty ``data:`` line behind it.
 
@@ -50,7 +51,14 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
 async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> Events:
     model, llm = await chosen_model(served, caller, body.model_id or "")
     conversations = await served.conversations(model, caller)
-    overrides = Overrides(llm=llm, thinking=body.thinking, topk=body.rerank_top_n)
+    filter_id = body.insert_block_llm_id
+    overrides = Overrides(
+        llm=llm,
+        thinking=body.thinking,
+        topk=body.rerank_top_n,
+        insert_block=body.use_insert_block or None,
+        insert_block_llm=named_llm(served, filter_id, param="insert_block_llm_id") if filter_id else None,
+    )
     given = {name: value for name, value in overrides.items() if value is not None}
     conversation = conversations.conversation(caller.stored_name(name))
     return asked(

@@ -30,6 +30,7 @@ class KnowledgeQuestion(BaseModel):
                 "thinking": False,
                 "model_id": "standards/judge",
                 "rerank_top_n": 3,
+                "use_insert_block": True,
             }
         },
     )
@@ -44,5 +45,9 @@ class KnowledgeQuestion(BaseModel):
     ``standards/judge@large``; null suffices where one collection is served."""
     rerank_top_n: int | None = Field(default=None, ge=1, le=100)
     """Chunks that each query retrieves, after reranking."""
+    use_insert_block: bool = False
+    """Whether a model takes out chunks that do not belong to the answer, and names key passages and reasons."""
+    insert_block_llm_id: Id | None = None
+    """Name of that filter's model (``ServerOptions.llms``); null takes the one that judges."""
     parent_turn_id: Id | None = None
     """Turn that the question follows; null for the newest, empty for none."""

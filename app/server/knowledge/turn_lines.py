@@ -95,5 +95,6 @@ class TurnLines:
             "standalone_query": result.standalone_query,
             "thread_id": result.tree.root.thread_id if result.tree else "",
             "usage": result.usage,
+            "insert_block": result.turn.get("insert_block") if result.turn else None,
         }
         yield json_event("DONE", document)

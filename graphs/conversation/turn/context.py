@@ -13,12 +13,14 @@ from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import AnyJudge
+from ....modules.judge.prompts import INSERT_BLOCK_PROMPTS
 from ....modules.llm.endpoint import ChatLLM
 from ....modules.llm.json_reply import JsonChat
 from ....modules.llm.langchain_chat import LangChainModel, name_of_llm
 from ....modules.memory.messages import HistoryRenderer
 from ....modules.memory.prompts import CONVERSATION_PROMPTS
 from ....modules.memory.turns import PathSpans, QaPair
+from ....modules.prompts.reading import GivenPrompts, load_prompts
 from ....modules.retriever.web import WebSearch
 from ....modules.settings import Settings
 from ...rag.graph import RagGraph
@@ -106,6 +108,15 @@ class ConversationOptions:
     switch_collection: bool = False
     """Let a conversation that has searched another collection continue in this one, without evidence of the other; the
     turns name the collection they searched. False refuses such a question."""
+    insert_block: bool = False
+    """Let a model take out the chunks that do not belong to the answer before it is written, and name a key passage and
+    a reason for each that stays. Costs one model call for each chunk that the reader would see."""
+    insert_block_llm: str | ChatLLM | LangChainModel | None = None
+    """Model of that filter: a spec, or a model; None takes the one that judges."""
+    prompts_thinking: GivenPrompts = None
+    """Prompts of turns whose model is told to think, in place of those of the same names; None changes none."""
+    prompts_no_thinking: GivenPrompts = None
+    """The same for turns whose model is told not to think."""
     summary_memory: bool = False
     """Fold turns that are too old for a prompt into a summary. Costs one model call in ``max_recent_turns`` turns."""
 
@@ -165,8 +176,12 @@ def turn_fingerprint(
     parts = {**vars(options), **vars(limits), "prompts": prompts.version(CONVERSATION_PROMPTS)}
     for name in _SHOWN_ONLY:
         del parts[name]
-    if options.condense_llm is not None and not isinstance(options.condense_llm, str):
-        parts["condense_llm"] = name_of_llm(options.condense_llm)
+    for name in ("condense_llm", "insert_block_llm"):
+        if parts[name] is not None and not isinstance(parts[name], str):
+            parts[name] = name_of_llm(parts[name])
+    for name in ("prompts_thinking", "prompts_no_thinking"):
+        parts[name] = load_prompts(parts[name]).digest
+    parts["insert_block_prompt"] = prompts.version(INSERT_BLOCK_PROMPTS)
     if overrides:
         parts["overrides"] = dict(overrides)
     if (render := options.get_chat_history) is not None:

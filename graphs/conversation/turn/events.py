@@ -65,6 +65,10 @@ class SourceEvent:
     score: int | None
     """The judge's score, 0 to 2; None without one."""
     text: str
+    key_passage: str = ""
+    """Quotation of ``text`` that the answer needs; ``""`` without one, and without ``insert_block``."""
+    reason: str = ""
+    """Why the chunk belongs to the answer, or why that is unknown; ``""`` without ``insert_block``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, cast
+from collections.abc import Collection
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from ....modules.calls.growing_text import Delta
 from ....modules.calls.messages import Message
 from ....modules.calls.tokens import beginning, shortened
 from ....modules.calls.usage import CallMeter
 from ....modules.errors import SettingsError, ThreadMismatch
 from ....modules.judge.contract import judge_one
-from ....modules.memory.costs import used_models
+from ....modules.judge.insert_block import left_in, report_of, with_block
 from ....modules.memory.kept_evidence import ranked_refs, within_tokens
 from ....modules.memory.prompts import (
     AssessmentReply,
@@ -26,16 +24,13 @@ from ....modules.memory.prompts import (
     small_talk_messages,
 )
 from ....modules.memory.rewrites import Rewrite, read_rewrite
-from ....modules.memory.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
+from ....modules.memory.turns import QaPair, merge_refs, rag_thread_of
 from ....modules.reader.evidence import render_evidence, split_evidence
 from ....modules.reader.prompts import reader_messages
 from ....modules.reader.refusals import is_refusal
 from ....modules.reader.strategies import digested
 from ...rag.run_start import RagInput
-from ...rag.search_tree import SearchTree
-from ...threads.interrupts import INTERRUPTS, raise_interrupts
-from ...threads.state import RagState
-from ...tree.nodes import walk_chunks
+from ...threads.interrupts import raise_interrupts
 from .calls import answer_live, ask_json, ask_text
 from .context import TurnContext
 from .history import chunks_of, newest_within, path_order
@@ -50,6 +45,7 @@ from .prompts import (
     summary_prompt,
 )
 from .saving import remember, save_answered
+from .search import found_by, ref_of, run_search
 from .state import TurnState
 
 Update = dict[str, object]
@@ -203,11 +199,15 @@ async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     if context.web is None:
         raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
     query = _standalone(state)
-    found = await context.web.search(query, limit=WEB_RESULTS)
+    hits = await context.web.search(query, limit=WEB_RESULTS)
+    if (filtering := context.services.insert_block) is not None:
+        hits = [with_block(*each) for each in zip(hits, await filtering.blocks(query, hits, meter=meter), strict=True)]
+    found = left_in(hits)
     evidence = shown_passages(render_evidence(found), context.limits.max_tokens // 2)
     messages = reader_messages(reader_query(state, context), evidence, context.services.prompts)
     answer = await answer_live(context, messages, meter=meter)
-    return _answer(answer, "web") | {"chunks": [_ref_of(chunk.metadata, "") for chunk in found], "usage": meter.records}
+    refs = [ref_of(chunk.metadata, "") for chunk in found]
+    return _answer(answer, "web") | {"chunks": refs, "insert_block": report_of(hits), "usage": meter.records}
 
 
 async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -224,7 +224,7 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
         }
     }
     try:
-        final = await _run_rag(_rag_input(state, context), config, context)
+        final = await run_search(_rag_input(state, context), config, context)
     except ThreadMismatch as error:
         raise ThreadMismatch(f"{error} In a conversation: ask again with regenerate=True, for a new turn.") from error
     raise_interrupts(final)
@@ -233,7 +233,7 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     if nothing_found and context.options.response_if_no_docs_found is not None:
         answer, status = context.options.response_if_no_docs_found, "refused"
         context.emit_answer(answer)
-    found = await _found_by(final, thread_id, context)
+    found = await found_by(final, thread_id, context)
     return _answer(answer, "search", status=status) | {"rag_thread_id": thread_id} | found
 
 
@@ -288,44 +288,3 @@ def _rag_input(state: TurnState, context: TurnContext) -> RagInput:
     if state.get("kept_chunks"):
         given["kept_chunks"] = state["kept_chunks"]
     return given
-
-
-async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext) -> RagState:
-    stream = context.stream
-    if stream is None:
-        return await context.rag.ainvoke(given, config, context=context.services)
-    stream.restart()
-    async for event in context.rag.astream(given, config, context=context.services, stream_mode="custom"):
-        if event["event"] == "answer_growing":
-            stream.on_text(Delta(event["text"], event["restarted"]))
-        elif event["event"] == "thinking_growing":
-            stream.on_thinking(Delta(event["text"], event["restarted"]))
-        else:
-            context.emit(event["node"], event)
-    snapshot = await context.rag.aget_state(config)
-    return cast(RagState, {**snapshot.values, INTERRUPTS: snapshot.interrupts})
-
-
-async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> Update:
-    """Return the chunks that the answer of a search rests on, those of sub-runs included, and the search's usage."""
-    tree = await SearchTree.afrom_history(context.rag, thread_id)
-    context.trees[thread_id] = tree
-    found = context.services.evidence.of_chunks(final.get("similar_chunks", []))
-    refs = [_ref_of(chunk.metadata, thread_id) for chunk in found]
-    below = [
-        _ref_of(chunk.metadata, query.thread_id)
-        for query, chunk in walk_chunks(tree.root)
-        if query is not tree.root and chunk.score
-    ]
-    models = used_models(record for query in tree.query_nodes() for record in query.paid)
-    return {"chunks": best_refs([*refs, *below]), "rag_usage": tree.usage, "rag_models": models}
-
-
-def _ref_of(metadata: Mapping[str, Any], thread_id: str) -> ChunkRef:
-    return ChunkRef(
-        chunk_id=str(metadata["chunk_id"]),
-        source=str(metadata.get("source", "")),
-        score=metadata.get("score"),
-        retrieval_score=metadata.get("retrieval_score"),
-        thread_id=thread_id,
-    )

@@ -100,6 +100,8 @@ def _pair_of(state: TurnState) -> QaPair:
     turn["models"] = [*used_models(state.get("usage", ())), *state.get("rag_models", ())]
     if overrides := open_turn.get("overrides"):
         turn["overrides"] = overrides
+    if (report := state.get("insert_block")) is not None:
+        turn["insert_block"] = report
     return turn
 
 

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from ....modules.calls.usage import CallRecord, UsageTotals
 from ....modules.formats import FORMAT_KEY, format_of, refuse_other_format
+from ....modules.judge.insert_block import BlockReport
 from ....modules.memory.turns import (
     MAIN_BRANCH,
     AnsweredFrom,
@@ -77,6 +78,8 @@ class TurnState(TypedDict, total=False):
     rag_thread_id: str
     rag_usage: UsageTotals
     rag_models: list[UsedModel]
+    insert_block: BlockReport | None
+    """What the filter did; None or missing where it was not asked."""
     usage: Annotated[list[CallRecord], merge_usage]
     """Records of the turn's own calls; the search tree has those of the search."""
     turn: QaPair

@@ -15,7 +15,7 @@ from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.judge.contract import Judge
-from judgetree.modules.judge.prompts import JUDGE_SYSTEM
+from judgetree.modules.judge.prompts import INSERT_BLOCK_SYSTEM, JUDGE_SYSTEM
 from judgetree.modules.memory import prompts as ours
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.memory.turns import QaPair
@@ -28,6 +28,7 @@ from tests.modules.fake_embeddings import BagOfWordsEmbedder
 KINDS = {
     READER_SYSTEM: "read",
     JUDGE_SYSTEM: "judge",
+    INSERT_BLOCK_SYSTEM: "block",
     ours.SELECT_SYSTEM: "select",
     ours.ASSESS_SYSTEM: "assess",
     ours.CONDENSE_SYSTEM: "condense",
@@ -109,6 +110,13 @@ class TalkingLLM(FakeLLM):
         answers = [each.from_history for each in self._follow_ups.values() if each.standalone == asked]
         holds = any(answer and answer in text for answer in answers)
         return json.dumps({"reason": "", "score": 2 if holds else 0, "next_query": ""})
+
+    def _block(self, query: str, text: str) -> str:
+        """Keeps the passages that hold the answer, and quotes it."""
+        asked, _, passage = text.removeprefix("Query: ").partition("\n\nPassage:\n")
+        answer = ANSWERS.get(asked, "?")
+        is_needed = answer in passage
+        return json.dumps({"belongs": is_needed, "key_passage": answer if is_needed else "", "reason": "so it is"})
 
     def _condense(self, query: str, text: str) -> str:
         return self._follow_ups[query].standalone if query in self._follow_ups else query

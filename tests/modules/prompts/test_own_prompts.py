@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import judgetree
 from judgetree.modules.calls.prompts import Prompt, Prompts
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.judge.prompts import ASK_AGAIN_PROMPTS, BATCHED_JUDGE, GENERATED_JUDGE, LOGPROB_JUDGE
+from judgetree.modules.judge.prompts import (
+    ASK_AGAIN_PROMPTS,
+    BATCHED_JUDGE,
+    GENERATED_JUDGE,
+    INSERT_BLOCK_PROMPTS,
+    LOGPROB_JUDGE,
+)
 from judgetree.modules.memory.prompts import CONVERSATION_PROMPTS
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS, USED_BY
@@ -31,7 +37,7 @@ reader:
       assistant: '7'
 """
 GROUPS = (
-    *(GENERATED_JUDGE, BATCHED_JUDGE, LOGPROB_JUDGE, ASK_AGAIN_PROMPTS),
+    *(GENERATED_JUDGE, BATCHED_JUDGE, LOGPROB_JUDGE, ASK_AGAIN_PROMPTS, INSERT_BLOCK_PROMPTS),
     *(READER_PROMPTS, CLOSED_BOOK_PROMPTS, CONVERSATION_PROMPTS),
 )
 

@@ -11,8 +11,10 @@ import httpx
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.graphs.conversations import Conversations
+from judgetree.modules.judge.prompts import INSERT_BLOCK_SYSTEM
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, COLLECTION, Dam, command
 from tests.app.server.knowledge.lines import Answered, answer, events_in
@@ -53,6 +55,31 @@ def test_a_request_chooses_among_the_owner_s_models(settings: Settings, scripted
         spec = f"{scripted.base_url}#large"
         refused = http.post("/knowledge_chat_conversation", json={"question": FIRST, "model_id": spec})
         assert refused.status_code == 404
+
+
+def test_the_filter_puts_key_passages_into_the_sources(settings: Settings, scripted: ScriptedServer) -> None:
+    models: list[str] = []
+
+    def noting(request: ChatRequest) -> None:
+        if request.messages[0][1] == INSERT_BLOCK_SYSTEM:
+            models.append(request.model)
+
+    scripted.responses = noting
+    options = ServerOptions(llms={"small": f"{scripted.base_url}#small"})
+    with serving(settings, options) as url, httpx.Client(base_url=url, timeout=60) as http:
+        body = {"model_id": f"{COLLECTION}/naive", "rerank_top_n": 2, "use_insert_block": True}
+        given = answer(http, FIRST, insert_block_llm_id="small", **body)
+        assert given.content == "the drum"
+        (source,) = given.documents["SOURCE"]
+        assert (source["source"], source["key_passage"]) == ("a.md", "Norm A names the drum.")
+        assert source["reason"] == "It holds a needed fact."
+        assert given.done["insert_block"] == {"judged": 2, "taken_out": 1, "unknown": 0, "none_left": False}
+        assert set(models) == {"small"}
+        without = answer(http, FIRST, model_id=f"{COLLECTION}/naive", rerank_top_n=2)
+        assert len(without.documents["SOURCE"]) == 2
+        assert without.done["insert_block"] is None
+        refused = http.post("/knowledge_chat_conversation", json={"question": FIRST, "insert_block_llm_id": "large"})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (404, "insert_block_llm_id")
 
 
 @pytest.mark.parametrize(
