@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits, turn_fingerprint
 from judgetree.graphs.conversation.turn.events import SourceEvent
 from judgetree.graphs.conversations import Conversations
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Listeners
 from judgetree.modules.calls.journaled import JournaledLLM
 from judgetree.modules.calls.messages import CallOptions, Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelSetupError, SettingsError
-from tests.graphs.conversation.talk import CLASS, DOWN, TABLE, TalkingLLM, saved
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.reader.evidence_choice import EvidenceChoice
+from tests.graphs.conversation.talk import CLASS, DOWN, OIL, TABLE, TalkingLLM, saved, settings_in
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 Opened = Callable[..., Conversations]
 WITH = ConversationOptions(insert_block=True)
@@ -110,6 +116,31 @@ def test_a_turn_that_failed_later_asks_the_filter_no_second_time(
     again = talk.ask(CLASS)
     assert (again.resumed, llm.asked()) == (True, ["read"])
     assert [ref["key_passage"] for ref in saved(again)["chunks"]] == ["Delta"]
+
+
+def test_what_a_taken_out_chunk_asked_for_is_no_source(tmp_path: Path, llm: TalkingLLM) -> None:
+    """The chunk about KS-1 asks for the oil, and its sub-run finds that; the reader sees neither."""
+    deep = "Which oil does KS-1 need?"
+    facts = [
+        GoldFact(quote="KS-1 is class Delta", question=CLASS, remaining_question=OIL),
+        GoldFact(quote="Class Delta needs Vellin", question=OIL),
+    ]
+    own = FakeLLM(lambda messages: blocked("Spare" in messages[1][1]))
+    services = RagContext(
+        reader=llm,
+        retriever=TableRetriever({**TABLE, deep: [*TABLE[CLASS], chunk("spare", "Spare oil is green.")]}),
+        judge=OracleJudge({deep: facts, OIL: facts[1:]}),
+        evidence=EvidenceChoice(kind="all"),
+    )
+    settings = settings_in(tmp_path)
+    memory = ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address)
+    with memory, Conversations(system="judge", context=services, memory=memory, settings=settings) as talks:
+        talk = talks.conversation("s")
+        with_all = saved(talk.ask(deep))
+        turn = saved(talk.ask(deep, parent_turn_id="", insert_block=True, insert_block_llm=own))
+    assert {ref["chunk_id"] for ref in with_all["chunks"]} == {"class", "spare", "oil"}
+    assert [ref["chunk_id"] for ref in turn["chunks"]] == ["spare"]
+    assert len(own.calls) == 2, "the root's chunks alone are filtered"
 
 
 class OnceWrongLLM(JournaledLLM):
