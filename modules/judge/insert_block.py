@@ -202,7 +202,10 @@ def quoted_in(metadata: Mapping[str, object]) -> Quoted:
 
 def left_in(chunks: Sequence[Document]) -> list[Document]:
     """Return the chunks that the filter left in; all if it left none, or was not asked."""
-    return [chunk for chunk in chunks if chunk.metadata.get(BELONGS) is not False] or list(chunks)
+    report = report_of(chunks)
+    if report is None or report["none_left"]:
+        return list(chunks)
+    return [chunk for chunk in chunks if chunk.metadata.get(BELONGS) is not False]
 
 
 def report_of(chunks: Iterable[Document]) -> BlockReport | None:

@@ -25,7 +25,15 @@ from .turn_lines import TurnLines
 router = APIRouter(tags=["knowledge chat"])
 
 Events = OwnTask[ConversationEvent]
-_STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Named events"}
+_EVENT = {
+    "type": "object",
+    "properties": {"data": {"type": "string", "pattern": "^(SESSION|THINK|CONTENT|SOURCE|RESTART|ERROR|DONE): "}},
+    "required": ["data"],
+}
+_STREAM: dict[str, object] = {
+    "content": {"text/event-stream": {"schema": _EVENT}},
+    "description": "Named events, as the data of server-sent events.",
+}
 
 
 @router.post("/knowledge_chat_conversation", response_class=StreamingResponse, responses={200: _STREAM})

@@ -55,7 +55,7 @@ async def found_by(final: RagState, thread_id: str, context: TurnContext) -> dic
     best = best_refs([*refs.values(), *below])
     return {
         "chunks": [_quoting(ref, refs.get(ref["chunk_id"], ref)) for ref in best],
-        "insert_block": report_of(candidates),
+        "insert_block": report_of(final.get("similar_chunks", ())),
         "rag_usage": tree.usage,
         "rag_models": used_models(record for query in tree.query_nodes() for record in query.paid),
     }

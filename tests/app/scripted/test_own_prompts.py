@@ -39,6 +39,7 @@ CALLS: Mapping[str, Callable[[Prompts], list[Message]]] = {
     "judge_sub_question": lambda own: judge.sub_question_messages(QUERY, NAMED.quote, own),
     "judge_look_up": lambda own: judge.look_up_messages(QUERY, NAMED.quote, own),
     "ask_again": lambda own: judge.ask_again_messages(QUERY, NAMED.quote, ["Who?"], own),
+    "insert_block": lambda own: judge.insert_block_messages(QUERY, NAMED.quote, own),
     "ircot": lambda own: rounds.thought_messages(QUERY, NAMED.quote, ["So."], own),
     "iter_retgen": lambda own: rounds.draft_messages(QUERY, NAMED.quote, own),
     "self_ask": lambda own: rounds.follow_up_messages(QUERY, [], own),

@@ -97,6 +97,7 @@ def test_a_setup_error_comes_after_all_other_calls() -> None:
 def test_none_left_leaves_all_in() -> None:
     judged = [with_block(each, Block(belongs=False)) for each in (OIL, ROPE)]
     assert left_in(judged) == judged
+    assert left_in([*judged, SALT]) == [*judged, SALT], "of an earlier round, and not judged"
     assert report_of(judged) == {"judged": 2, "taken_out": 0, "unknown": 0, "none_left": True}
     assert report_of([OIL, ROPE]) is None
     assert left_in([OIL, ROPE]) == [OIL, ROPE]
