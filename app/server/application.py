@@ -20,8 +20,8 @@ from .conversations.questions import router as questions_router
 from .conversations.reading import router as reading_router
 from .knowledge.question import router as knowledge_router
 from .page.serving import router as page_router
+from .runs.doors import router as runs_router
 from .runs.folder import RunsFolder
-from .runs.listing import router as runs_router
 from .safety.guard import Guard
 from .safety.start import check_can_start
 from .serving.errors import ErrorAnswer, add_error_handlers

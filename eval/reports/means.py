@@ -37,6 +37,14 @@ def by_question(rows: pd.DataFrame, metric: str) -> dict[str, float]:
     return {str(question): float(value) for question, value in means.items()}
 
 
+def worst_em(questions: pd.DataFrame) -> pd.DataFrame:
+    """Return the EM of each question (row) by each system (column); of repeats the worst, missing where unknown.
+
+    A question counts as right (1.0) if every repeat was. ``questions`` is a ``frames.question_frame``.
+    """
+    return questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
+
+
 def dialogues_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable] | None:
     """Return the dialogue of each question, or the question if it stands alone; None if all stand alone."""
     if "dialogue_id" not in rows or not rows["dialogue_id"].notna().any():

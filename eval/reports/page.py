@@ -28,6 +28,7 @@ from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .html_parts import as_text, figures_of, render_markdown, table_of, verdicts_of
 from .loaded_run import LoadedRun, load_run
+from .means import worst_em
 from .plots import SPLIT_WORDS, plots_of
 from .report import PROMPTS_HEADING, Report, report_of
 
@@ -120,8 +121,7 @@ def _comparisons(report: Report, systems: Sequence[str]) -> str:
     if report.baseline == ALL_PAIRS and len(systems) > 1:
         summary = f"<summary>{len(report.comparisons):,} comparisons in words</summary>"
         verdicts = f"{_matrices(report.comparisons, systems)}<details>{summary}{verdicts}</details>"
-    # A question that was repeated counts as right if every repeat was.
-    worst = report.questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
+    worst = worst_em(report.questions)
     right, wrong = worst == 1.0, worst < 1.0
     pairs = [pair for one, two in itertools.combinations(systems, 2) for pair in ((one, two), (two, one))]
     links = "".join(

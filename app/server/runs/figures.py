@@ -10,6 +10,7 @@ from pydantic.config import JsonDict
 from ....evaluation.rows.store import RunStore
 from ....modules.settings import Settings
 from .folder import FoundRun
+from .plain import plain
 
 HEADLINE = ("em", "f1", "chat_calls", "cost_usd", "seconds")
 """Metrics of the list; those that a run lacks are left out."""
@@ -83,18 +84,19 @@ def summarize(run: FoundRun, settings: Settings) -> RunSummary:
     metrics = [name for name in HEADLINE if name in frame]
     means = system_frame(frame, metrics, seed=loaded.experiment.seed)
     failed, missing = sum(row.status == "failed" for row in loaded.rows), missing_answers(loaded)
-    return RunSummary(
-        name=run.name,
-        dataset=loaded.experiment.dataset,
-        systems=list(dict.fromkeys(row.system for row in loaded.rows)),
-        questions=len({row.question_id for row in loaded.rows}),
-        answered=len(loaded.rows) - failed,
-        failed=failed,
-        missing=missing,
-        metrics=[Mean.model_validate(each) for each in records_of(means)],
-        started=run.started,
-        finished=None if missing else _last_answer(run),
-    )
+    document = {
+        "name": run.name,
+        "dataset": loaded.experiment.dataset,
+        "systems": [*dict.fromkeys(row.system for row in loaded.rows)],
+        "questions": len({row.question_id for row in loaded.rows}),
+        "answered": len(loaded.rows) - failed,
+        "failed": failed,
+        "missing": missing,
+        "metrics": records_of(means),
+        "started": run.started,
+        "finished": None if missing else _last_answer(run),
+    }
+    return RunSummary.model_validate(plain(document))
 
 
 def _last_answer(run: FoundRun) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
+from fastapi import Path as UrlPath
 
 from ....evaluation.rows.store import RunStore
 from ....modules.errors import LoadingError, UserError, needs_extra
@@ -164,3 +165,4 @@ def runs_of(request: Request, caller: CallerBy) -> RunsFolder:
 
 
 RunsBy = Annotated[RunsFolder, Depends(runs_of)]
+RunName = Annotated[str, UrlPath(min_length=1, max_length=255, description="Name of the run's directory.")]

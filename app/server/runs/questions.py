@@ -1,0 +1,158 @@
+"""``GET /v1/runs/{run}/questions``: the questions of a run with each system's answers and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
+
+from ..serving.errors import ApiError
+from .folder import RunName, RunsBy
+from .plain import plain
+from .scored import ScoredRun, scored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
+
+_ANSWER: JsonDict = {
+    "system": "judge",
+    "repeat": 0,
+    "answer": "40 mm",
+    "status": "answered",
+    "error": "",
+    "em": 1.0,
+    "f1": 1.0,
+    "failure": None,
+    "seconds": 3.2,
+    "thread_id": "0b6c1f0e",
+}
+_QUESTION: JsonDict = {
+    "id": "en-2hop-02",
+    "question": "How thick is the wall?",
+    "type": "bridge",
+    "gold": ["40 mm"],
+    "answers": [_ANSWER],
+}
+
+
+class RunAnswer(BaseModel):
+    """A system's answer to a question."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _ANSWER})
+
+    system: str
+    repeat: int
+    answer: str
+    """Empty if the question failed."""
+    status: str
+    """``answered``, ``refused`` or ``failed``."""
+    error: str
+    em: float | None
+    """1 if the answer equals a gold answer, else 0; None if the data set has none."""
+    f1: float | None
+    """Share of common words with the best gold answer, in [0, 1]."""
+    failure: str | None
+    """Kind of the failure of a wrong answer, as in the report; None for a right one."""
+    seconds: float | None
+    thread_id: str
+    """Name of its search tree in ``/v1/runs/{run}/trees/{thread_id}``."""
+
+
+class RunQuestion(BaseModel):
+    """A question of a run."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _QUESTION})
+
+    id: str
+    question: str
+    type: str
+    gold: list[str]
+    """Right answers; empty if the data set has none."""
+    answers: list[RunAnswer]
+
+
+class RunQuestions(BaseModel):
+    """A page of the questions that fit."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"data": [_QUESTION], "total": 1}})
+
+    data: list[RunQuestion]
+    total: int
+    """Number of all questions that fit."""
+
+
+class Wanted(BaseModel):
+    """What a question must be; empty texts are fulfilled by all."""
+
+    right: str = ""
+    wrong: str = ""
+    failure: str = ""
+
+
+@router.get("/{run}/questions")
+async def run_questions(
+    run: RunName,
+    runs: RunsBy,
+    right: Annotated[str, Query(max_length=200, description="System that was right, in every repeat.")] = "",
+    wrong: Annotated[str, Query(max_length=200, description="System that was wrong, in some repeat.")] = "",
+    failure: Annotated[str, Query(max_length=50, description="Kind of a failure of any system.")] = "",
+    limit: Annotated[int, Query(ge=1, le=500, description="Most questions.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Questions to leave out first.")] = 0,
+) -> RunQuestions:
+    """List questions in the order of the data set, such as those that judge had right and naive wrong."""
+    both = await scored(runs, run)
+    wanted = Wanted(right=right, wrong=wrong, failure=failure)
+    found = await runs.work(_chosen, both, wanted)
+    page = found[offset : offset + limit]
+    return RunQuestions(data=await runs.work(_described, both, page), total=len(found))
+
+
+def _chosen(both: ScoredRun, wanted: Wanted) -> list[str]:
+    """Return the ids of the questions that fit, in the order of the data set."""
+    from ....evaluation.reports.means import worst_em
+
+    frame = both.report.questions
+    worst = worst_em(frame)
+    fitting = {str(question) for question in worst.index}
+    for system, is_right in ((wanted.right, True), (wanted.wrong, False)):
+        if system:
+            _refuse_unknown("system", system, [str(each) for each in worst.columns])
+            em = worst[system]
+            fitting &= {str(question) for question in worst.index[(em == 1.0) if is_right else (em < 1.0)]}
+    if wanted.failure:
+        from ....evaluation.reports.failures import FAILURE_KINDS
+
+        _refuse_unknown("failure", wanted.failure, FAILURE_KINDS)
+        fitting &= {str(question) for question in frame[frame["failure"] == wanted.failure]["question_id"]}
+    return [question.id for question in both.run.dataset.questions if question.id in fitting]
+
+
+def _refuse_unknown(what: str, name: str, allowed: Sequence[str]) -> None:
+    if name not in allowed:
+        raise ApiError(400, f"There is no {what} {name!r:.200} in this run. Allowed: {', '.join(allowed)}.", param=what)
+
+
+def _described(both: ScoredRun, ids: Sequence[str]) -> list[RunQuestion]:
+    from ....evaluation.reports.frames import records_of
+
+    frame: pd.DataFrame = both.report.questions
+    by_id: dict[str, list[Mapping[str, object]]] = {}
+    for record in records_of(frame[frame["question_id"].isin(ids)]):
+        by_id.setdefault(str(record["question_id"]), []).append(record)
+    questions = both.run.questions
+    documents = (
+        {
+            "id": each,
+            "question": questions[each].question,
+            "type": questions[each].type,
+            "gold": questions[each].answers,
+            "answers": [record | {"answer": record["prediction"]} for record in by_id[each]],
+        }
+        for each in ids
+    )
+    return [RunQuestion.model_validate(plain(document)) for document in documents]
