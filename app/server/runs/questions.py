@@ -151,7 +151,7 @@ def _described(both: ScoredRun, ids: Sequence[str]) -> list[RunQuestion]:
             "question": questions[each].question,
             "type": questions[each].type,
             "gold": questions[each].answers,
-            "answers": [record | {"answer": record["prediction"]} for record in by_id[each]],
+            "answers": [{**record, "answer": record["prediction"]} for record in by_id[each]],
         }
         for each in ids
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -14,6 +15,7 @@ from ....graphs.drawing.svg import picture_style
 from ....modules.formats import MAX_ID_BYTES, check_id
 from ....modules.settings import Settings
 from ..serving.errors import ApiError
+from ..trees.forms import HTML, JSON, SVG, answer, wanted_form
 from .folder import FoundRun, RunName, RunsBy
 from .report import policy_of
 
@@ -22,7 +24,8 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"])
 TreeForm = Literal["json", "svg", "html"]
 _KEPT = 8
 """Runs of which the places of their trees stay in memory."""
-_MEDIA_TYPES = {"json": "application/json", "svg": "image/svg+xml; charset=utf-8", "html": "text/html; charset=utf-8"}
+_MEDIA_TYPES: Mapping[TreeForm, str] = {"json": JSON, "svg": SVG, "html": HTML}
+_FORMS: Mapping[str, TreeForm] = {media_type: form for form, media_type in _MEDIA_TYPES.items()}
 _TEXT = {"schema": {"type": "string"}}
 _SVG_POLICY = f"default-src 'none'; style-src '{csp_hash(picture_style())}'; frame-ancestors 'self'; sandbox"
 
@@ -38,13 +41,16 @@ class RunTree(BaseModel):
 @router.get(
     "/{run}/trees/{thread:path}",
     response_model=None,
-    responses={200: {"model": RunTree, "content": {"image/svg+xml": _TEXT, "text/html": _TEXT}}},
+    responses={200: {"model": RunTree, "content": {SVG: _TEXT, HTML: _TEXT}}},
 )
 async def run_tree(
+    request: Request,
     run: RunName,
     thread: Annotated[str, Path(min_length=1, max_length=MAX_ID_BYTES, description="The answer's thread_id.")],
     runs: RunsBy,
-    form: Annotated[TreeForm, Query(alias="format")] = "json",
+    form: Annotated[
+        TreeForm | None, Query(alias="format", description="Form of the answer; without it the header Accept decides.")
+    ] = None,
 ) -> Response:
     """Return the search tree of an answer, which the run keeps in its own directory.
 
@@ -52,12 +58,12 @@ async def run_tree(
     """
     check_id("The thread", thread)
     store = await runs.made_of(runs.find(run), _open, keep=_KEPT)
-    drawn = await runs.work(_drawn, store, thread, form)
+    chosen = form or _FORMS[wanted_form(request.headers.get("Accept", "*/*"), tuple(_FORMS))]
+    drawn = await runs.work(_drawn, store, thread, chosen)
     if drawn is None:
         raise ApiError.not_found("tree", thread)
-    policy = {"html": policy_of, "svg": lambda _: _SVG_POLICY}.get(form)
-    headers = {"Content-Security-Policy": policy(drawn)} if policy else {}
-    return Response(drawn.encode("utf-8", "replace"), media_type=_MEDIA_TYPES[form], headers=headers)
+    policy = policy_of(drawn) if chosen == "html" else _SVG_POLICY if chosen == "svg" else ""
+    return answer(drawn, _MEDIA_TYPES[chosen], policy=policy)
 
 
 def _open(found: FoundRun, _settings: Settings) -> TreeStore:
