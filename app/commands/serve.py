@@ -55,6 +55,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
     ] = None,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log each request as a JSON document.")] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
 ) -> None:
     """Serve chat completions for other programs, and a web page, until Ctrl-C."""
@@ -98,6 +99,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         with closing(KeyTables(settings)) as tables:
             check_can_start(options, KeyBook(tables))
     config = uvicorn_config(create_app(settings, options), options)
+    _log(as_json=log_json)
     say(f"Serving on http://{host}:{port} - Ctrl-C ends it.")
     try:
         uvicorn.Server(config).run()
@@ -118,3 +120,17 @@ def _named(given: list[str]) -> dict[str, str]:
             raise SettingsError(f"--name-llm {each!r} is not allowed. Give NAME=MODEL, with a name without @.")
         named[name.strip()] = spec.strip()
     return named
+
+
+def _log(*, as_json: bool) -> None:
+    """Log requests and warnings to standard error; texts of questions and documents are in no line."""
+    import logging
+
+    from ..server.watching.request_log import JsonLines
+
+    requests = logging.getLogger("judgetree.server")
+    if as_json:
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines())
+        logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+        requests.setLevel(logging.INFO)

@@ -29,6 +29,10 @@ from .serving.expiry import expiring
 from .serving.options import ServerOptions
 from .serving.served import Served
 from .trees.doors import router as trees_router
+from .watching.health import Prober
+from .watching.health import router as health_router
+from .watching.metrics import Metrics, Watch
+from .watching.metrics import router as metrics_router
 
 _REFUSALS = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 501, 502, 503)
 ROUTERS = (
@@ -43,6 +47,8 @@ ROUTERS = (
     runs_router,
     trees_router,
     page_router,
+    health_router,
+    metrics_router,
 )
 
 
@@ -79,6 +85,9 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     app.state.served = served
     app.state.library = library
     app.state.runs = RunsFolder(options.runs, settings)
+    app.state.prober = Prober(served)
+    app.state.metrics = Metrics(served)
+    app.add_middleware(Watch, metrics=app.state.metrics)  # outermost, so that refusals are counted
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)

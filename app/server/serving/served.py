@@ -160,6 +160,11 @@ class Served:
         """
         return await (await self.any_conversations()).apage(limit, offset=offset, prefix=caller.stored_name(""))
 
+    @property
+    def running(self) -> int:
+        """Number of questions that this process is answering."""
+        return sum(conversations.services.running for conversations in self._opened.values())
+
     async def conversation(self, caller: Caller, name: str) -> Conversation:
         """Return an existing conversation of the caller, to be changed, over any model.
 

@@ -1,0 +1,1 @@
+"""Watching a server: health, metrics, and a line of the log for each request."""

@@ -1,0 +1,70 @@
+"""Health, metrics and the log of a running server."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import httpx
+import pytest
+
+from judgetree.app.server.watching.request_log import JsonLines
+from judgetree.modules.settings import Settings
+from tests.app.conftest import COLLECTION
+from tests.app.server.serving import serving
+from tests.app.talks import FIRST
+
+SECRET = "sk-abcdefghijklmnop"
+
+
+def ask(http: httpx.Client, question: str = FIRST, **headers: str) -> httpx.Response:
+    body = {"model": f"{COLLECTION}/judge", "messages": [{"role": "user", "content": question}]}
+    return http.post("/v1/chat/completions", json=body, headers=headers)
+
+
+def test_a_server_that_can_answer_is_ready(http: httpx.Client) -> None:
+    assert http.get("/healthz").json() == {"status": "ok"}
+    ready = http.get("/readyz")
+    assert (ready.status_code, ready.json()) == (
+        200,
+        {"ready": True, "milvus": "ok", "checkpoints": "ok", "model": "ok"},
+    )
+
+
+def test_a_server_without_its_model_lives_and_is_not_ready(settings: Settings) -> None:
+    with serving(settings.with_models(llm="http://127.0.0.1:9/v1#none")) as url, httpx.Client(base_url=url) as http:
+        assert http.get("/healthz").status_code == 200
+        ready = http.get("/readyz", timeout=30)
+        assert ready.status_code == 503
+        assert {name for name, word in ready.json().items() if word not in ("ok", False)} == {"model"}
+
+
+def test_metrics_count_requests_by_door_and_no_foreign_text(http: httpx.Client) -> None:
+    ask(http)
+    http.get("/v1/models/none")
+    http.get("/nowhere/" + "x" * 500)
+    text = http.get("/metrics").text
+    assert 'judgetree_requests_total{door="/v1/chat/completions",status="200"} 1.0' in text
+    assert 'judgetree_requests_total{door="/v1/models/{model_id:path}",status="404"} 1.0' in text
+    assert 'judgetree_requests_total{door="none",status="404"} 1.0' in text
+    assert "judgetree_running_questions 0.0" in text
+    assert "xxx" not in text
+
+
+def test_requests_are_logged_with_their_id_and_without_texts(
+    http: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        answer = ask(http, f"{FIRST} {SECRET}", **{"X-Request-Id": "mine-1", "Authorization": f"Bearer {SECRET}"})
+    assert answer.headers["X-Request-Id"] == "mine-1"
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    own = [line for line in lines if line.get("request_id") == "mine-1"]
+    assert [(line["door"], line["status"], line["caller"]) for line in own] == [("/v1/chat/completions", 200, "local")]
+    everything = json.dumps(lines)
+    assert not any(text in everything for text in (SECRET, FIRST, "the drum"))
+
+
+@pytest.mark.parametrize("given", ["a b", "x" * 129, "naïve", ""])
+def test_an_id_that_is_no_plain_name_is_replaced(http: httpx.Client, given: str) -> None:
+    answer = http.get("/healthz", headers={"X-Request-Id": given.encode()})
+    assert answer.headers["X-Request-Id"] not in ("", given)
