@@ -87,9 +87,9 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     app.state.runs = RunsFolder(options.runs, settings)
     app.state.prober = Prober(served)
     app.state.metrics = Metrics(served)
-    app.add_middleware(Watch, metrics=app.state.metrics)  # outermost, so that refusals are counted
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(Guard, options=options, keys=served.keys)
+    app.add_middleware(Watch, metrics=app.state.metrics)  # around the guard, whose refusals count too
     return app
