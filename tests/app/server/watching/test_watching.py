@@ -48,7 +48,7 @@ def test_metrics_count_requests_by_door_and_no_foreign_text(http: httpx.Client) 
     assert 'judgetree_requests_total{door="/v1/chat/completions",status="200"} 1.0' in text
     assert 'judgetree_requests_total{door="/v1/models/{model_id:path}",status="404"} 1.0' in text
     assert 'judgetree_requests_total{door="none",status="404"} 1.0' in text
-    assert 'judgetree_requests_total{door="none",status="403"} 1.0' in text
+    assert 'judgetree_requests_total{door="none",status="400"} 1.0' in text
     assert "judgetree_running_questions 0.0" in text
     assert "xxx" not in text
 
