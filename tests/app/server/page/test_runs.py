@@ -1,0 +1,49 @@
+"""The view "Runs" in a real browser: list, report, comparison, filtered questions, both trees of one."""
+
+from __future__ import annotations
+
+from tests.app.server.page.looking import look
+from tests.driver import Page, needs_driver
+
+QUESTION = "What is the highest service temperature of the gasket in a KV-133 Rating F40 flange?"
+
+
+@needs_driver
+def test_two_runs_are_compared(page: Page) -> None:
+    page.click("[href='#/runs']")
+    page.wait("document.querySelectorAll('.runs .card').length === 2")
+    look(page, "runs")
+    for number in (1, 2):
+        page.click(f".runs .card:nth-child({number}) input")
+    page.click(".sheet-head .primary")
+    page.wait("document.querySelector('.comparisons .card')")
+    assert "deep:judge" in page.text(".comparisons")
+    look(page, "runs-compared")
+    page.appear(width=360, height=780, dark=True)
+    look(page, "runs-compared-phone-dark")
+
+
+@needs_driver
+def test_questions_that_one_system_had_right_show_both_trees(page: Page, site: str) -> None:
+    page.open(f"{site}/#/runs/deep")
+    page.wait("document.querySelectorAll('.questions .card').length === 4")
+    look(page, "run")
+    report = str(page.run("return document.querySelector('.sheet-head .button').href"))
+    page.click(".filters button")
+    page.wait("document.querySelectorAll('.questions .card').length === 3")
+    page.reload()
+    page.wait("document.querySelectorAll('.questions .card').length === 3")
+    index = f"[...document.querySelectorAll('.questions .card')].find((one) => one.innerText.includes({QUESTION!r}))"
+    page.run(f"{index}.querySelector('.button').click()")
+    page.wait("document.querySelectorAll('.side .node.query').length === 3")
+    page.wait("document.querySelector('.differences li')")
+    assert "212 °C" in page.text(".differences")
+    look(page, "run-both-trees")
+    page.click(".differences li:nth-child(2) button")
+    page.wait("document.querySelectorAll('.side .details').length > 0")
+    page.appear(width=360, height=780)
+    look(page, "run-both-trees-phone")
+    page.open(report)
+    page.wait("document.querySelector('h1')")
+    assert "few.jsonl" in str(page.run("return document.body.innerText"))
+    page.open(f"{site}/")
