@@ -7,7 +7,7 @@ from html import unescape
 from typing import cast
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from pydantic import ConfigDict, JsonValue
 from pydantic.config import JsonDict
 
@@ -46,7 +46,7 @@ async def one_run(run: RunName, runs: RunsBy) -> RunDetails:
 
 @router.get(
     "/{run}/report",
-    response_class=HTMLResponse,
+    response_class=Response,  # whose errors are JSON
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
 async def run_report(run: RunName, runs: RunsBy) -> HTMLResponse:
