@@ -20,6 +20,7 @@ from judgetree.modules.embedding.local import find_minilm, find_multilingual
 from judgetree.modules.llm.model_files import QWEN_CODER
 from judgetree.modules.settings import Settings
 from tests.app.conftest import every_command
+from tests.app.server.serving import serving
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text(encoding="utf-8")
@@ -37,13 +38,16 @@ def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         with judgetree.open_index("standards", judgetree.load_settings(), data_path=Path("data/standards")) as index:
             index.get_index_done()
         namespace: dict[str, object] = {"questions": [row.question for row in rows[:2]]}
-        for block in blocks("python"):
-            exec(compile(block, "README.md", "exec"), namespace)
+        with serving(judgetree.load_settings()) as address:
+            for block in blocks("python"):
+                code = block.replace("http://127.0.0.1:8808", address)
+                exec(compile(code, "README.md", "exec"), namespace)
         for part in ({"judge": namespace["LengthJudge"]}, {"system": namespace["build"]}):
             assert judgetree.ask(rows[0].question, collection="standards", **part).status == "answered"
     said = capsys.readouterr().out
     assert "35 minutes answered" in said
     assert "1.5 times the rated load history 3" in said
+    assert "212 °C" in said  # streamed by the server
 
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"judgetree (\w+)(?= |$)", "\n".join(blocks("sh"))))))
@@ -113,7 +117,7 @@ def test_the_notebooks_are_all_told() -> None:
 def test_what_is_said_to_be_missing_is_missing() -> None:
     assert "conversations list" in COMMANDS
     assert "not there at all" not in README
-    assert [path.name for path in (REPO / "app").glob("*server*") if not path.name.startswith("scripted")] == []
+    assert [path.name for path in REPO.glob("*ocker*")] == []
 
 
 def test_the_model_files_are_told_with_their_licences() -> None:
