@@ -37,6 +37,8 @@ class Completion:
     base_url: str
     """Address of the server, for links to chunks."""
     prices: Prices
+    conversation: str = ""
+    """Name of the conversation as its owner knows it."""
     wants_markdown: bool = False
     """Whether the list of sources stands behind the answer."""
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
@@ -143,7 +145,7 @@ class Completion:
     def _own(self, result: TurnResult) -> Json:
         tree = result.tree
         return {
-            "conversation": result.name,
+            "conversation": self.conversation,
             "turn_id": result.turn_id,
             "parent_turn_id": self.parent_turn_id,
             "thread_id": tree.root.thread_id if tree else "",

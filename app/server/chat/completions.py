@@ -63,13 +63,14 @@ async def chat_completions(request: Request, body: ChatRequest, served: ServedBy
 async def _question(request: Request, body: ChatRequest, served: Served, caller: Caller) -> _Question:
     model = await served.find_model(caller, body.model)
     request_id = request.headers.get("Idempotency-Key", "")
-    name = _conversation_of(request, body)
+    named = _conversation_of(request, body)
+    name = named or _new_name(request_id)
     conversations = await served.conversations(model, caller)
-    conversation = conversations.conversation(caller.stored_name(name or _new_name(request_id)))
+    conversation = conversations.conversation(caller.stored_name(name))
     parent: str | None = None
     place: Place | None = None
     if not (body.thread_id and len(body.messages) == 1):
-        place = place_of(body.messages, await conversation.aturns() if name else ())
+        place = place_of(body.messages, await conversation.aturns() if named else ())
         parent = place.parent_turn_id
     events = asked(
         served,
@@ -84,6 +85,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     )
     completion = Completion(
         model=model.id,
+        conversation=name,
         base_url=str(request.base_url),
         prices=served.prices,
         wants_markdown=body.judgetree.sources == "markdown",

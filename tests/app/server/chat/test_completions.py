@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 
 import httpx
 import openai
 import pytest
 from langchain_openai import ChatOpenAI
 
+from judgetree.app.server.keys.book import KeyBook
+from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, COLLECTION
@@ -183,3 +186,12 @@ def test_a_failed_model_is_an_error_before_and_within_a_stream(settings: Setting
 def test_a_system_that_is_not_served_is_no_model_after_conversations_were_listed(http: httpx.Client) -> None:
     http.get("/v1/conversations")
     assert http.post("/v1/chat/completions", json={"model": "llm", "messages": said(FIRST)}).status_code == 404
+
+
+def test_a_conversation_has_the_name_that_its_owner_gave_it(settings: Settings) -> None:
+    with closing(KeyTables(settings)) as tables:
+        _, key = KeyBook(tables).add("ada", collections=None)
+    keyed = {"headers": {"Authorization": f"Bearer {key}"}, "timeout": 60}
+    with serving(settings, ServerOptions(needs_keys=True)) as url, httpx.Client(base_url=url, **keyed) as http:
+        assert ask(http, FIRST, chat_id="one")["judgetree"]["conversation"] == "one"
+        assert [each["name"] for each in http.get("/v1/conversations").json()["data"]] == ["one"]
