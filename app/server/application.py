@@ -12,9 +12,11 @@ from fastapi import FastAPI
 from ...modules.settings import Settings
 from .chat.completions import router as chat_router
 from .chat.models import router as models_router
+from .collections.documents import router as documents_router
 from .collections.library import Library
 from .collections.listing import router as collections_router
 from .collections.playground import router as playground_router
+from .collections.uploads import Uploads
 from .conversations.changes import router as changes_router
 from .conversations.questions import router as questions_router
 from .conversations.reading import router as reading_router
@@ -44,6 +46,7 @@ ROUTERS = (
     changes_router,
     collections_router,
     playground_router,
+    documents_router,
     runs_router,
     trees_router,
     page_router,
@@ -60,7 +63,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
         uvicorn.run(create_app(load_settings()), port=8808)
     """
     options = options or ServerOptions()
-    served, library = Served(settings, options), Library(settings)
+    served, library, uploads = Served(settings, options), Library(settings), Uploads(settings, options)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -69,6 +72,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
             async with expiring(served):
                 yield
         finally:
+            await uploads.close()
             await library.close()
             await served.close()
 
@@ -84,6 +88,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     )
     app.state.served = served
     app.state.library = library
+    app.state.uploads = uploads
     app.state.runs = RunsFolder(options.runs, settings)
     app.state.prober = Prober(served)
     app.state.metrics = Metrics(served)

@@ -227,15 +227,20 @@ class Index:
         return self._update([self.data_path, *also], sizes, prune=prune)
 
     def add_new_files(
-        self, path: Path | str, chunk_size: int | None = None, chunk_overlap: int | None = None
+        self,
+        path: Path | str,
+        chunk_size: int | None = None,
+        chunk_overlap: int | None = None,
+        *,
+        also: Sequence[Path | str] = (),
     ) -> IndexReport:
-        """Add a file or folder, or update its chunks.
+        """Add a file or folder, and those of ``also``, or update their chunks, in one write.
 
         Sources are relative to ``data_path``; those of files outside begin with their folder's name. The default chunk
         sizes are those of the collection.
 
         Raises:
-            LoadingError: The path does not exist or has nothing readable.
+            LoadingError: A path does not exist, or they have nothing readable.
             SettingsError: The chunk sizes do not fit each other.
             CollectionError: The database or the collection cannot be used, as in ``get_index_done``.
             ModelCallError: An embedding endpoint failed.
@@ -243,7 +248,7 @@ class Index:
         known = self.chunk_sizes()
         size = known.size if chunk_size is None else chunk_size
         overlap = known.overlap if chunk_overlap is None else chunk_overlap
-        return self._update([path], ChunkSizes(size=size, overlap=overlap), prune=False)
+        return self._update([path, *also], ChunkSizes(size=size, overlap=overlap), prune=False)
 
     def remove_files(self, *sources: str) -> IndexReport:
         """Remove files from the collection by source (as in the chunks' metadata); the files themselves stay.

@@ -1,0 +1,84 @@
+"""``POST /v1/collections/{name}/documents``, ``GET /v1/jobs/{id}``: files are sent, and indexed in the background."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, File, Path, UploadFile
+from pydantic import BaseModel, ConfigDict
+
+from ....modules.index.schema import check_name
+from ..serving.caller import CallerBy
+from ..serving.errors import ApiError
+from ..serving.served import ServedBy
+from .names import CollectionName
+from .uploads import Job, JobStatus, UploadsBy
+
+router = APIRouter(tags=["collections"])
+
+MAX_FILES = 200
+"""Most files of one upload."""
+
+
+class JobAnswer(BaseModel):
+    """An upload on its way into a collection."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": "9f86d081884c7d659a2feaa0c55ad015",
+                "collection": "standards",
+                "status": "running",
+                "files": ["vessels.md"],
+                "done": 10,
+                "total": 12,
+                "error": None,
+            }
+        }
+    )
+
+    id: str
+    collection: str
+    status: JobStatus
+    """``failed`` also if only some files could not be read; the others are indexed."""
+    files: list[str]
+    """Names under which the files are kept."""
+    done: int
+    """Chunks that are embedded."""
+    total: int
+    """Chunks to embed; 0 until the files are read, and if nothing in them is new."""
+    error: str | None
+    """Why it failed."""
+
+
+@router.post("/v1/collections/{name}/documents", status_code=202)
+async def upload_documents(
+    name: CollectionName,
+    files: Annotated[list[UploadFile], File(min_length=1, max_length=MAX_FILES, description="Documents.")],
+    served: ServedBy,
+    caller: CallerBy,
+    uploads: UploadsBy,
+) -> JobAnswer:
+    """Add files to a collection, which is made if there is none; a file replaces an earlier upload of its name.
+
+    The answer comes before the files are indexed: ask for the job until its status is ``done`` or ``failed``. Other
+    files of the collection stay as they are.
+    """
+    if not served.may_use(caller, name):
+        raise ApiError.not_found("collection", name)
+    check_name(name)
+    return _answer(await uploads.add(caller, name, [(file.filename or "", file.file) for file in files]))
+
+
+@router.get("/v1/jobs/{id}")
+async def one_job(
+    job_id: Annotated[str, Path(alias="id", min_length=1, max_length=100, description="Id of an upload's job.")],
+    caller: CallerBy,
+    uploads: UploadsBy,
+) -> JobAnswer:
+    """Return how far an upload is; a server remembers the last thousand until it ends."""
+    return _answer(uploads.find(caller, job_id))
+
+
+def _answer(job: Job) -> JobAnswer:
+    return JobAnswer.model_validate(job, from_attributes=True)
