@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, File, Path, UploadFile
+from fastapi import APIRouter, File, Path, Request, UploadFile
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
+from sse_starlette import ServerSentEvent
 
 from ....modules.index.schema import check_name
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError
 from ..serving.served import ServedBy
+from ..serving.streams import event_stream
+from ..trees.forms import JSON, wanted_form
 from .names import CollectionName
 from .uploads import Job, JobStatus, UploadsBy
 
 router = APIRouter(tags=["collections"])
 
+EVENTS = "text/event-stream"
+_LOOK_EVERY_S = 0.1
 MAX_FILES = 200
 """Most files of one upload."""
 
@@ -70,14 +78,39 @@ async def upload_documents(
     return _answer(await uploads.add(caller, name, [(file.filename or "", file.file) for file in files]))
 
 
-@router.get("/v1/jobs/{id}")
+@router.get(
+    "/v1/jobs/{id}",
+    response_model=None,
+    responses={200: {"model": JobAnswer, "content": {EVENTS: {"schema": {"type": "string"}}}}},
+)
 async def one_job(
+    request: Request,
     job_id: Annotated[str, Path(alias="id", min_length=1, max_length=100, description="Id of an upload's job.")],
+    served: ServedBy,
     caller: CallerBy,
     uploads: UploadsBy,
-) -> JobAnswer:
-    """Return how far an upload is; a server remembers the last thousand until it ends."""
-    return _answer(uploads.find(caller, job_id))
+) -> Response:
+    """Return how far an upload is; a server remembers the last thousand until it ends.
+
+    With ``Accept: text/event-stream`` an event comes at each change, until the job is done or has failed. The type of
+    an event is the status, its data the same document.
+    """
+    job = uploads.find(caller, job_id)
+    if wanted_form(request.headers.get("Accept", "*/*"), (JSON, EVENTS)) == EVENTS:
+        return event_stream(_changes(job), heartbeat_s=served.options.heartbeat_s)
+    return Response(_answer(job).model_dump_json(), media_type=JSON)
+
+
+async def _changes(job: Job) -> AsyncIterator[ServerSentEvent]:
+    told = None
+    while True:
+        now = _answer(job)
+        if now != told:
+            yield ServerSentEvent(event=now.status, data=now.model_dump_json(), sep="\n")
+            told = now
+        if now.status in ("done", "failed"):
+            return
+        await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def _answer(job: Job) -> JobAnswer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import shutil
 import time
 import zipfile
@@ -276,6 +277,32 @@ def test_the_end_of_the_server_ends_uploads(settings: Settings) -> None:
     with closing(CollectionReader(settings)) as reader:
         assert list(((found := reader.read(COLLECTION)) and found.files) or ()) == sorted(CORPUS)
     assert not (uploads_folder(settings, COLLECTION) / "2.md").exists()
+
+
+def events_of(http: httpx.Client, job_id: str) -> list[tuple[str, dict[str, object]]]:
+    """Types and data of a job's events, until the server ends them."""
+    text = http.get(f"/v1/jobs/{job_id}", headers={"Accept": "text/event-stream"}).text
+    pairs = [dict(line.split(": ", 1) for line in each.splitlines()) for each in text.split("\n\n") if "data: " in each]
+    return [(each["event"], json.loads(each["data"])) for each in pairs]
+
+
+def test_the_changes_of_a_job_are_events_until_it_has_ended(http: httpx.Client, settings: Settings) -> None:
+    with closing(connect(str(settings.milvus_address))) as connection:
+        with writer_lock(connection, COLLECTION, LockOptions(), on_wait=lambda _: None):
+            job_id = send(http, KETTLES).json()["id"]
+            accept = {"Accept": "text/event-stream"}
+            with http.stream("GET", f"/v1/jobs/{job_id}", headers=accept) as stream:
+                assert stream.headers["Content-Type"].startswith("text/event-stream")
+                assert next(stream.iter_lines()) in ("event: queued", "event: running")
+        events = events_of(http, job_id)
+    kinds = [kind for kind, _ in events]
+    assert kinds[-1] == "done"
+    assert set(kinds[:-1]) <= {"queued", "running"}
+    assert [job["status"] for _, job in events] == kinds
+    assert events_of(http, job_id) == [("done", ended(http, job_id))], "a job that has ended has one event"
+    broken = send(http, {"empty.md": b""}).json()["id"]
+    assert events_of(http, broken)[-1][0] == "failed"
+    assert http.get("/v1/jobs/nothing", headers={"Accept": "text/event-stream"}).status_code == 404
 
 
 def test_what_is_no_job_is_not_found(http: httpx.Client) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from judgetree.app.server.keys.book import KeyBook
+from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.evaluation.reports.page import write_report
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.settings import Settings
+from tests.app.conftest import COLLECTION
 from tests.app.server.serving import serving
 from tests.eval import run_rows
 from tests.eval.dataset_files import write_lines
@@ -204,9 +208,28 @@ def test_texts_that_are_no_utf_8_break_no_answer(http: httpx.Client, folder: Pat
     asked = {"id": "q\ud800", "question": "Lone \ud800 and \x00?", "golden_answers": ["\udfff"]}
     (folder.parent / "asked.jsonl").write_text(json.dumps(asked) + "\n", encoding="utf-8")
     add_run(folder, "lone", {"judge": 0})
+    manifest = json.loads((folder / "lone" / "manifest.json").read_text(encoding="utf-8"))
+    manifest["identity"] |= {"llm": "\udead", "temperature": float("nan")}
+    (folder / "lone" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     for path in ("", "/lone", "/lone/questions", "/lone/report"):
         assert http.get(f"/v1/runs{path}").status_code == 200
     assert http.get("/v1/runs/lone/questions").json()["total"] == 1
+
+
+def test_a_key_for_certain_collections_sees_no_run(settings: Settings, folder: Path) -> None:
+    grants = {"all": None, "some": frozenset({COLLECTION})}
+    with closing(KeyTables(settings)) as tables:
+        granted = {name: KeyBook(tables).add(name, collections=those)[1] for name, those in grants.items()}
+    options = ServerOptions(runs=folder, needs_keys=True)
+    with serving(settings, options) as url, httpx.Client(base_url=url, timeout=60) as http:
+        for path in ("/v1/runs/compare?a=mill", *(f"/v1/runs/mill{path}" for path in PATHS)):
+            status = {
+                name: http.get(path, headers={"Authorization": f"Bearer {key}"}).status_code
+                for name, key in granted.items()
+            }
+            assert status == {"all": 200, "some": 404}, path
+        listed = http.get("/v1/runs", headers={"Authorization": f"Bearer {granted['some']}"})
+        assert listed.json() == {"data": [], "total": 0}
 
 
 def test_without_a_folder_there_are_no_runs(settings: Settings) -> None:
