@@ -219,6 +219,10 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("eval", "calibrate", "--dataset", mills, "--judge-llm", with_secrets(f"{model_url}#scripted", "calibrate")),
         ("eval", "fetch"),
         ("conversations", "delete", "s", "--yes"),
+        ("keys", "add", "ada"),
+        ("keys", "list", "--json"),
+        ("keys", "revoke", "ada"),
+        ("serve", "--host", "0.0.0.0"),  # which is refused without a key
         ("demo", "--scripted", "--data", "nowhere", "--out", str(out)),
     ]
 
@@ -259,7 +263,7 @@ def test_every_command_keeps_every_secret(
     given = [" ".join(command) for command in commands]
     assert [name for name in leaves if not any(f"{words} ".startswith(f"{name} ") for words in given)] == []
     failed = {" ".join(arguments[:3]): status for arguments, status in ended.items() if status}
-    assert set(failed) <= {"demo --scripted --data", "eval calibrate --dataset"}, streams
+    assert set(failed) <= {"demo --scripted --data", "eval calibrate --dataset", "serve --host 0.0.0.0"}, streams
     assert any("Basic" in key for key in rerank.keys), "the password was sent where it belongs"
     files = files_below(home, out, tmp_path / "cwd", lite_server.folder)
     assert {Path(name).name for name in files} >= {"vectors.sqlite", "checkpoints.sqlite", "completions.sqlite"}
