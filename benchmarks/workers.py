@@ -114,7 +114,7 @@ def site(*, workers: int, latency_s: float, responses: Responses | None = None) 
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

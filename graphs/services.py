@@ -63,13 +63,14 @@ class SessionServices:
     context: RagContext | None
     settings: Settings
     on_progress: Callable[[int, int, str], None] | None
+    gate: CallGate | None = None
 
     def __post_init__(self) -> None:
         self._llm = None if self.llm is None else as_chat_llm(self.llm)
         self._opened = self.context
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
-        self._gate = CallGate(self.settings.max_concurrency)
+        self._gate = self.gate or CallGate(self.settings.max_concurrency)
         self._llms: dict[str | int, ChatLLM] = {}
         self._free: tuple[str, ...] = ()
         self._filters: dict[int, InsertBlockFilter] = {}  # which keep their models alive
@@ -199,3 +200,4 @@ class SessionOptions(TypedDict, total=False):
     settings: Settings
     recording: Recording | None
     on_progress: Callable[[int, int, str], None]
+    gate: CallGate

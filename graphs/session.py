@@ -15,7 +15,7 @@ from langgraph.types import Command, Interrupt
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
-from ..modules.llm.endpoint import ChatLLM
+from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
@@ -87,6 +87,7 @@ class RagSession(TreeSession):
         settings: None reads environment and ``.env``.
         recording: Which texts of model calls are kept, and where; None goes by the settings.
         on_progress: Called with (done, total, stage) while a local model is downloaded and started.
+        gate: Cap on model calls at once that several sessions share; None makes one of ``settings.max_concurrency``.
     """
 
     def __init__(  # noqa: PLR0913 - a front door, where everything has a default that fits
@@ -111,6 +112,7 @@ class RagSession(TreeSession):
         settings: Settings | None = None,
         recording: Recording | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
+        gate: CallGate | None = None,
     ) -> None:
         chosen = find_system(system)
         if strategy not in get_args(AnswerStrategy):
@@ -159,6 +161,7 @@ class RagSession(TreeSession):
             context=context,
             settings=self.settings,
             on_progress=on_progress,
+            gate=gate,
         )
         self._running = RunningWork("session")
         self._locks = locks_of(self.settings.checkpoint_url)

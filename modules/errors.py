@@ -3,6 +3,7 @@
     JudgetreeError
     ├── UserError                 the user can correct it; the command line prints the message and exits 2
     │   ├── SettingsError         a setting, key or model name is missing or malformed
+    │   │   └── StoreFailure      the checkpoint store did not answer, or refused a write
     │   ├── LoadingError          a path has nothing readable
     │   ├── CollectionError       the collection is missing, locked, or made by another embedder
     │   │   └── MilvusFailure     Milvus refused a call, or did not answer
@@ -58,6 +59,10 @@ class UserError(JudgetreeError):
 
 class SettingsError(UserError):
     """A setting, key or model name is missing or malformed."""
+
+
+class StoreFailure(SettingsError):
+    """The checkpoint store did not answer, or refused a write."""
 
 
 class LoadingError(UserError):

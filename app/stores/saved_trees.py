@@ -24,7 +24,7 @@ from ..terminal.saved import may_hold_threads, system_of
 T = TypeVar("T")
 
 _FIRST = "judge"
-"""System whose graph reads the head of a thread, of whichever system it is."""
+"""System whose graph reads the head of a thread of any system."""
 
 
 class Demand:

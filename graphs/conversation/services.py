@@ -141,11 +141,6 @@ class ConversationServices:
         return f"{name} in {address if '://' in address else Path(address).resolve()}"
 
     @property
-    def running(self) -> int:
-        """Number of conversations that this process is answering, changing or waiting for."""
-        return self._running.number
-
-    @property
     def is_of_another_process(self) -> bool:
         """True in a process that was forked from the one that used these services first."""
         return self._running.is_of_another_process

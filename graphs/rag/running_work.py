@@ -22,11 +22,6 @@ class RunningWork:
         self._pid: int | None = None
 
     @property
-    def number(self) -> int:
-        """Number of tasks that run."""
-        return len(self._tasks)
-
-    @property
     def is_of_another_process(self) -> bool:
         """True in a process that was forked from the one that used the object first."""
         return self._pid is not None and self._pid != os.getpid()

@@ -1,4 +1,4 @@
-"""Watching a search tree grow, whichever process runs it. No model is called."""
+"""Watching a search tree grow, also in another process. No model is called."""
 
 from __future__ import annotations
 

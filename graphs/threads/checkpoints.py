@@ -19,7 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from ...modules.addresses import Address
 from ...modules.calls.call_files import MemoryCallFile, PostgresCallFile, SqliteCallFile
 from ...modules.calls.journal import JOURNAL_TABLES, CallJournal
-from ...modules.errors import DependencyError, SettingsError
+from ...modules.errors import DependencyError, SettingsError, StoreFailure
 from ...modules.locks.files import FileLocks
 from ...modules.locks.locks import Locks
 from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
@@ -197,10 +197,10 @@ def _postgres_errors(url: str) -> Iterator[None]:
 
 @contextmanager
 def store_errors(url: str) -> Iterator[None]:
-    """Turn database errors of an open store into a ``SettingsError``.
+    """Turn database errors of an open store into a ``StoreFailure``.
 
     Raises:
-        SettingsError: The store does not answer, or rejects a write.
+        StoreFailure: The store does not answer, or rejects a write.
     """
     with ExitStack() as stack:
         if is_postgres(url):
@@ -211,11 +211,11 @@ def store_errors(url: str) -> Iterator[None]:
             raise _unusable(url, error) from error
 
 
-def _unusable(url: str, error: Exception) -> SettingsError:
+def _unusable(url: str, error: Exception) -> StoreFailure:
     address = Address(url)
     said = starred(" ".join(str(error).split()), address.secrets())
     remedy = _SQLITE_REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, _REMEDY)
-    return SettingsError(f"The checkpoint store {str(address)!r} cannot be used: {said}. {remedy}")
+    return StoreFailure(f"The checkpoint store {str(address)!r} cannot be used: {said}. {remedy}")
 
 
 def _unknown_url(url: str) -> SettingsError:

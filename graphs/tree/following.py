@@ -1,4 +1,4 @@
-"""Successive states of one search tree while it grows, from the checkpoints of whichever process runs it."""
+"""Successive states of one search tree while it grows, from the checkpoints of any process."""
 
 from __future__ import annotations
 

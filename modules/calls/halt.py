@@ -28,7 +28,7 @@ class Halt:
                 scope.reschedule(asyncio.get_running_loop().time())
 
     def check(self) -> None:
-        """Check that the search goes on.
+        """Check that the search was not stopped.
 
         Raises:
             BudgetSpent: It was stopped.

@@ -65,7 +65,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     request_id = request.headers.get("Idempotency-Key", "")
     named = _conversation_of(request, body)
     name = named or _new_name(request_id)
-    conversations = await served.conversations(model, caller)
+    conversations = await served.conversations(model)
     conversation = conversations.conversation(caller.stored_name(name))
     parent: str | None = None
     place: Place | None = None

@@ -54,7 +54,7 @@ def fill(
     """Keep the files, replacing uploads of the same names, and index them; returns those that could not be read.
 
     No other file of the collection is touched. A file that cannot be read is not kept, and what the collection had of
-    an earlier one of its name stays. After an error the files are kept: the same upload again goes on from there.
+    an earlier one of its name stays. After an error the files are kept: the same upload again continues from there.
 
     Raises:
         LoadingError: None of the files could be read, and the collection has no other.

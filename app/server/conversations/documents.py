@@ -73,35 +73,14 @@ class Turn(BaseModel):
     @classmethod
     def of(cls, turn: QaPair, branches: Mapping[str, str], prices: Prices) -> Self:
         """Make the document of a turn; ``branches`` are names by id."""
-        sources = [
-            Source(
-                number=number,
-                chunk_id=ref["chunk_id"],
-                source=ref["source"],
-                score=ref["score"],
-                thread_id=ref["thread_id"],
-            )
-            for number, ref in enumerate(turn["chunks"], start=1)
-        ]
-        return cls(
-            turn_id=turn["turn_id"],
-            parent_turn_id=turn["parent_turn_id"],
-            branch=branches.get(turn["branch_id"], ""),
-            turn_number=turn["turn_number"],
-            query=turn["query"],
-            standalone_query=turn["standalone_query"],
-            rewrite_problem=turn["rewrite_problem"],
-            answer=turn["answer"],
-            status=turn["status"],
-            answered_from=turn["answered_from"],
-            sources=sources,
-            collection=turn["collection"],
-            overrides=turn.get("overrides", {}),
-            rag_thread_id=turn["rag_thread_id"],
-            request_id=turn["request_id"],
-            usage=Usage(**turn["usage"]),
-            cost_usd=cost_of_turn(turn, prices).usd,
-            timestamp=turn["timestamp"],
+        return cls.model_validate(
+            {
+                "overrides": {},
+                **turn,
+                "branch": branches.get(turn["branch_id"], ""),
+                "sources": [{"number": number, **ref} for number, ref in enumerate(turn["chunks"], start=1)],
+                "cost_usd": cost_of_turn(turn, prices).usd,
+            }
         )
 
 
@@ -119,15 +98,7 @@ class UnansweredTurn(BaseModel):
     @classmethod
     def of(cls, turn: OpenTurn, branches: Mapping[str, str]) -> Self:
         """Make the document of an open turn."""
-        return cls(
-            turn_id=turn["turn_id"],
-            parent_turn_id=turn["parent_turn_id"],
-            branch=branches.get(turn["branch_id"], ""),
-            turn_number=turn["turn_number"],
-            query=turn["query"],
-            request_id=turn["request_id"],
-            collection=turn["collection"],
-        )
+        return cls.model_validate({**turn, "branch": branches.get(turn["branch_id"], "")})
 
 
 class ConversationItem(BaseModel):

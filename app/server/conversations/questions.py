@@ -54,8 +54,8 @@ class QuestionLimits(BaseModel):
     max_tree_seconds: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
     width: int | None = Field(default=None, ge=1, le=1_000_000)
 
-    def within(self, most: Limits) -> Limits | None:
-        """Return the server's limits with these; None if they change nothing.
+    def within(self, most: Limits) -> Limits:
+        """Return the server's limits with these.
 
         Raises:
             ApiError: HTTP 400: one exceeds the server's.
@@ -67,8 +67,7 @@ class QuestionLimits(BaseModel):
                 raise ApiError(
                     400, f"{name}={value} is not allowed: this server has {allowed}.", param=f"limits.{name}"
                 )
-        limits = replace(most, **given)
-        return None if limits == most else limits
+        return replace(most, **given)
 
 
 class QuestionRequest(BaseModel):
@@ -107,9 +106,7 @@ class QuestionRequest(BaseModel):
             allowed = ", ".join(POLICIES)
             raise ApiError(400, f"There is no policy {self.policy!r}. Allowed: {allowed}.", param="policy")
         given = self.model_dump(include={"topk", "search_type", "thinking", "policy"}, exclude_none=True)
-        if (limits := self.limits.within(most)) is not None:
-            given["limits"] = limits
-        return cast(Overrides, given)
+        return cast(Overrides, given | {"limits": self.limits.within(most)})
 
 
 @router.post(
@@ -120,7 +117,7 @@ class QuestionRequest(BaseModel):
     responses={200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def ask(request: Request, name: Name, body: QuestionRequest, served: ServedBy, caller: CallerBy) -> EventStream:
-    """Answer a question as a turn of a conversation, which is begun if there is none of the name.
+    """Answer a question as a turn of a conversation, a new one if none has the name.
 
     The last event is ``done``, whose ``turn`` is null if the model failed, or ``error``. If the client leaves, the
     turn is cancelled and stays open; the same question resumes it, and repeats no call that was paid for. What is wrong
@@ -129,7 +126,7 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
     check_question(body.question, served.options, param="question")
     overrides = body.overrides(served.limits_of(caller))
     model = await served.find_model(caller, body.model)
-    conversation = (await served.conversations(model, caller)).conversation(caller.stored_name(name))
+    conversation = (await served.conversations(model)).conversation(caller.stored_name(name))
     events = asked(
         served,
         caller,
@@ -140,13 +137,13 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
         regenerate=body.regenerate,
         **overrides,
     )
-    begun = await TurnEvents.begin(request, events)
-    return question_stream(_sent(begun, caller, served.prices), begun, served.options)
+    started = await TurnEvents.begin(request, events)
+    return question_stream(_sent(started, caller, served.prices), started, served.options)
 
 
 @router.post("/{name}/questions/stop", status_code=204, response_class=Response)
 async def stop(name: Name, served: ServedBy, caller: CallerBy) -> None:
-    """End the search of the question that the conversation is answering; its stream goes on with the answer.
+    """End the search of the question that the conversation is answering; its stream continues with the answer.
 
     What is found so far is answered from, and ``stopped`` of ``done`` is true. HTTP 409 says that no question runs, or
     that it runs in another process of the server, which alone can stop it.

@@ -1,4 +1,4 @@
-"""A key: its text, which is shown once, and what is kept of it."""
+"""A key: its text, which is shown once, and its kept digest, grants and budgets."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Ledger:
         Args:
             run_id: Id of the reservation.
             spent: Sums of the run, or of the whole turn.
-            turn_id: Turn whose sums they are: what earlier runs of it were charged is taken off.
+            turn_id: Turn whose sums they are: charges of its earlier runs are subtracted.
 
         Raises:
             SettingsError: The ledger cannot be used.

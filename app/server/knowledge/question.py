@@ -47,7 +47,7 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
 
     Each line of a text is an event of its own; one that ends with a newline has an empty ``data:`` line behind it.
 
-    The same question to the same ``session_id`` resumes a turn that was broken off, on whichever worker; its first
+    The same question to the same ``session_id`` resumes a turn that was broken off, on any worker; its first
     answer is void then, and ``RESTART`` says so.
     """
     check_question(body.question, served.options, param="question")
@@ -58,7 +58,7 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
 
 async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> Events:
     model, llm = await chosen_model(served, caller, body.model_id or "")
-    conversations = await served.conversations(model, caller)
+    conversations = await served.conversations(model)
     filter_id = body.insert_block_llm_id
     overrides = Overrides(
         llm=llm,

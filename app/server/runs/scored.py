@@ -1,4 +1,4 @@
-"""A run with its report, scored once for the doors that need all of it."""
+"""A run with its report, scored once for the doors that need the whole."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, Se
 from ....graphs.threads.overrides import Overrides
 from ....modules.memory.messages import GivenHistory
 from .admission import Admission
-from .caller import Caller
+from .caller import LOCAL, Caller
 from .errors import ApiError
 from .options import ServerOptions
 from .served import Served
@@ -44,11 +44,15 @@ def asked(
 ) -> OwnTask[ConversationEvent]:
     """Return the events of a question, which is asked once they are awaited; closing them cancels the turn.
 
-    It holds a place among the questions of the server, and is charged to the caller's key, however it ends.
+    It keeps to the limits of the caller's key, holds a place among the questions of the server, and is charged to the
+    key, however it ends.
 
     Raises:
         ApiError: (At the first event) HTTP 429: no place is free, or the key's budget is spent.
     """
+    limits = arguments.pop("limits", None) or served.limits_of(caller)
+    if limits != served.limits_of(LOCAL):
+        arguments["limits"] = limits
     return OwnTask(_events(served, caller, conversation, question, arguments))
 
 

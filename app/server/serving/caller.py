@@ -8,7 +8,6 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from ..keys.key import NO_LIMITS, Budget
-from .errors import ApiError
 
 _SEPARATOR = "/"
 _KEY_PREFIX = "key:"
@@ -53,15 +52,6 @@ class Caller:
     def may_use(self, collection: str) -> bool:
         """Return whether the caller may search and fill a collection."""
         return self.collections is None or collection in self.collections
-
-    def check_collection(self, collection: str) -> None:
-        """Refuse a collection that was not granted in the words of one that does not exist.
-
-        Raises:
-            ApiError: HTTP 404.
-        """
-        if not self.may_use(collection):
-            raise ApiError.not_found("collection", collection)
 
     @property
     def _prefix(self) -> str:

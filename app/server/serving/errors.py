@@ -16,11 +16,14 @@ from ....modules.errors import (
     ConversationBusy,
     DependencyError,
     JudgetreeError,
+    MilvusFailure,
     ModelCallError,
     NoRunningQuestion,
     SessionError,
+    StoreFailure,
     UnknownThread,
     UserError,
+    WritingError,
 )
 from ....modules.settings import without_secrets
 
@@ -75,6 +78,9 @@ _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (SessionError, 503, "api_error"),
     (DependencyError, 501, "api_error"),
     (ModelCallError, 502, "api_error"),
+    (StoreFailure, 503, "api_error"),
+    (MilvusFailure, 503, "api_error"),
+    (WritingError, 503, "api_error"),
     (UserError, 400, "invalid_request_error"),
 )
 """The first class that fits; ``ModelSetupError`` is a fault of the server's settings and so a 502."""

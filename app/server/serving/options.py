@@ -51,7 +51,7 @@ class ServerOptions(BaseModel):
     max_body_bytes: int = Field(default=1_000_000, ge=1_000)
     """Largest body of a request that is no upload."""
     max_upload_bytes: int = Field(default=50_000_000, ge=1_000)
-    """Largest upload, and most bytes of what is unpacked of it."""
+    """Largest upload, and most bytes of its unpacked files."""
     max_body_seconds: float = Field(default=30.0, gt=0)
     """Seconds in which a body must arrive, and one more for each 20,000 bytes of it."""
     max_header_seconds: float = Field(default=10.0, gt=0)

@@ -69,7 +69,8 @@ class Served:
         self.prices = load_prices(settings.home)
         self.admissions = Admissions(options, Ledger(tables), self.prices)
         """Places for questions, and the budgets of keys."""
-        self._opened: dict[tuple[ServedModel, Limits], Conversations] = {}
+        self._opened: dict[ServedModel, Conversations] = {}
+        self._gate = CallGate(settings.max_concurrency)  # one for all models
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
         self._resources.push_async_callback(asyncio.to_thread, tables.close)
@@ -114,7 +115,7 @@ class Served:
         Raises:
             ApiError: HTTP 404: there is none, or the caller may not use it.
         """
-        for model, _ in self._opened:  # spares the reading of all collections
+        for model in self._opened:  # spares the reading of all collections
             is_allowed = not model.collection or self.may_use(caller, model.collection)
             if model.id == model_id and is_allowed and model.system in self.options.systems:
                 return model
@@ -125,15 +126,14 @@ class Served:
             raise ApiError(404, message, param="model", code="model_not_found")
         return found[model_id]
 
-    async def conversations(self, model: ServedModel, caller: Caller = LOCAL) -> Conversations:
-        """Return the conversations over a model within the caller's limits, opened at their first request.
+    async def conversations(self, model: ServedModel) -> Conversations:
+        """Return the conversations over a model, opened at their first request.
 
         Raises:
             UserError: The settings, the collection, a key or a model name needs a correction.
         """
-        key = model, self.limits_of(caller)
         async with self._opening:
-            if key not in self._opened:
+            if model not in self._opened:
                 opened = Conversations(
                     model.collection,
                     options=ConversationOptions(switch_collection=True),
@@ -141,12 +141,13 @@ class Served:
                     topk=self.options.topk,
                     judge=self.options.judge,
                     policy=self.options.policy if judges(model.system) else "breadth",
-                    limits=key[1],
+                    limits=self.limits_of(LOCAL),
                     settings=self.settings,
+                    gate=self._gate,
                 )
                 self._resources.push_async_callback(opened.aclose)
-                self._opened[key] = opened
-            return self._opened[key]
+                self._opened[model] = opened
+            return self._opened[model]
 
     async def any_conversations(self) -> Conversations:
         """Return conversations over any model: all share one store, which lists, reads and deletes the same."""
@@ -159,11 +160,6 @@ class Served:
         Other conversations are not read.
         """
         return await (await self.any_conversations()).apage(limit, offset=offset, prefix=caller.stored_name(""))
-
-    @property
-    def running(self) -> int:
-        """Number of questions that this process is answering."""
-        return sum(conversations.services.running for conversations in self._opened.values())
 
     async def conversation(self, caller: Caller, name: str) -> Conversation:
         """Return an existing conversation of the caller, to be changed, over any model.
@@ -198,8 +194,7 @@ class Served:
             if self._fast is None:
                 settings = self.settings
                 spec = self.options.fast_llm or settings.condense_llm or settings.llm_spec
-                gate = CallGate(settings.max_concurrency)
-                self._fast = await asyncio.to_thread(create_llm, str(spec), settings, gate)
+                self._fast = await asyncio.to_thread(create_llm, str(spec), settings, self._gate)
             return self._fast
 
     async def close(self) -> None:

@@ -45,8 +45,8 @@ class AgUiRun:
         self._reasons = f"{thread.thread_id}:reasoning"
         self._judged: set[tuple[str, str]] = set()
         self._open: dict[str, QueryNode] = {}
-        """Subagents that have begun and not ended, by thread."""
-        self._begun: set[str] = set()
+        """Subagents that have started and not ended, by thread."""
+        self._started: set[str] = set()
 
     def events(self, state: Growth) -> Iterator[BaseEvent]:
         """Yield the events of one state of the tree, those of the first state with the run's start."""
@@ -61,7 +61,7 @@ class AgUiRun:
             yield ActivityDeltaEvent.model_validate(
                 {"message_id": tree_id, "activity_type": ACTIVITY, "patch": state.changes}
             )
-        yield from self._subagents_begun(state.root)
+        yield from self._subagents_started(state.root)
         for query, chunk in walk_chunks(state.root):
             place = query.thread_id, chunk.chunk_id
             if chunk.verdict == "judged" and place not in self._judged:
@@ -85,11 +85,11 @@ class AgUiRun:
             yield TextMessageEndEvent(message_id=answer_id)
         yield RunFinishedEvent(thread_id=self._thread_id, run_id=self._run_id, result=_outcome(root))
 
-    def _subagents_begun(self, root: QueryNode) -> Iterator[BaseEvent]:
+    def _subagents_started(self, root: QueryNode) -> Iterator[BaseEvent]:
         for node in walk_queries(root):
-            if node is root or node.thread_id in self._begun:
+            if node is root or node.thread_id in self._started:
                 continue
-            self._begun.add(node.thread_id)
+            self._started.add(node.thread_id)
             parent = node.parent_thread_id if node.parent_thread_id != root.thread_id else None
             yield SubagentStartedEvent(
                 subagent_run_id=node.thread_id, name=SUBAGENT, description=node.query, parent_subagent_run_id=parent

@@ -50,7 +50,7 @@ async def get_events(
     ] = 0.0,
     last_event_id: Annotated[str, Header(max_length=200, description="Id of the last event that was received.")] = "",
 ) -> Response:
-    """Stream a tree while it grows, whichever process runs it: ``snapshot``, then ``delta``s, then ``end``.
+    """Stream a tree while it grows, in any process: ``snapshot``, then ``delta``s, then ``end``.
 
     The data of a snapshot is the tree as JSON, that of a delta a JSON Patch (RFC 6902) to the tree before it. A client
     that comes back with the id of its last event gets a new snapshot only if it has missed something. ``end`` comes

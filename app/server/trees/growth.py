@@ -51,7 +51,7 @@ class Growth:
 async def growths(states: AsyncGenerator[TreeState], known: Mark | None = None) -> AsyncGenerator[Growth]:
     """Yield the states of a tree as documents, numbered after the last one that the client knows.
 
-    The first state has no changes if the client has it already, from whichever process.
+    The first state has no changes if the client has it already, from any process.
     """
     number, last = known.number if known else 0, None
     async with aclosing(states):

@@ -47,7 +47,7 @@ class _Running(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the gauge."""
         gauge = GaugeMetricFamily("judgetree_running_questions", "Questions that this process is answering.")
-        gauge.add_metric((), self._served.running)
+        gauge.add_metric((), self._served.admissions.running)
         yield gauge
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.key import Budget
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
+from judgetree.modules.addresses import Address
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, COLLECTION, Dam
 from tests.app.server.serving import serving
@@ -124,3 +129,25 @@ def test_names_reach_no_header(settings: Settings, name: str) -> None:
         answer = http.post(ASK, content=json.dumps(body(chat_id=name)), headers={"Content-Type": "application/json"})
         assert answer.status_code in (200, 400, 422)
         assert "set-cookie" not in answer.headers
+
+
+def test_the_models_of_a_server_share_its_cap_on_model_calls(settings: Settings, scripted: ScriptedServer) -> None:
+    def slowly(_: ChatRequest) -> None:
+        time.sleep(0.02)  # a call is long enough to meet another
+
+    scripted.responses = slowly
+    capped = settings.model_copy(update={"max_concurrency": 1})
+    with serving(capped) as url, httpx.Client(base_url=url, timeout=60) as http, ThreadPoolExecutor() as threads:
+        models = [f"{COLLECTION}/judge", f"{COLLECTION}/naive", "fast"]
+        for answer in threads.map(lambda model: http.post(ASK, json=body() | {"model": model}), models):
+            assert answer.status_code == 200
+    assert scripted.peak_active == 1
+
+
+def test_a_store_that_fails_is_the_server_s_fault(settings: Settings, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.sqlite"
+    broken.write_text("no database " * 100)
+    with serving(settings.model_copy(update={"checkpoints": Address(f"sqlite:///{broken}")})) as url:
+        answer = httpx.post(f"{url}{ASK}", json=body(), timeout=60)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "api_error")
+    assert "cannot be used" in answer.json()["error"]["message"]
