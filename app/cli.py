@@ -159,6 +159,7 @@ _SAID = (
     "graphs.conversation.qa_log",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",
+    "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
     "modules.calls.transcript_writer",
 )

@@ -225,7 +225,7 @@ class RagSession(TreeSession):
             named = NewThreadId(thread_id) if is_new else thread_id
             config: RunnableConfig = {"configurable": {"thread_id": named, "repeat": repeat}}
             context, error = await self.open_services(overrides), ""
-            sender = self._open_sender()  # a missing extra is reported before the question is paid for
+            sender = self.open_sender()  # a missing extra is reported before the question is paid for
             interrupts: tuple[Interrupt, ...] = ()
             try:
                 lease.check()
@@ -295,11 +295,6 @@ class RagSession(TreeSession):
 
     aclose = async_twin(close)
 
-    def _open_sender(self) -> TelemetrySender | None:
-        if self._sender is None and self.settings.telemetry == "otlp":
-            self._sender = TelemetrySender()
-        return self._sender
-
     async def _result(
         self, thread_id: str, before: set[str], error: str, interrupts: tuple[Interrupt, ...], started: float
     ) -> RagResult:
@@ -366,3 +361,13 @@ class RagSession(TreeSession):
             UserError: The model cannot be created, as in ``create_llm``, or is none.
         """
         return await self._services.open_llm(given)
+
+    def open_sender(self) -> TelemetrySender | None:
+        """Return what sends traces, opened at the first call; None where the settings want none.
+
+        Raises:
+            DependencyError: The extra ``telemetry`` is not installed.
+        """
+        if self._sender is None and self.settings.telemetry == "otlp":
+            self._sender = TelemetrySender()
+        return self._sender

@@ -116,8 +116,8 @@ class Settings(BaseSettings):
     )
     telemetry: Literal["none", "otlp"] = Field(
         default="none",
-        description="otlp: send each question's tree as spans of OpenTelemetry, as OTEL_EXPORTER_OTLP_* say (extra "
-        "telemetry).",
+        description="otlp: send the tree of each question and turn as spans of OpenTelemetry, as OTEL_EXPORTER_OTLP_* "
+        "say (extra telemetry).",
     )
     durability: Durability = Field(default="async", description="When checkpoints are written: sync, async or exit.")
     searxng_url: Address = Field(

@@ -35,6 +35,7 @@ from .watching.health import Prober
 from .watching.health import router as health_router
 from .watching.metrics import Metrics, Watch
 from .watching.metrics import router as metrics_router
+from .watching.tracing import Tracing
 
 _REFUSALS = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 501, 502, 503)
 ROUTERS = (
@@ -95,6 +96,8 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    if settings.telemetry == "otlp":
+        app.add_middleware(Tracing)
     app.add_middleware(Guard, options=options, keys=served.keys)
     app.add_middleware(Watch, metrics=app.state.metrics)  # around the guard, whose refusals count too
     return app

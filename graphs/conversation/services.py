@@ -27,6 +27,7 @@ from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings
 from ..rag.graph import RagGraph
 from ..rag.running_work import RunningWork
+from ..rag.telemetry import TelemetrySender
 from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
@@ -103,6 +104,10 @@ class SearchSession(Protocol):
 
     async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
         """Return a model, opened at the first call."""
+        ...
+
+    def open_sender(self) -> TelemetrySender | None:
+        """Return what sends traces, opened at the first call; None where the settings want none."""
         ...
 
 

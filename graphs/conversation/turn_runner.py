@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from langchain_core.documents import Document
@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from ...modules.calls.halt import Halt
 from ...modules.calls.journal import thread_calls
 from ...modules.calls.record import CallRecord
-from ...modules.calls.usage import UsageTotals, sum_usage, total_usage
+from ...modules.calls.usage import sum_usage, total_usage
 from ...modules.errors import (
     ConversationBusy,
     JudgetreeError,
@@ -36,6 +36,7 @@ from .record import ConversationRecord
 from .request import FIRST, Request
 from .running_turns import running_turns
 from .services import ConversationServices, Opened
+from .started_turn import Outcome, StartedTurn
 from .tree import read_search_tree
 from .turn.context import ConversationOptions, turn_fingerprint
 from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
@@ -44,34 +45,7 @@ from .turn.result import TurnResult
 from .turn.saving import remember
 from .turn.state import ConversationState, TurnState
 from .turn.store import conversation_thread, turn_thread
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StartedTurn:
-    """A turn that was opened now, resumed, or saved by an earlier call."""
-
-    turn: OpenTurn | QaPair
-    resumed: bool
-    state: ConversationState
-    saved: QaPair | None = None
-    """The turn, if an earlier call saved it."""
-
-    @property
-    def branch(self) -> str:
-        """Name of its branch."""
-        return self.state["branches"][self.turn["branch_id"]]["name"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Outcome:
-    """What a turn came to: it is saved, or stays open with an error."""
-
-    saved: QaPair | None = None
-    error: str = ""
-    standalone_query: str
-    tree: SearchTree | None
-    usage: UsageTotals
-    calls: tuple[CallRecord, ...] = ()
+from .turn_tracing import traced
 
 
 class TurnRunner:
@@ -105,6 +79,7 @@ class TurnRunner:
         needs_sources = listener is not None or self._options.return_source_documents
         try:
             request.check()
+            self._services.session.open_sender()  # a missing extra leaves no open turn
             async with self._services.hold(self._name) as opened:
                 started = await self._start(request, opened)
                 emit(self._session_event(started))
@@ -142,9 +117,7 @@ class TurnRunner:
     def _key(self) -> ThreadKey:
         return self._services.rag.thread_key(conversation_thread(self._name))
 
-    def _result(
-        self, started: _StartedTurn, outcome: _Outcome, sources: Sequence[Document], wall_s: float
-    ) -> TurnResult:
+    def _result(self, started: StartedTurn, outcome: Outcome, sources: Sequence[Document], wall_s: float) -> TurnResult:
         options, saved = self._options, outcome.saved
         return TurnResult(
             name=self._name,
@@ -167,13 +140,13 @@ class TurnRunner:
             generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
         )
 
-    async def _start(self, request: Request, opened: Opened) -> _StartedTurn:
+    async def _start(self, request: Request, opened: Opened) -> StartedTurn:
         """Find the turn of the request, or save a new one as open before the first model call."""
         services, store = self._services, opened.store
         saved_state = await store.load(self._name)
         state = saved_state or await self._record.new()
         if (saved := await self._saved_turn(state, request, opened)) is not None:
-            return _StartedTurn(turn=saved, resumed=True, state=state, saved=saved)
+            return StartedTurn(turn=saved, resumed=True, state=state, saved=saved)
         collection = services.collection
         if not self._options.switch_collection:
             branches.refuse_other_collection(state, collection)
@@ -182,7 +155,7 @@ class TurnRunner:
         fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts, changed)
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
         if turn is not None:
-            return _StartedTurn(turn=turn, resumed=True, state=state)
+            return StartedTurn(turn=turn, resumed=True, state=state)
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
         await services.open_models(self._options, request.overrides)  # a mistake leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
@@ -191,7 +164,7 @@ class TurnRunner:
         else:
             await store.save(state, changes)
         await self._delete_leftovers(state, opened)
-        return _StartedTurn(turn=turn, resumed=False, state=now_open)
+        return StartedTurn(turn=turn, resumed=False, state=now_open)
 
     async def _delete_leftovers(self, before: ConversationState, opened: Opened) -> None:
         """Delete the threads of an abandoned open turn, and the thread that a crash left of the last saved turn."""
@@ -239,11 +212,21 @@ class TurnRunner:
         return found
 
     async def _answer(
-        self, started: _StartedTurn, request: Request, opened: Opened, listener: Listener | None
-    ) -> _Outcome:
+        self, started: StartedTurn, request: Request, opened: Opened, listener: Listener | None
+    ) -> Outcome:
         """Run the turn unless an earlier call saved it; a failed model leaves it open."""
         if started.saved is not None:
             return await self._outcome(started.saved)
+        return await traced(
+            self._services,
+            started,
+            lambda: self._run_or_fail(started, request, opened, listener),
+            lambda error: self._unfinished(started, opened, error),
+        )
+
+    async def _run_or_fail(
+        self, started: StartedTurn, request: Request, opened: Opened, listener: Listener | None
+    ) -> Outcome:
         try:
             with running_turns().entered(self._key) as halt:
                 return await self._run(started, request, opened, listener, halt)
@@ -258,20 +241,20 @@ class TurnRunner:
         state = await self._record.load()
         if state is None or (turn := state["open_turn"]) is None:
             return "", ()
-        started = _StartedTurn(turn=turn, resumed=True, state=state)
+        started = StartedTurn(turn=turn, resumed=True, state=state)
         with self._services.store_errors():
             return turn["turn_id"], (await self._unfinished(started, opened, "")).calls
 
     async def _outcome(
         self, turn: QaPair, tree: SearchTree | None = None, own_calls: Sequence[CallRecord] | None = None
-    ) -> _Outcome:
+    ) -> Outcome:
         """Return the outcome of a saved turn; the tree is read unless it is given.
 
         ``own_calls`` are those besides the search; None for a turn that an earlier call saved.
         """
         if tree is None and turn["rag_thread_id"]:
             tree = await read_search_tree(turn["rag_thread_id"], self._services.rag)
-        return _Outcome(
+        return Outcome(
             saved=turn,
             standalone_query=turn["standalone_query"],
             tree=tree,
@@ -279,7 +262,7 @@ class TurnRunner:
             calls=() if own_calls is None else _all_calls(own_calls, tree),
         )
 
-    async def _unfinished(self, started: _StartedTurn, opened: Opened, error: str) -> _Outcome:
+    async def _unfinished(self, started: StartedTurn, opened: Opened, error: str) -> Outcome:
         """Return the outcome of a failed turn: what its checkpoints and the journal of calls have of it so far."""
         root = rag_thread_of(started.state["conversation_id"], started.turn["turn_id"])
         thread_id = turn_thread(root)
@@ -289,7 +272,7 @@ class TurnRunner:
         journaled = [record for call in calls for record in call.records]
         own = merge_usage(snapshot.values.get("usage", []), journaled)
         tree = await read_search_tree(root, self._services.rag)
-        return _Outcome(
+        return Outcome(
             error=error,
             standalone_query=snapshot.values.get("standalone_query") or started.turn["query"],
             tree=tree,
@@ -298,8 +281,8 @@ class TurnRunner:
         )
 
     async def _run(
-        self, started: _StartedTurn, request: Request, opened: Opened, listener: Listener | None, halt: Halt
-    ) -> _Outcome:
+        self, started: StartedTurn, request: Request, opened: Opened, listener: Listener | None, halt: Halt
+    ) -> Outcome:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])
         rag = self._services.rag
@@ -338,7 +321,7 @@ class TurnRunner:
         own_calls = cast(TurnState, final).get("usage", [])
         return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]), own_calls)
 
-    def _session_event(self, started: _StartedTurn) -> SessionEvent:
+    def _session_event(self, started: StartedTurn) -> SessionEvent:
         turn = started.turn
         return SessionEvent(
             name=self._name,

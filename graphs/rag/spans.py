@@ -50,13 +50,18 @@ class Span:
     """``""`` if nothing failed."""
 
 
-def trace_id_of(tree: SearchTree) -> bytes:
-    """Return the 16 bytes that name the trace of a tree."""
-    return _digest("trace", tree.root.thread_id, tree.root.started_at or "")[:16]
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """Spans that belong together."""
+
+    trace_id: bytes
+    """16 bytes."""
+    spans: tuple[Span, ...]
+    """Parents before children; the first has no parent."""
 
 
-def spans_of(tree: SearchTree) -> list[Span]:
-    """Return the spans of a tree, parents before children; the question is the first.
+def trace_of(tree: SearchTree) -> Trace:
+    """Return the spans of a tree; the question is the first.
 
     Queries, answers, chunks and messages are in them only if the tree has transcripts: where nothing was recorded, the
     spans have names, times, tokens and verdicts alone.
@@ -64,7 +69,8 @@ def spans_of(tree: SearchTree) -> list[Span]:
     Raises:
         SettingsError: The transcripts cannot be read.
     """
-    return list(_Spans(tree, tree.read_transcripts()).all())
+    trace_id = digest("trace", tree.root.thread_id, tree.root.started_at or "")[:16]
+    return Trace(trace_id=trace_id, spans=tuple(_Spans(tree, tree.read_transcripts()).all()))
 
 
 class _Spans:
@@ -101,8 +107,8 @@ class _Spans:
             attributes["gen_ai.workflow.name"] = attributes["gen_ai.agent.name"]
         if self._with_content:
             attributes |= {
-                "gen_ai.input.messages": _messages([("user", node.query)]),
-                "gen_ai.output.messages": _messages([("assistant", node.answer)]),
+                "gen_ai.input.messages": messages_attribute([("user", node.query)]),
+                "gen_ai.output.messages": messages_attribute([("assistant", node.answer)]),
             }
         return Span(
             name=f"{operation} {self._system}".strip(),
@@ -121,7 +127,7 @@ class _Spans:
             start, end = search["ended_at"] - search["seconds"], search["ended_at"]
             own = [record for record in calls if start - 0.01 <= record.get("ended_at", 0.0) <= end + 0.01]
             calls = [record for record in calls if record not in own]
-            span_id = _digest("search", node.thread_id, search["query"], str(end))[:8]
+            span_id = digest("search", node.thread_id, search["query"], str(end))[:8]
             yield Span(
                 name="retrieval",
                 span_id=span_id,
@@ -152,10 +158,10 @@ class _Spans:
         together = [record for record in node.usage if record["node"] == "judge_set" and not record["chunk_id"]]
         for chunk in node.chunks:
             records = [record for record in node.usage if record["chunk_id"] == chunk.chunk_id]
-            times = [times for record in (*records, *together) if (times := _times_of_call(record)) is not None]
+            times = [times for record in (*records, *together) if (times := times_of_call(record)) is not None]
             if not times:
                 continue
-            span_id = _digest("judge", node.thread_id, chunk.chunk_id)[:8]
+            span_id = digest("judge", node.thread_id, chunk.chunk_id)[:8]
             yield Span(
                 name="judge",
                 span_id=span_id,
@@ -181,41 +187,47 @@ class _Spans:
         return attributes
 
     def _call(self, record: CallRecord, parent_id: bytes) -> Span:
-        operation = _OPERATIONS[record["kind"]]
-        times = _times_of_call(record) or (self._times[self._tree.root.thread_id][0],) * 2
-        attributes: dict[str, Attribute] = {
-            "gen_ai.operation.name": operation,
-            "gen_ai.provider.name": PROVIDER,
-            "gen_ai.request.model": record["model"],
-            "judgetree.node": record["node"],
-            "judgetree.attempts": record["attempts"],
-            "judgetree.cached": record["cached"],
+        started = self._times[self._tree.root.thread_id][0]
+        return span_of_call(record, parent_id, self._transcripts.get(record["call_id"]), started_ns=started)
+
+
+def span_of_call(record: CallRecord, parent_id: bytes, transcript: Transcript | None, *, started_ns: int) -> Span:
+    """Return the span of a model call; an interrupted one, which has no times, is at ``started_ns``."""
+    operation = _OPERATIONS[record["kind"]]
+    start, end = times_of_call(record) or (started_ns, started_ns)
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": PROVIDER,
+        "gen_ai.request.model": record["model"],
+        "judgetree.node": record["node"],
+        "judgetree.attempts": record["attempts"],
+        "judgetree.cached": record["cached"],
+    }
+    if record["kind"] == "chat":
+        attributes |= {
+            "gen_ai.usage.input_tokens": record["prompt_tokens"],
+            "gen_ai.usage.output_tokens": record["completion_tokens"],
         }
-        if record["kind"] == "chat":
-            attributes |= {
-                "gen_ai.usage.input_tokens": record["prompt_tokens"],
-                "gen_ai.usage.output_tokens": record["completion_tokens"],
-            }
-        if record["estimated"]:
-            attributes["judgetree.tokens_estimated"] = True
-        if (transcript := self._transcripts.get(record["call_id"])) is not None:
-            attributes |= _content(transcript)
-        if record["error"]:
-            attributes["error.type"] = "ModelCallError"
-        return Span(
-            name=f"{operation} {record['model']}",
-            span_id=_digest("call", record["call_id"])[:8],
-            parent_id=parent_id,
-            start_ns=times[0],
-            end_ns=times[1],
-            attributes=attributes,
-            is_call=True,
-            error=record["error"],
-        )
+    if record["estimated"]:
+        attributes["judgetree.tokens_estimated"] = True
+    if transcript is not None:
+        attributes |= _content(transcript)
+    if record["error"]:
+        attributes["error.type"] = "ModelCallError"
+    return Span(
+        name=f"{operation} {record['model']}",
+        span_id=digest("call", record["call_id"])[:8],
+        parent_id=parent_id,
+        start_ns=start,
+        end_ns=end,
+        attributes=attributes,
+        is_call=True,
+        error=record["error"],
+    )
 
 
 def _content(transcript: Transcript) -> dict[str, Attribute]:
-    attributes: dict[str, Attribute] = {"gen_ai.input.messages": _messages(transcript.messages)}
+    attributes: dict[str, Attribute] = {"gen_ai.input.messages": messages_attribute(transcript.messages)}
     for option, name in _REQUEST_OPTIONS.items():
         if isinstance(value := transcript.options.get(option), int | float):
             attributes[name] = value
@@ -228,7 +240,8 @@ def _content(transcript: Transcript) -> dict[str, Attribute]:
     return attributes
 
 
-def _messages(messages: Iterable[tuple[str, str]]) -> str:
+def messages_attribute(messages: Iterable[tuple[str, str]]) -> str:
+    """Return (role, text) of messages as the conventions write them: JSON."""
     return json.dumps(
         [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages], ensure_ascii=False
     )
@@ -246,12 +259,12 @@ def _times_of_query(node: QueryNode) -> tuple[int, int]:
     own = [
         int(datetime.fromisoformat(moment).timestamp() * 1e9) for moment in (node.started_at, node.ended_at) if moment
     ]
-    calls = [times for record in node.usage if (times := _times_of_call(record)) is not None]
+    calls = [times for record in node.usage if (times := times_of_call(record)) is not None]
     starts, ends = [start for start, _ in calls], [end for _, end in calls]
     return min([*own, *starts], default=0), max([*own, *ends], default=0)
 
 
-def _times_of_call(record: CallRecord) -> tuple[int, int] | None:
+def times_of_call(record: CallRecord) -> tuple[int, int] | None:
     """Return start and end of a call; a cached one took no time. None for one that was interrupted."""
     end = record.get("ended_at")
     if end is None:
@@ -264,8 +277,9 @@ def _ns(seconds: float) -> int:
 
 
 def _query_id(thread_id: str) -> bytes:
-    return _digest("query", thread_id)[:8]
+    return digest("query", thread_id)[:8]
 
 
-def _digest(*parts: str) -> bytes:
+def digest(*parts: str) -> bytes:
+    """Return 32 bytes that follow from the parts; ids of traces and spans are their beginning."""
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).digest()

@@ -1,4 +1,4 @@
-"""Search trees sent as traces of OpenTelemetry (extra ``telemetry``), for Phoenix, Langfuse, LangSmith and others."""
+"""Search trees and turns sent as traces of OpenTelemetry (extra ``telemetry``), for Phoenix, Langfuse and others."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import logging
 import math
 import os
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...modules.errors import DependencyError, SettingsError
 from .search_tree import SearchTree
-from .spans import Span, spans_of, trace_id_of
+from .spans import Span, Trace, trace_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import SpanContext
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +26,7 @@ _EXTRA = 'Telemetry needs an extra: pip install "judgetree[telemetry]"'
 
 
 def send_tree(tree: SearchTree, exporter: SpanExporter | None = None) -> int:
-    """Send the spans of a tree (``spans_of``); it blocks, and returns their number.
+    """Send the spans of a tree (``trace_of``); it blocks, and returns their number.
 
     ::
 
@@ -38,24 +41,28 @@ def send_tree(tree: SearchTree, exporter: SpanExporter | None = None) -> int:
         DependencyError: The extra ``telemetry`` is not installed.
         SettingsError: The endpoint does not take them.
     """
-    from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - the extra "telemetry"
-
-    spans = otel_spans(tree)
+    spans = _otel_spans(trace_of(tree))
     own = exporter or open_exporter()
     try:
-        if own.export(spans) is not SpanExportResult.SUCCESS:
-            raise SettingsError(
-                "The spans were not taken. Check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, and that "
-                "the collector runs."
-            )
+        _export(spans, own)
     finally:
         if exporter is None:
             own.shutdown()
     return len(spans)
 
 
-def otel_spans(tree: SearchTree) -> list[ReadableSpan]:
-    """Return the spans of a tree as those of OpenTelemetry's SDK.
+def _export(spans: Sequence[ReadableSpan], exporter: SpanExporter) -> None:
+    from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - the extra "telemetry"
+
+    if exporter.export(spans) is not SpanExportResult.SUCCESS:
+        raise SettingsError(
+            "The spans were not taken. Check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, and that the "
+            "collector runs."
+        )
+
+
+def _otel_spans(spans_together: Trace, parent: SpanContext | None = None) -> list[ReadableSpan]:
+    """Return a trace as spans of OpenTelemetry's SDK, below a span of the trace of others if there is one.
 
     Raises:
         DependencyError: The extra ``telemetry`` is not installed.
@@ -67,20 +74,21 @@ def otel_spans(tree: SearchTree) -> list[ReadableSpan]:
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415
     except ImportError as error:
         raise DependencyError(_EXTRA) from error
-    trace_id = int.from_bytes(trace_id_of(tree))
+    trace_id = parent.trace_id if parent else int.from_bytes(spans_together.trace_id)
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or "judgetree"})
     scope = InstrumentationScope("judgetree")
 
     def context_of(span_id: bytes) -> trace.SpanContext:
         flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
-        return trace.SpanContext(trace_id, int.from_bytes(span_id), is_remote=False, trace_flags=flags)
+        state = parent.trace_state if parent else None
+        return trace.SpanContext(trace_id, int.from_bytes(span_id), False, flags, state)
 
     def converted(span: Span) -> ReadableSpan:
         failed = trace.Status(trace.StatusCode.ERROR, span.error)
         return ReadableSpan(
             name=span.name,
             context=context_of(span.span_id),
-            parent=context_of(span.parent_id) if span.parent_id else None,
+            parent=context_of(span.parent_id) if span.parent_id else parent,
             resource=resource,
             attributes=dict(span.attributes),
             kind=trace.SpanKind.CLIENT if span.is_call else trace.SpanKind.INTERNAL,
@@ -90,7 +98,15 @@ def otel_spans(tree: SearchTree) -> list[ReadableSpan]:
             instrumentation_scope=scope,
         )
 
-    return [converted(span) for span in spans_of(tree)]
+    return [converted(span) for span in spans_together.spans]
+
+
+def _current_span() -> SpanContext | None:
+    """Return the span of the caller that is active, such as that of an HTTP request; None without one."""
+    from opentelemetry import trace  # noqa: PLC0415 - the extra "telemetry"
+
+    context = trace.get_current_span().get_span_context()
+    return context if context.is_valid else None
 
 
 def open_exporter() -> SpanExporter:
@@ -108,9 +124,10 @@ def open_exporter() -> SpanExporter:
 
 
 class TelemetrySender:
-    """Sends trees one after the other in a thread of its own. What cannot be sent costs a warning, and no question.
+    """Sends traces one after the other in a thread of its own. What cannot be sent costs a warning, and no question.
 
-    A collector that is down takes ten seconds a tree: those that were handed over meanwhile are left out.
+    A trace is below the caller's active span of OpenTelemetry if there is one, and not sent where that is not sampled.
+    A collector that is down takes ten seconds a trace: those that were handed over meanwhile are left out.
     """
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
@@ -126,21 +143,27 @@ class TelemetrySender:
 
     def send(self, tree: SearchTree) -> Future[None]:
         """Send a tree some time later; it returns at once."""
-        return self._thread.submit(self._send, tree, time.monotonic())
+        return self.send_trace(partial(trace_of, tree), of=tree.root.thread_id)
+
+    def send_trace(self, make: Callable[[], Trace], *, of: str) -> Future[None]:
+        """Make a trace and send it, some time later; it returns at once. A warning names what the trace is ``of``."""
+        return self._thread.submit(self._send, make, _current_span(), of, time.monotonic())
 
     def close(self) -> None:
-        """Wait until all trees are sent or left out, and close the exporter."""
+        """Wait until all traces are sent or left out, and close the exporter."""
         self._thread.shutdown(wait=True)
         self._exporter.shutdown()
         if self._left_out:
             logger.warning("%d more traces were not sent. Later: judgetree tree ID --otlp", self._left_out)
 
-    def _send(self, tree: SearchTree, given_at: float) -> None:
+    def _send(self, make: Callable[[], Trace], parent: SpanContext | None, of: str, given_at: float) -> None:
+        if parent is not None and not parent.trace_flags.sampled:
+            return
         if given_at <= self._failed_at:
             self._left_out += 1
             return
         try:
-            send_tree(tree, self._exporter)
+            _export(_otel_spans(make(), parent), self._exporter)
         except Exception as error:  # noqa: BLE001 - the answer matters more than its trace
             self._failed_at = time.monotonic()
-            logger.warning("The trace of %s was not sent: %s", tree.root.thread_id, error)
+            logger.warning("The trace of %s was not sent: %s", of, error)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from langchain_core.documents import Document
 
 from judgetree.graphs.conversation.conversation import Conversation
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
@@ -13,6 +17,7 @@ from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.judge.contract import Judge
 from judgetree.modules.judge.prompts import INSERT_BLOCK_SYSTEM, JUDGE_SYSTEM
@@ -136,6 +141,20 @@ class TalkingLLM(FakeLLM):
 
     def _route(self, query: str, text: str) -> str:
         return json.dumps({"route": "web" if "weather" in query else "rag"})
+
+
+class HangingRetriever(TableRetriever):
+    """Finds nothing for ``CLASS`` until it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__(TABLE)
+        self.reached = threading.Event()
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        if query == CLASS:
+            self.reached.set()
+            await asyncio.Event().wait()
+        return await super().asearch(query, meter=meter)
 
 
 DOWN = ModelCallError("the model is down")

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import NoRunningQuestion
-from tests.graphs.conversation.talk import CLASS, OIL, TABLE, saved
-from tests.graphs.fakes import TableRetriever
-
-
-class HangingRetriever(TableRetriever):
-    """Finds nothing for one query until it is cancelled."""
-
-    reached = threading.Event()
-
-    async def asearch(self, query: str, **more: Any) -> Any:
-        if query == CLASS:
-            self.reached.set()
-            await asyncio.Event().wait()
-        return await super().asearch(query, **more)
+from tests.graphs.conversation.talk import CLASS, OIL, HangingRetriever, saved
 
 
 def test_a_stopped_question_is_answered_and_the_next_one_is_searched_for(opened: Callable[..., Conversations]) -> None:
-    retriever = HangingRetriever(TABLE)
+    retriever = HangingRetriever()
     talks = opened(retriever=retriever)
     with ThreadPoolExecutor() as pool:
         running = pool.submit(talks.conversation("s").ask, CLASS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 import time
@@ -11,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -24,8 +24,8 @@ from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.generated import GeneratedJudge
 from judgetree.modules.settings import Record, load_settings
 from tests.app.conftest import CHAIN, SUB_QUESTION
+from tests.collector import collecting
 from tests.graphs.fakes import TableRetriever, chunk
-from tests.loopback import QuietHandler, serving
 from tests.modules.model_endpoints import llm_at
 
 RETRIEVER = TableRetriever(
@@ -184,23 +184,24 @@ def test_trees_that_wait_for_a_dead_collector_are_left_out(tmp_path: Path, caplo
 
 
 def test_a_session_sends_each_question_to_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-    bodies: list[bytes] = []
-
-    class Collector(QuietHandler):
-        def do_POST(self) -> None:
-            assert self.path == "/v1/traces"
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            bodies.append(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
-            self.answer(b"", headers={"Content-Type": "application/x-protobuf"})
-
-    with serving(Collector) as url:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+    with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         monkeypatch.setenv("JUDGETREE_TELEMETRY", "otlp")
         tree = asked(tmp_path)
-    [body] = bodies
-    [resource] = ExportTraceServiceRequest.FromString(body).resource_spans
+    [resource] = collector.requests[0].resource_spans
     assert {each.key: each.value.string_value for each in resource.resource.attributes}["service.name"] == "judgetree"
     assert [span.name for span in resource.scope_spans[0].spans] == [span.name for span in sent(tree)]
+
+
+@pytest.mark.parametrize("is_sampled", [True, False])
+def test_a_question_is_below_the_callers_span_if_that_is_sampled(tmp_path: Path, *, is_sampled: bool) -> None:
+    tree, exporter = asked(tmp_path), InMemorySpanExporter()
+    sampler = ALWAYS_ON if is_sampled else ALWAYS_OFF
+    with TracerProvider(sampler).get_tracer("caller").start_as_current_span("request") as callers:
+        sender = TelemetrySender(exporter)
+        sender.send(tree).result()
+    own = callers.get_span_context()
+    spans = exporter.get_finished_spans()
+    assert {span.context.trace_id for span in spans} == ({own.trace_id} if is_sampled else set())
+    assert [span.name for span in spans if span.parent == own] == (["invoke_workflow judge"] if is_sampled else [])
+    sender.close()
