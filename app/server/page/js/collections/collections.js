@@ -20,10 +20,13 @@ export class CollectionsView {
     this.element = make("div.view", null, make("div.sheet", null, make("p.faint", null, say("loading"))));
   }
 
-  /** Read what is shown. */
+  /** Read what is shown; search and uploads stay as they are. */
   async open() {
     const sheet = this.element.firstChild;
-    fill(sheet, ...(this.name ? await this.#one() : await this.#all()));
+    const parts = this.name ? await this.#one() : await this.#all();
+    const focused = document.activeElement;
+    fill(sheet, ...parts);
+    if (sheet.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   /** Leave the view; uploads go on at the server. */
@@ -43,15 +46,21 @@ export class CollectionsView {
 
   #uploadBox() {
     if (!this.server.takes_uploads) return null;
-    this.upload = new UploadBox({ name: this.name, onDone: () => this.open().catch(warn) });
+    this.upload ??= new UploadBox({ name: this.name, onEnd: () => this.open().catch(warn) });
     return this.upload.element;
+  }
+
+  #playground() {
+    if (this.playground) return this.playground;
+    this.playground = new Playground({ name: this.name, query: this.query.get("query") ?? "", onSearch: (query) => settle(["collections", this.name], { query }) });
+    this.playground.open().catch(warn);
+    return this.playground;
   }
 
   async #one() {
     const found = await get(path`/v1/collections/${this.name}` + `?limit=${MOST_FILES}`);
     const upload = this.#uploadBox();
-    const playground = new Playground({ name: this.name, query: this.query.get("query") ?? "", onSearch: (query) => settle(["collections", this.name], { query }) });
-    playground.open().catch(warn);
+    const playground = this.#playground();
     return [
       make("div.sheet-head", null, make("a.back", { href: address(["collections"]) }, icon("left"), say("place.collections")), make("h2", null, found.name),
         make("p.faint", null, [sizes(found), found.embedders.join(", "), found.analyzer, found.chunk_size && say("collections.chunkSize", { n: found.chunk_size })].filter(Boolean).join(" · "))),

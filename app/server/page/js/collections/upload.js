@@ -1,18 +1,19 @@
 // Uploads: files are sent, and indexed by the server in the background.
 
 import { get, path, post } from "../net/api.js";
-import { fill, icon, make } from "../shell/dom.js";
+import { icon, make } from "../shell/dom.js";
 import { say } from "../shell/words.js";
 
 const POLL_MS = 700;
 const ENDED = new Set(["done", "failed", "cancelled"]);
 
 export class UploadBox {
-  /** @param {{name: string, onDone: () => void}} options  Without a name, the user gives that of a new collection. */
-  constructor({ name, onDone }) {
+  /** @param {{name: string, onEnd: () => Promise<void>}} options  Without a name, the user gives that of a collection. */
+  constructor({ name, onEnd }) {
     this.name = name;
-    this.onDone = onDone;
+    this.onEnd = onEnd;
     this.isClosed = false;
+    this.running = 0;
     this.files = make("input.unseen", { type: "file", multiple: true, id: "upload-files", on: { change: () => this.#send([...this.files.files]) } });
     this.field = make("input", { type: "text", value: name, placeholder: say("upload.newName"), autocomplete: "off" });
     this.state = make("div.upload-state", { role: "status" });
@@ -31,40 +32,50 @@ export class UploadBox {
   }
 
   async #send(files) {
+    this.files.value = ""; // the same files may be chosen again
     const name = this.name || this.field.value.trim();
     if (!files.length) return;
+    if (!this.running) this.state.replaceChildren();
+    const tell = this.#line(files.length > 1 ? say("files", { n: files.length }) : files[0].name);
     if (!name) {
       this.field.focus();
-      this.#tell(say("upload.needsName"), true);
+      tell(say("upload.needsName"), true);
       return;
     }
     const form = new FormData();
     for (const file of files) form.append("files", file, file.name);
-    this.#tell(say("upload.sending", { n: files.length }));
+    tell(say("upload.sending", { n: files.length }));
+    this.running += 1;
     try {
-      const job = await post(path`/v1/collections/${name}/documents`, form);
-      await this.#watch(job);
+      await this.#watch(await post(path`/v1/collections/${name}/documents`, form), tell);
     } catch (error) {
-      this.#tell(error.message, true);
+      tell(error.message, true);
+    } finally {
+      this.running -= 1;
     }
-    this.files.value = "";
   }
 
-  async #watch(job) {
+  async #watch(job, tell) {
     let now = job;
     while (!ENDED.has(now.status) && !this.isClosed) {
-      this.#tell(now.total ? say("upload.indexingOf", { done: now.done, total: now.total }) : say("upload.indexing"));
+      tell(now.total ? say("upload.indexingOf", { done: now.done, total: now.total }) : say("upload.indexing"));
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       now = await get(path`/v1/jobs/${now.id}`);
     }
     if (this.isClosed) return;
-    if (now.status === "done") {
-      this.#tell(say("upload.done"));
-      this.onDone();
-    } else this.#tell(now.error || say("upload.failed"), true);
+    await this.onEnd(); // of several files, some may be indexed although others cannot be read
+    if (now.status === "done") tell(say("upload.done"));
+    else tell(now.error || say("upload.failed"), true, !now.error);
   }
 
-  #tell(text, isError = false) {
-    fill(this.state, make(isError ? "p.alarm" : "p", null, text));
+  // Several uploads may be on their way: each has a line of its own, the newest first. An error of a job names its files.
+  #line(files) {
+    const line = make("p");
+    this.state.prepend(line);
+    return (text, isError = false, isNamed = true) => {
+      line.classList.toggle("alarm", isError);
+      const words = isNamed ? `${files}: ${text}` : text;
+      if (line.textContent !== words) line.textContent = words; // it is read out at each change
+    };
   }
 }
