@@ -53,6 +53,8 @@ async def chat_completions(request: Request, body: ChatRequest, served: ServedBy
     check_question(body.question, served.options, param="messages")
     if body.model == FAST:
         return await answer_fast(request, body, served, caller)
+    if body.response_format is not None and body.response_format.type != "text":
+        raise ApiError(422, f"Only the model {FAST} answers in JSON.", param="response_format")
     question = await _question(request, body, served, caller)
     if not body.stream:
         return JSONResponse(await while_connected(request, _whole(question)))

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from sse_starlette import ServerSentEvent
 
 from ....modules.background_loop import background_loop
+from ....modules.calls.messages import PLAIN_TEXT, CallOptions
 from ....modules.calls.usage import CallMeter, total_usage
 from ....modules.llm.endpoint import ChatLLM
 from ..serving.caller import Caller
@@ -32,7 +33,7 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
     messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]
     async with served.admissions.admitted(caller) as admission:
         admission.calls = meter.records
-        answer = await while_connected(request, background_loop().arun(_asked(llm, messages, meter)))
+        answer = await while_connected(request, background_loop().arun(_asked(llm, messages, _options(body), meter)))
     completion = Completion(model=FAST, base_url=str(request.base_url), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:
@@ -53,5 +54,13 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
     return event_stream(pieces(), heartbeat_s=served.options.heartbeat_s)
 
 
-async def _asked(llm: ChatLLM, messages: list[tuple[str, str]], meter: CallMeter) -> str:
-    return (await llm.complete(messages, meter=meter)).text
+def _options(body: ChatRequest) -> CallOptions:
+    """Return the form of the answer as options of the call."""
+    form = body.response_format
+    if form is None or form.type == "text":
+        return PLAIN_TEXT
+    return CallOptions(json_format=form.type, json_schema=form.json_schema.schema_ if form.json_schema else None)
+
+
+async def _asked(llm: ChatLLM, messages: list[tuple[str, str]], options: CallOptions, meter: CallMeter) -> str:
+    return (await llm.complete(messages, meter=meter, options=options)).text

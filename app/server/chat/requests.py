@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+
+from ....modules.formats import is_storable
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
@@ -36,10 +39,33 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class ResponseFormat(BaseModel):
-    """Form of the answer."""
+class JsonForm(BaseModel):
+    """A form of JSON."""
 
-    type: Literal["text"]
+    name: str = Field(default="", max_length=200)
+    schema_: dict[str, JsonValue] = Field(alias="schema")
+    """JSON Schema, which the model's endpoint checks."""
+
+    @field_validator("schema_")
+    @classmethod
+    def _can_be_sent(cls, schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if not is_storable(json.dumps(schema, ensure_ascii=False)):
+            raise ValueError("a text has no half of a surrogate pair")
+        return schema
+
+
+class ResponseFormat(BaseModel):
+    """Form of the answer; JSON of the model ``fast`` alone."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonForm | None = None
+    """Form of the type ``json_schema``."""
+
+    @model_validator(mode="after")
+    def _has_its_schema(self) -> Self:
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise ValueError("the type json_schema, and no other, needs json_schema")
+        return self
 
 
 class TurnOptions(BaseModel):
