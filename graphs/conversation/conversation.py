@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from ...modules.background_loop import async_twin, background_loop, blocking
@@ -15,6 +15,7 @@ from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on
 from ..rag.search_tree import SearchTree
 from ..threads.overrides import Overrides
 from . import branches
+from .delivery import Delivery
 from .record import ConversationRecord
 from .request import FIRST, Request
 from .services import ConversationServices
@@ -113,14 +114,19 @@ class Conversation:
         request_id: str = "",
         regenerate: bool = False,
         chat_history: GivenHistory = (),
+        delivery: Delivery | None = None,
         **overrides: Unpack[Overrides],
     ) -> AsyncIterator[ConversationEvent]:
         """Yield the events of ``ask`` as they happen; the last is a ``DoneEvent``, which holds the result.
 
+        A caller who passes the events on gives a ``delivery``, and confirms it once the last one has arrived. Until
+        then the conversation waits, and the same question, asked again, gets this turn.
+
         Raises:
             UserError: See ``ask``; an ``ErrorEvent`` precedes it.
         """
-        return self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history, overrides))
+        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, overrides)
+        return self._runner.stream(replace(request, delivery=delivery))
 
     astream = async_twin(stream)
 

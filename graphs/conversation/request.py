@@ -10,6 +10,7 @@ from ...modules.errors import SettingsError
 from ...modules.formats import check_id, check_text
 from ...modules.memory.turns import QaPair
 from ..threads.overrides import Overrides, described
+from .delivery import Delivery
 from .turn.state import ConversationState
 
 FIRST = ""
@@ -26,6 +27,8 @@ class Request:
     regenerate: bool
     chat_history: list[tuple[str, str]]
     overrides: Overrides = field(default_factory=Overrides)
+    delivery: Delivery | None = None
+    """Tells when the answer has arrived; None for one that arrives with the end of the call."""
 
     def check(self) -> None:
         """Check that the stores can keep all texts of the request.

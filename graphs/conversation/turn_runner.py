@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from ...modules.errors import (
     SettingsError,
     UserError,
 )
-from ...modules.memory.turns import ChunkRef, OpenTurn, QaPair, rag_thread_of
+from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import ThreadKey
 from ..threads.interrupts import interrupts_in, waiting_words
@@ -36,16 +37,18 @@ from .record import ConversationRecord
 from .request import FIRST, Request
 from .running_turns import running_turns
 from .services import ConversationServices, Opened
-from .started_turn import Outcome, StartedTurn
+from .started_turn import Outcome, StartedTurn, forget_arrived
 from .tree import read_search_tree
 from .turn.context import ConversationOptions, turn_fingerprint
-from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
+from .turn.events import ConversationEvent, ErrorEvent, Listener, SessionEvent, Stream, end_events
 from .turn.history import chunks_of, load_history
 from .turn.result import TurnResult
 from .turn.saving import remember
 from .turn.state import ConversationState, TurnState
 from .turn.store import conversation_thread, turn_thread
 from .turn_tracing import traced
+
+logger = logging.getLogger(__name__)
 
 
 class TurnRunner:
@@ -77,6 +80,7 @@ class TurnRunner:
         began = time.perf_counter()
         emit = listener or (lambda event: None)
         needs_sources = listener is not None or self._options.return_source_documents
+        result: TurnResult | None = None
         try:
             request.check()
             self._services.session.open_sender()  # a missing extra leaves no open turn
@@ -86,15 +90,16 @@ class TurnRunner:
                 outcome = await self._answer(started, request, opened, listener)
                 refs = outcome.saved["chunks"] if outcome.saved and needs_sources else []
                 sources = await chunks_of(refs, self._services.rag)
+                result = self._result(started, outcome, sources, time.perf_counter() - began)
+                for event in end_events(result, sources, refs):
+                    emit(event)
+                if outcome.saved is not None:
+                    await forget_arrived(started, request.delivery, opened)
         except UserError as failure:
-            emit(ErrorEvent(message=str(failure)))
-            raise
-        for number, chunk in enumerate(sources, start=1):
-            emit(_source_event(number, chunk, refs))
-        if outcome.error:
-            emit(ErrorEvent(message=outcome.error))
-        result = self._result(started, outcome, sources, time.perf_counter() - began)
-        emit(DoneEvent(result=result))
+            if result is None:
+                emit(ErrorEvent(message=str(failure)))
+                raise
+            logger.warning("the last thread of %r is deleted at the next question (%s)", self._name, failure)
         return result
 
     async def stop(self) -> None:
@@ -184,18 +189,17 @@ class TurnRunner:
         for turn in reversed(state["chat_history"]):
             has_id = request.has_id_of(turn["query"], turn["request_id"])
             if has_id or request.may_repeat(turn, state):
-                was_interrupted = await self._finish_interrupted(turn, state, opened)
+                was_interrupted = await self._was_interrupted(turn, state, opened)
                 if has_id or was_interrupted:
                     return turn
         return None
 
-    async def _finish_interrupted(self, turn: QaPair, state: ConversationState, opened: Opened) -> bool:
-        """Do the rest of a saved turn's work, and return whether there was any: whether its thread still exists."""
+    async def _was_interrupted(self, turn: QaPair, state: ConversationState, opened: Opened) -> bool:
+        """Remember a saved turn whose thread still exists, and return whether it does."""
         thread_id = _thread_of(state, turn["turn_id"])
         if is_absent(await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})):
             return False
         await remember(opened.memory, state["conversation_id"], state["chat_history"])
-        await opened.store.delete_threads([thread_id])
         return True
 
     async def _parent(self, state: ConversationState, parent_turn_id: str | None) -> QaPair | None:
@@ -316,8 +320,6 @@ class TurnRunner:
             await transcripts.flush()
         saved = cast(TurnState, final)["turn"]
         await log_turn(self._services.settings.qa_log, self._name, saved)
-        await opened.store.delete_threads([thread_id])
-        opened.finished_turns[conversation_id] = turn["turn_id"]
         own_calls = cast(TurnState, final).get("usage", [])
         return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]), own_calls)
 
@@ -342,17 +344,3 @@ def _all_calls(own: Sequence[CallRecord], tree: SearchTree | None) -> tuple[Call
 
 def _thread_of(state: ConversationState, turn_id: str) -> str:
     return turn_thread(rag_thread_of(state["conversation_id"], turn_id))
-
-
-def _source_event(number: int, chunk: Document, refs: Sequence[ChunkRef]) -> SourceEvent:
-    metadata = chunk.metadata
-    score, ref = metadata.get("score"), next(ref for ref in refs if ref["chunk_id"] == str(metadata["chunk_id"]))
-    return SourceEvent(
-        number=number,
-        chunk_id=str(metadata["chunk_id"]),
-        source=str(metadata.get("source", "")),
-        score=score if isinstance(score, int) else None,
-        text=chunk.page_content,
-        key_passage=ref.get("key_passage", ""),
-        reason=ref.get("reason", ""),
-    )

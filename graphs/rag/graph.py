@@ -335,6 +335,7 @@ class RagGraph(Runnable[Given, RagState]):
             )
             if run.finished is None:
                 lease.check()
+            await run.forget_left()
             try:
                 yield run
             except ModelCallError as failure:

@@ -61,6 +61,11 @@ class Run:
         await self.flush()
         await forget_calls(self.context.calls)
 
+    async def forget_left(self) -> None:
+        """Delete the journaled calls of a finished thread, which its run has left if it was killed at its end."""
+        if self.finished is not None and self.context.calls is not None and self.context.calls.known:
+            await self.forget()
+
     async def forget_if_finished(self) -> None:
         """Delete the journaled calls of a streamed run unless it ended with an interrupt, which goes on outwards."""
         if self.context.calls is None:

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent, SourceEvent, ThinkingEvent
+from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.threads.overrides import Overrides
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
@@ -119,6 +120,7 @@ async def _whole(question: _Question) -> Json:
         ApiError: The turn failed; it stays open, and the same request resumes it.
     """
     thinking: list[str] = []
+    result: TurnResult | None = None
     async with aclosing(cast(AsyncGenerator[ConversationEvent], question.events)) as events:
         async for event in events:
             match event:
@@ -128,11 +130,11 @@ async def _whole(question: _Question) -> Json:
                     question.completion.sources.append(event)
                 case DoneEvent():
                     result = event.result
-                    if result.turn is None:
-                        raise ApiError(502, result.error, kind="api_error", code="turn_failed")
-                    question.completion.parent_turn_id = result.turn["parent_turn_id"]
-                    return question.completion.whole(result, "".join(thinking))
-    raise AssertionError("a turn ends with its result")
+    assert result is not None, "a turn ends with its result"
+    if result.turn is None:
+        raise ApiError(502, result.error, kind="api_error", code="turn_failed")
+    question.completion.parent_turn_id = result.turn["parent_turn_id"]
+    return question.completion.whole(result, "".join(thinking))
 
 
 async def _stream(question: _Question, events: TurnEvents) -> AsyncIterator[ServerSentEvent]:

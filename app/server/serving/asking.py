@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final, Generic, Self, TypeVar, Unpack, cast
 
 from ....graphs.conversation.conversation import Conversation
+from ....graphs.conversation.delivery import Delivery
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, SessionEvent
 from ....graphs.threads.overrides import Overrides
 from ....modules.memory.messages import GivenHistory
@@ -27,6 +28,7 @@ class AskArguments(Overrides, total=False):
     request_id: str
     regenerate: bool
     chat_history: GivenHistory
+    delivery: Delivery
 
 
 def check_question(question: str, options: ServerOptions, *, param: str) -> None:
@@ -45,7 +47,8 @@ def asked(
     """Return the events of a question, which is asked once they are awaited; closing them cancels the turn.
 
     It keeps to the limits of the caller's key, holds a place among the questions of the server, and is charged to the
-    key, however it ends.
+    key, however it ends. Its end has arrived once the next event is wanted: until then, also after a crash of this
+    process, the same question gets the same turn.
 
     Raises:
         ApiError: (At the first event) HTTP 429: no place is free, or the key's budget is spent.
@@ -53,7 +56,13 @@ def asked(
     limits = arguments.pop("limits", None) or served.limits_of(caller)
     if limits != served.limits_of(LOCAL):
         arguments["limits"] = limits
-    return OwnTask(_events(served, caller, conversation, question, arguments))
+    arguments["delivery"] = delivery = Delivery()
+
+    def sent(event: ConversationEvent) -> None:
+        if isinstance(event, DoneEvent):
+            delivery.confirm()
+
+    return OwnTask(_events(served, caller, conversation, question, arguments), sent)
 
 
 async def _events(
@@ -96,8 +105,11 @@ class OwnTask(Generic[T]):
     cancel every further await of its own task.
     """
 
-    def __init__(self, items: AsyncGenerator[T]) -> None:
+    def __init__(self, items: AsyncGenerator[T], used: Callable[[T], None] = lambda _: None) -> None:
+        """Call ``used`` with each item whose successor is wanted."""
         self._items = items
+        self._used = used
+        self._last: T | _End = _END
         self._received: asyncio.Queue[T | _End] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
@@ -109,7 +121,9 @@ class OwnTask(Generic[T]):
             self._task = asyncio.create_task(self._run(), name="question")
             _RUNNING.add(self._task)
             self._task.add_done_callback(_forget)
-        item = await self._received.get()
+        if not isinstance(self._last, _End):
+            self._used(self._last)
+        self._last = item = await self._received.get()
         if isinstance(item, _End):
             self._received.put_nowait(item)
             await self._task

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ....modules.calls.growing_text import Delta
+from ....modules.memory.turns import ChunkRef
 from ...threads.context import RunEvent
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
     from .result import TurnResult
 
 
@@ -106,6 +109,31 @@ def event_document(event: ConversationEvent) -> dict[str, object]:
     """Return an event as plain data for ``json.dumps``, with its ``type``."""
     fields = event.result.to_document() if isinstance(event, DoneEvent) else asdict(event)
     return {"type": event.type, **fields}
+
+
+def end_events(
+    result: TurnResult, sources: Sequence[Document], refs: Sequence[ChunkRef]
+) -> Iterator[ConversationEvent]:
+    """Yield the last events of a turn: the chunks of ``refs`` that its answer rests on, its error, and its end."""
+    for number, chunk in enumerate(sources, start=1):
+        yield _source_event(number, chunk, refs)
+    if result.error:
+        yield ErrorEvent(message=result.error)
+    yield DoneEvent(result=result)
+
+
+def _source_event(number: int, chunk: Document, refs: Sequence[ChunkRef]) -> SourceEvent:
+    metadata = chunk.metadata
+    score, ref = metadata.get("score"), next(ref for ref in refs if ref["chunk_id"] == str(metadata["chunk_id"]))
+    return SourceEvent(
+        number=number,
+        chunk_id=str(metadata["chunk_id"]),
+        source=str(metadata.get("source", "")),
+        score=score if isinstance(score, int) else None,
+        text=chunk.page_content,
+        key_passage=ref.get("key_passage", ""),
+        reason=ref.get("reason", ""),
+    )
 
 
 class Stream:
