@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -90,6 +91,7 @@ class Page:
         return base64.b64decode(str(self._get("screenshot")))
 
     def _found(self, selector: str) -> str:
+        self.wait(f"document.querySelector({json.dumps(selector)})")
         found = self._post("element", using="css selector", value=selector)
         assert isinstance(found, dict)
         return str(found[_ELEMENT])

@@ -80,12 +80,24 @@ def site(standards_home: Path, runs: Path, model: ScriptedServer) -> Iterator[st
         yield url
 
 
-@pytest.fixture
-def page(site: str, tmp_path: Path) -> Iterator[Page]:
-    """The page in a browser of its own; what it writes to the console fails the test."""
-    with browser(tmp_path / "browser") as opened:
-        opened.appear()
-        opened.open(f"{site}/")
-        opened.wait("document.querySelector('.composer')")
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A browser that the tests use one after another."""
+    with browser(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
-        assert opened.console() == []
+
+
+@pytest.fixture
+def page(site: str, chromium: Page) -> Iterator[Page]:
+    """The page as at a first visit; what it writes to the console fails the test."""
+    chromium.console()
+    chromium.open(f"{site}/healthz")
+    chromium.run("localStorage.clear(); sessionStorage.clear();")
+    chromium.appear()
+    chromium.open(f"{site}/")
+    chromium.wait("document.querySelector('.composer')")
+    try:
+        yield chromium
+        assert chromium.console() == []
+    finally:
+        chromium.open("about:blank")

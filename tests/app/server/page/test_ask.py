@@ -52,7 +52,7 @@ def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: Scripte
         going.set()
         wait_for_answer(page)
     assert "212 °C" in page.text(".answer")
-    assert page.run("return document.querySelectorAll('.node.query.answered').length") == 2
+    page.wait("document.querySelectorAll('.node.query.answered').length === 2")  # the tree comes by a stream of its own
     page.wait("document.querySelector('.conversations .current')")
     look(page, "ask-answered")
 
