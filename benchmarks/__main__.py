@@ -31,6 +31,7 @@ BENCHMARKS = (
     "conversations",
     "conversation_kills",
     "serving",
+    "serving_kills",
 )
 
 

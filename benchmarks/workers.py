@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,9 @@ from .corpus import COLLECTION, indexed_standards, questions, settings_for
 
 CALLS_AT_ONCE = 1000
 """Model calls of a worker: open streams wait for a model too, and must not keep others from it."""
+_STARTING_S = 60.0
+_PORTS = range(20_000, 30_000)
+"""Below those of outgoing connections, one of which could take the port of a worker that is started again."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -44,17 +48,19 @@ class Worker:
     def start(self) -> None:
         """Start it; it listens afterwards."""
         command = [sys.executable, "-m", "judgetree.app", "serve", "--port", str(self.port), "-c", COLLECTION]
-        command += []
-        log = (self.folder / f"worker-{self.port}.log").open("ab")
-        self._process = subprocess.Popen(command, env=dict(self.environment), cwd=self.folder, stderr=log, stdout=log)
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        environment = dict(self.environment)
+        log_file = self.folder / f"worker-{self.port}.log"
+        with log_file.open("ab") as log:
+            self._process = subprocess.Popen(command, env=environment, cwd=self.folder, stderr=log, stdout=log)
+        until = time.monotonic() + _STARTING_S
+        while time.monotonic() < until and self._process.poll() is None:
             try:
                 httpx.get(f"{self.url}/v1/models", timeout=30).raise_for_status()
                 return
             except httpx.TransportError:
                 time.sleep(0.1)
-        raise TimeoutError(f"the worker at {self.url} does not listen")
+        said = log_file.read_text()[-2_000:]
+        raise RuntimeError(f"the worker at {self.url} does not listen, status {self._process.poll()}: {said}")
 
     def kill(self) -> None:
         """End it without a farewell (-9)."""
@@ -114,10 +120,12 @@ def site(*, workers: int, latency_s: float, responses: Responses | None = None) 
 
 
 def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """Return a free port that no outgoing connection will take."""
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"no port from {_PORTS.start} to {_PORTS.stop} is free")
 
 
 def body_of(question: str, **more: object) -> dict[str, object]:
