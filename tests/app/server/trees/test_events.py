@@ -156,7 +156,8 @@ def test_who_leaves_frees_everything(settings: Settings, scripted: ScriptedServe
     with serving_app(app) as address, httpx.Client(base_url=address, timeout=60) as http, held_elsewhere(dam) as thread:
         for _ in range(2):
             with http.stream("GET", f"/v1/trees/{thread}/events?wait=10") as response:
-                assert next(events_of(response)).kind == "snapshot"
+                events = events_of(response)  # which closes the connection as soon as it is dropped
+                assert next(events).kind == "snapshot"
                 assert trees.watched == 1
         deadline = time.monotonic() + 10
         while trees.watched and time.monotonic() < deadline:
