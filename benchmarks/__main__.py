@@ -32,6 +32,7 @@ BENCHMARKS = (
     "conversation_kills",
     "serving",
     "serving_kills",
+    "fuzzing",
 )
 
 

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
+from ..serving.streams import described_events
+
 
 class UrlCitation(BaseModel):
     """A source of the answer."""
@@ -67,7 +69,7 @@ STREAM_DESCRIPTION = "Chunks as server-sent events with `stream`; the last data 
 ANSWERS: dict[int | str, dict[str, object]] = {
     200: {
         "model": ChatCompletion,
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": described_events(),
         "description": f"The completion. {STREAM_DESCRIPTION}",
     }
 }

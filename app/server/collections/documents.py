@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, File, Path, Request, UploadFile
 from fastapi.responses import Response
@@ -15,14 +15,13 @@ from ....modules.index.schema import check_name
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError
 from ..serving.served import ServedBy
-from ..serving.streams import event_stream
+from ..serving.streams import EVENTS, described_events, event_stream
 from ..trees.forms import JSON, wanted_form
 from .names import CollectionName
 from .uploads import Job, JobStatus, UploadsBy
 
 router = APIRouter(tags=["collections"])
 
-EVENTS = "text/event-stream"
 _LOOK_EVERY_S = 0.1
 MAX_FILES = 200
 """Most files of one upload."""
@@ -81,7 +80,7 @@ async def upload_documents(
 @router.get(
     "/v1/jobs/{id}",
     response_model=None,
-    responses={200: {"model": JobAnswer, "content": {EVENTS: {"schema": {"type": "string"}}}}},
+    responses={200: {"model": JobAnswer, "content": described_events(*get_args(JobStatus))}},
 )
 async def one_job(
     request: Request,

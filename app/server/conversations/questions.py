@@ -30,7 +30,7 @@ from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import ServedBy
-from ..serving.streams import EventStream, question_stream
+from ..serving.streams import EventStream, described_events, question_stream
 from ..serving.turns import TurnEvents
 from .documents import Turn
 from .paths import Name, SegmentRoute
@@ -38,7 +38,10 @@ from .paths import Name, SegmentRoute
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_class=SegmentRoute)
 
 Json = dict[str, object]
-_EVENTS = "Server-sent events `session`, `thinking`, `content`, `source`, `tree`, `error`, `done`, with JSON data."
+_STREAM: dict[str, object] = {
+    "content": described_events("session", "thinking", "content", "source", "tree", "error", "done"),
+    "description": "Server-sent events with JSON data.",
+}
 
 
 class QuestionLimits(BaseModel):
@@ -114,7 +117,7 @@ class QuestionRequest(BaseModel):
     status_code=200,
     response_class=Response,  # whose errors are JSON
     response_model=None,
-    responses={200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: _STREAM},
 )
 async def ask(request: Request, name: Name, body: QuestionRequest, served: ServedBy, caller: CallerBy) -> EventStream:
     """Answer a question as a turn of a conversation, a new one if none has the name.

@@ -17,7 +17,7 @@ from ..serving.asking import OwnTask, asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error
 from ..serving.served import Served, ServedBy
-from ..serving.streams import question_stream
+from ..serving.streams import described_events, question_stream
 from .model_choice import chosen_model, named_llm
 from .requests import KnowledgeQuestion
 from .turn_lines import TurnLines
@@ -25,13 +25,8 @@ from .turn_lines import TurnLines
 router = APIRouter(tags=["knowledge chat"])
 
 Events = OwnTask[ConversationEvent]
-_EVENT = {
-    "type": "object",
-    "properties": {"data": {"type": "string", "pattern": "^(SESSION|THINK|CONTENT|SOURCE|RESTART|ERROR|DONE): "}},
-    "required": ["data"],
-}
 _STREAM: dict[str, object] = {
-    "content": {"text/event-stream": {"schema": _EVENT}},
+    "content": described_events(data="^(SESSION|THINK|CONTENT|SOURCE|RESTART|ERROR|DONE): "),
     "description": "Named events, as the data of server-sent events.",
 }
 

@@ -15,7 +15,19 @@ from .options import ServerOptions
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+EVENTS = "text/event-stream"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def described_events(*names: str, data: str = "") -> dict[str, object]:
+    """Return the content of a streamed answer for the API's description, whose schema is that of each event.
+
+    ``names`` are those of the field ``event``, none for a stream without it; ``data`` is a pattern.
+    """
+    properties: dict[str, object] = {"data": {"type": "string", "pattern": data} if data else {"type": "string"}}
+    if names:
+        properties["event"] = {"type": "string", "enum": [*names]}
+    return {EVENTS: {"schema": {"type": "object", "properties": properties, "required": ["data"]}}}
 
 
 @runtime_checkable

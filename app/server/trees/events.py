@@ -18,7 +18,7 @@ from ...stores.saved_trees import TreeThread
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import Served, ServedBy
-from ..serving.streams import event_stream
+from ..serving.streams import EVENTS, described_events, event_stream
 from .access import ThreadId, find_thread
 from .forms import wanted_form
 from .growth import Growth, Mark, growths
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
 router = APIRouter()
 
-EVENTS = "text/event-stream"
 AG_UI = "text/vnd.ag-ui+event-stream"
 _LONGEST_WAIT_S = 30.0
 _WAIT_STEP_S = 0.2
-_STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+_STREAM = {"content": described_events("snapshot", "delta", "end", "error", "message")}  # the last of AG-UI
 
 
 @router.get(
