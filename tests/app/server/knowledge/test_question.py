@@ -22,6 +22,7 @@ from tests.app.server.serving import serving
 from tests.app.talks import FIRST, THICKNESS
 
 MODEL = f"{COLLECTION}/judge"
+LAST_CALL = ("read", CHAIN.question)
 
 
 def test_an_answer_begins_with_progress_and_ends_with_done(http: httpx.Client) -> None:
@@ -113,8 +114,8 @@ def test_an_unknown_parent_and_a_failed_model_are_errors_of_the_stream(http: htt
 
 
 def test_another_worker_takes_over_and_begins_the_answer_again(settings: Settings, scripted: ScriptedServer) -> None:
-    """The first worker is killed while the reader is asked: the turn is kept once, and no verdict is paid for twice."""
-    scripted.responses = dam = Dam(lambda request: request.prompt.kind == "read")
+    """The first worker is killed before the last call: the turn is kept once, and no verdict is paid for twice."""
+    scripted.responses = dam = Dam(lambda request: (request.prompt.kind, request.prompt.query) == LAST_CALL)
     seen = Answered()
     with a_worker() as (worker, http):
         body = {"question": CHAIN.question, "session_id": "one"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import httpx
 import jsonpatch
@@ -17,18 +18,19 @@ AG_UI = {"Accept": "text/vnd.ag-ui+event-stream"}
 ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-def agui_events(response: httpx.Response) -> list[dict[str, object]]:
-    """The events of a stream to its end, each as the protocol allows it."""
-    data = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: ")]
-    for each in data:
-        ANY_EVENT.validate_json(each)
-    return [json.loads(each) for each in data]
+def agui_events(response: httpx.Response) -> Iterator[dict[str, object]]:
+    """The events of a stream, as they come, each as the protocol allows it."""
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            data = line.removeprefix("data: ")
+            ANY_EVENT.validate_json(data)
+            yield json.loads(data)
 
 
 def test_a_tree_is_a_run_with_its_sub_questions_as_subagents(http: httpx.Client, thread: str) -> None:
     with http.stream("GET", f"/v1/trees/{thread}/events", headers=AG_UI) as response:
         assert response.headers["Content-Type"].startswith("text/event-stream")
-        events = agui_events(response)
+        events = list(agui_events(response))
     kinds = [event["type"] for event in events]
     assert kinds[:3] == ["RUN_STARTED", "REASONING_START", "ACTIVITY_SNAPSHOT"]
     assert kinds[-5:] == [
@@ -55,24 +57,25 @@ def test_a_sub_run_names_its_parent(http: httpx.Client, thread: str) -> None:
     tree = http.get(f"/v1/trees/{thread}").json()
     sub_run = tree["root"]["chunks"][0]["sub_runs"][0]["thread_id"]
     with http.stream("GET", f"/v1/trees/{sub_run}/events", headers=AG_UI) as response:
-        first = agui_events(response)[0]
+        first = next(agui_events(response))
     assert (first["runId"], first["parentRunId"]) == (sub_run, thread)
 
 
 def test_deltas_make_the_final_tree(http: httpx.Client, scripted: ScriptedServer) -> None:
     scripted.responses = dam = at_the_sub_answer()
     tree: object = None
+    kinds: list[object] = []
     with (
         held_elsewhere(dam) as thread,
         http.stream("GET", f"/v1/trees/{thread}/events?wait=10", headers=AG_UI) as response,
     ):
-        dam.opened.set()
-        events = agui_events(response)
-    for event in events:
-        if event["type"] == "ACTIVITY_SNAPSHOT":
-            tree = event["content"]
-        elif event["type"] == "ACTIVITY_DELTA":
-            tree = jsonpatch.apply_patch(tree, event["patch"])
-    assert [event["type"] for event in events].count("ACTIVITY_SNAPSHOT") == 1
-    assert "ACTIVITY_DELTA" in {event["type"] for event in events}
+        for event in agui_events(response):
+            kinds.append(event["type"])
+            if event["type"] == "ACTIVITY_SNAPSHOT":
+                tree = event["content"]
+                dam.opened.set()
+            elif event["type"] == "ACTIVITY_DELTA":
+                tree = jsonpatch.apply_patch(tree, event["patch"])
+    assert kinds.count("ACTIVITY_SNAPSHOT") == 1
+    assert "ACTIVITY_DELTA" in kinds
     assert tree == http.get(f"/v1/trees/{thread}").json()
