@@ -209,6 +209,7 @@ class ConversationServices:
         if thinking is not None:
             own = load_prompts(options.prompts_thinking if thinking else options.prompts_no_thinking)
             services = services.with_prompts(Prompts({**services.prompts, **own}.values()))
+        services = replace(services, context_tokens=self.limits.max_tokens)
         return services, await self.session.open_llm(options.condense_llm or services.reader)
 
     async def turn_context(
@@ -223,7 +224,6 @@ class ConversationServices:
         """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
         services, condenser = await self.open_models(options, overrides)
-        services = replace(services, context_tokens=self.limits.max_tokens)
         return TurnContext(
             conversation=conversation,
             rag=self.rag,

@@ -32,6 +32,7 @@ from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
 from ..threads.state import merge_usage
 from . import branches
+from .continuation import can_go_on
 from .qa_log import log_turn
 from .record import ConversationRecord
 from .request import FIRST, Request
@@ -159,7 +160,8 @@ class TurnRunner:
         changed = described(request.overrides)
         fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts, changed)
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
-        if turn is not None:
+        root = rag_thread_of(state["conversation_id"], turn["turn_id"]) if turn else ""
+        if turn is not None and await can_go_on(root, services, opened, self._options, request.overrides):
             return StartedTurn(turn=turn, resumed=True, state=state)
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
         await services.open_models(self._options, request.overrides)  # a mistake leaves no open turn

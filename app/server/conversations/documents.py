@@ -78,6 +78,7 @@ class Turn(BaseModel):
                 "overrides": {},
                 **turn,
                 "branch": branches.get(turn["branch_id"], ""),
+                "collection": _name_of(turn["collection"]),
                 "sources": [{"number": number, **ref} for number, ref in enumerate(turn["chunks"], start=1)],
                 "cost_usd": cost_of_turn(turn, prices).usd,
             }
@@ -98,7 +99,9 @@ class UnansweredTurn(BaseModel):
     @classmethod
     def of(cls, turn: OpenTurn, branches: Mapping[str, str]) -> Self:
         """Make the document of an open turn."""
-        return cls.model_validate({**turn, "branch": branches.get(turn["branch_id"], "")})
+        return cls.model_validate(
+            {**turn, "branch": branches.get(turn["branch_id"], ""), "collection": _name_of(turn["collection"])}
+        )
 
 
 class ConversationItem(BaseModel):
@@ -106,9 +109,9 @@ class ConversationItem(BaseModel):
 
     name: str
     title: str
-    """First question; empty before its answer."""
+    """First question, also while it has no answer."""
     collection: str
-    """Name and address of the collection that it searched last; empty for none."""
+    """Collection that it searched last, or that its unanswered first question searches; empty for none."""
     turns: int
     """Number of turns on the active branch."""
     branches: list[str]
@@ -204,11 +207,17 @@ def branch_names(summary: ConversationSummary) -> dict[str, str]:
     return {branch["branch_id"]: branch["name"] for branch in summary.branches}
 
 
+def _name_of(collection: str) -> str:
+    """Return the name of a collection without the address of its database, which is the server's own affair."""
+    return collection.partition(" in ")[0]
+
+
 def _head(summary: ConversationSummary, caller: Caller) -> dict[str, str]:
+    first = None if summary.title else summary.open_turn
     return {
         "name": caller.shown_name(summary.name) or "",
-        "title": summary.title,
-        "collection": summary.collection,
+        "title": first["query"] if first else summary.title,
+        "collection": _name_of(first["collection"] if first else summary.collection),
         "active_branch": branch_names(summary)[summary.active_branch],
         "created_at": summary.created_at,
         "updated_at": summary.updated_at,

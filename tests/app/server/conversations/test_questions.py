@@ -9,7 +9,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.modules.settings import Settings
-from tests.app.conftest import CHAIN
+from tests.app.conftest import CHAIN, COLLECTION
 from tests.app.server.conversations.asking import MODEL, Gate, answered, ask, get, path_of, streaming
 from tests.app.server.serving import serving
 from tests.app.talks import FIRST, THICKNESS
@@ -61,6 +61,25 @@ def test_a_client_that_leaves_ends_its_turn_which_the_same_question_resumes(http
         assert [*events][-1]["answer"] == "the drum"
 
 
+def test_a_broken_off_question_starts_over_where_its_search_cannot_go_on(http: httpx.Client, gate: Gate) -> None:
+    gate.close()
+    with streaming(http, "monday", FIRST) as events:
+        turn_id = next(events)["turn_id"]
+        assert gate.reached.wait(60)
+    with streaming(http, "monday", FIRST, model=f"{COLLECTION}/naive") as events:
+        session = next(events)
+        assert (session["turn_id"] != turn_id, session["resumed"]) == (True, False)
+        gate.open()
+        done = [*events][-1]
+    assert done["type"] == "done", done
+    read = get(http, path_of("monday"))
+    assert (read["turns"], read["open_turn"], [each["name"] for each in read["branches"]]) == (
+        [done["turn"]],
+        None,
+        ["main"],
+    )
+
+
 def test_a_stopped_question_is_answered_from_what_was_found(http: httpx.Client, address: str, gate: Gate) -> None:
     gate.close()
     with streaming(http, "a/b", CHAIN.question) as events, httpx.Client(base_url=address, timeout=60) as other:
@@ -104,7 +123,8 @@ def test_a_failed_model_is_an_error_and_its_turn_stays_open(http: httpx.Client, 
     assert (error["type"], done["type"], done["status"], done["turn"]) == ("error", "done", "failed", None)
     assert "overloaded" in error["message"] == done["error"]
     read = get(http, path_of("monday"))
-    assert (read["turns"], read["open_turn"]["query"]) == ([], FIRST)
+    assert (read["turns"], read["open_turn"]["query"], read["title"]) == ([], FIRST, FIRST)
+    assert read["collection"] == read["open_turn"]["collection"] == COLLECTION
     gate.reply = None
     assert answered(http, "monday", FIRST)["turn_id"] == read["open_turn"]["turn_id"]
 

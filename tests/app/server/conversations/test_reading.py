@@ -11,6 +11,7 @@ from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
+from tests.app.conftest import COLLECTION
 from tests.app.server.conversations.asking import answered, as_holder, get, path_of
 from tests.app.server.serving import serving
 from tests.app.talks import FIRST, PAINT, THICKNESS
@@ -24,9 +25,9 @@ def test_the_list_is_paged_the_last_updated_first(http: httpx.Client) -> None:
     answered(http, "one", PAINT)
     whole = get(http, "/v1/conversations")
     assert [each["name"] for each in whole["data"]] == ["one", "three", "two"]
-    assert whole["data"][0] | {"created_at": "", "updated_at": "", "collection": ""} == {
+    assert whole["data"][0] | {"created_at": "", "updated_at": ""} == {
         "name": "one", "title": FIRST, "turns": 2, "branches": ["main"], "active_branch": "main",
-        "collection": "", "created_at": "", "updated_at": "",
+        "collection": COLLECTION, "created_at": "", "updated_at": "",
     }  # fmt: skip
     part = get(http, "/v1/conversations", limit=1, offset=1)
     assert ([each["name"] for each in part["data"]], part["total"]) == (["three"], 3)
@@ -39,6 +40,7 @@ def test_a_conversation_has_all_branches_and_its_history_one(http: httpx.Client)
     other = answered(http, "one", PAINT, parent_turn_id=first["turn_id"])["turn"]
     read = get(http, path_of("one"))
     assert read["turns"] == [first, second, other]
+    assert {each["collection"] for each in (read, *read["turns"])} == {COLLECTION}
     assert [(each["name"], each["forked_from"], each["turns"]) for each in read["branches"]] == [
         ("main", "", 2),
         ("branch-2", first["turn_id"], 2),
