@@ -30,6 +30,16 @@ class ReplyTooLong(ValueError):
         super().__init__(f"its reply is longer than {max_bytes:,} bytes. To allow more: JUDGETREE_MAX_REPLY_BYTES")
 
 
+class PackedReply(ValueError):
+    """A reply is packed, though an unpacked one was asked for; a repeated call would get the same."""
+
+    def __init__(self, packing: str) -> None:
+        super().__init__(
+            f"its reply is packed ({packing:.40}), which the header Accept-Encoding: identity forbids. Switch the "
+            "compression of the endpoint, or of a proxy before it, off"
+        )
+
+
 class CappedStream(httpx2.AsyncByteStream):
     """A response's bytes up to a limit."""
 
@@ -56,7 +66,16 @@ class CappedStream(httpx2.AsyncByteStream):
 
 
 def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
-    """Limit a response to ``limit`` bytes, as ``CappedStream`` does."""
+    """Limit a response to ``limit`` bytes, as ``CappedStream`` does; nothing of a packed one is read.
+
+    Raises:
+        PackedReply: It is packed, and ``max_bytes`` is not 0.
+    """
+    packing = response.headers.pop("content-encoding", "identity")  # few packed bytes may unpack to many
+    if packing.strip().lower() != "identity":
+        if max_bytes:
+            raise PackedReply(packing)
+        limit = 0
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes)
 

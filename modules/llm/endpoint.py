@@ -20,7 +20,15 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
-from ..calls.completion import Completion, ReplyTooLong, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
+from ..calls.completion import (
+    Completion,
+    PackedReply,
+    ReplyTooLong,
+    StreamedMessage,
+    TokenLogprob,
+    completion_of,
+    refuse_too_long,
+)
 from ..calls.growing_text import Listeners, TextListener
 from ..calls.journaled import JournaledLLM
 from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message
@@ -221,7 +229,7 @@ class EndpointLLM(JournaledLLM):
         """Wait before the next attempt; return the error to raise if there is none."""
         found = with_hints(endpoint_failure(error), options, is_chat=not self._chat.style)
         asked_s = retry_after_s(error)
-        would_repeat = isinstance(error, _CutOff | ReplyTooLong)
+        would_repeat = isinstance(error, _CutOff | PackedReply | ReplyTooLong)
         wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
         failure = self._failure(error, found, attempts)
         if wait_s is None:

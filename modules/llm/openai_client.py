@@ -35,7 +35,7 @@ _CONNECTING_S = 20.0
 """Most seconds for making a connection."""
 _NOT_KEPT = httpx2.Limits(max_keepalive_connections=0)
 _UNPACKED = ("Accept-Encoding", "identity")
-"""Header of all requests: few packed bytes may unpack to many."""
+"""Header of all requests: a packed reply is refused, see ``cap_reply``."""
 _url = functools.lru_cache(maxsize=256)(httpx2.URL)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -77,6 +79,22 @@ def test_too_long_a_reply_is_given_up_at_once(raw: RawEndpoint, streamed: bool, 
         ask(llm, meter, on_text=Snapshots() if streamed else None)
     assert meter.records[0]["attempts"] == 1
     assert ask(llm).text == "42"
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_packed_reply_is_not_unpacked(raw: RawEndpoint, streamed: bool, status: int) -> None:
+    kind = {"Content-Type": "text/event-stream" if streamed else "application/json"}
+    bomb = gzip.compress(b" " * 20_000_000)  # 20 kB
+    raw.will_send((status, {**kind, "Content-Encoding": "gzip"}, iter([bomb])))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelCallError) as failure:
+            ask(llm_at(raw.base_url, retries=0), on_text=Snapshots() if streamed else None)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert status == 500 or "its reply is packed (gzip)" in str(failure.value)
 
 
 def test_body_of_an_error_is_not_read_to_its_end(raw: RawEndpoint) -> None:
