@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Self, Unpack
 
 from ..modules.background_loop import async_twin, blocking
-from ..modules.errors import SettingsError
+from ..modules.errors import SettingsError, UnknownConversation
 from ..modules.memory.memory import ConversationMemory
 from ..modules.retriever.web import WebSearch
 from ..modules.settings import load_settings
@@ -129,12 +129,12 @@ class Conversations:
         """Delete a conversation with its turns in the memory and all its threads; returns the number of threads.
 
         Raises:
-            SettingsError: The conversation does not exist.
+            UnknownConversation: The conversation does not exist.
         """
         async with self.services.hold(name) as opened:
             state = await opened.store.load(name)
             if state is None:
-                raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
+                raise UnknownConversation(f"There is no conversation {name!r}. `judgetree conversations list`.")
             # The memory first: after a failure the conversation still exists and can be deleted again.
             await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
             threads = await opened.store.threads_of(state)

@@ -3,7 +3,8 @@
     JudgetreeError
     ├── UserError                 the user can correct it; the command line prints the message and exits 2
     │   ├── SettingsError         a setting, key or model name is missing or malformed
-    │   │   └── StoreFailure      the checkpoint store did not answer, or refused a write
+    │   │   ├── StoreFailure      the store of checkpoints, locks or keys did not answer, or refused a write
+    │   │   └── UnknownConversation  a conversation that does not exist
     │   ├── LoadingError          a path has nothing readable
     │   ├── CollectionError       the collection is missing, locked, or made by another embedder
     │   │   └── MilvusFailure     Milvus refused a call, or did not answer
@@ -62,7 +63,11 @@ class SettingsError(UserError):
 
 
 class StoreFailure(SettingsError):
-    """The checkpoint store did not answer, or refused a write."""
+    """The store of checkpoints, locks or keys did not answer, or refused a write."""
+
+
+class UnknownConversation(SettingsError):
+    """No conversation has the name."""
 
 
 class LoadingError(UserError):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from ...modules.errors import SettingsError
+from ...modules.errors import UnknownConversation
 from ...modules.memory.memory import ConversationMemory, backfill, by_time
 from ...modules.memory.turns import QaPair, rag_thread_of, utc_now
 from . import branches
@@ -60,7 +60,7 @@ class ConversationRecord:
         """Save the changes that ``change`` makes of the state, while no turn runs.
 
         Raises:
-            SettingsError: (Also) the conversation does not exist.
+            UnknownConversation: The conversation does not exist.
         """
         async with self.held() as (state, opened):
             await opened.store.save(state, change(state))
@@ -94,12 +94,12 @@ class ConversationRecord:
         """Read its state while holding its lock.
 
         Raises:
-            SettingsError: (Also) the conversation does not exist.
+            UnknownConversation: The conversation does not exist.
         """
         async with self._services.hold(self.name) as opened:
             state = await opened.store.load(self.name)
             if state is None:
-                raise SettingsError(f"There is no conversation {self.name!r} yet. Ask something first.")
+                raise UnknownConversation(f"There is no conversation {self.name!r} yet. Ask something first.")
             yield state, opened
 
     async def delete_turns(

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from filelock import FileLock
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -52,16 +50,6 @@ class ThreadedSqliteSaver(ThreadedSaver):
         self._file = _identity_of(self._path)
         self._errors = errors
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Save a checkpoint; returns its config."""
-        return await self.in_thread(partial(self._put, config, checkpoint, metadata, new_versions))
-
     async def akeep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot do."""
         await self.in_thread(partial(self._keep_latest, thread_id))
@@ -76,22 +64,22 @@ class ThreadedSqliteSaver(ThreadedSaver):
 
     async def aclose(self) -> None:
         """Close the file once everything is written."""
-        await self.in_thread(self.inner.conn.close)
+        with self._errors():
+            await super().in_thread(self.inner.conn.close)
         self.end_thread()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run work in the saver's thread."""
         with self._errors():
-            return await super().in_thread(work)
+            return await super().in_thread(partial(self._in_own_file, work))
 
-    def _put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, versions: ChannelVersions
-    ) -> RunnableConfig:
+    def _in_own_file(self, work: Callable[[], T]) -> T:
         if _identity_of(self._path) != self._file:  # SQLite would write on into a file that nothing finds again
             raise sqlite3.OperationalError(
-                "its file was deleted or replaced while it was open; close the session or graph to start a new one"
+                "its file was deleted or replaced while it was open; close the session or graph, or restart the "
+                "server, to start a new one"
             )
-        return self.inner.put(config, checkpoint, metadata, versions)
+        return work()
 
     def _marks(self, thread_ids: Sequence[str]) -> dict[str, ThreadMark]:
         marks: dict[str, ThreadMark] = {}

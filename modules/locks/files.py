@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..errors import SettingsError
+from ..errors import StoreFailure
 from .locks import Holder, Locks, digest_of
 
 
@@ -28,7 +28,7 @@ class FileLocks(Locks):
         except Timeout:
             return False
         except OSError as error:
-            raise SettingsError(
+            raise StoreFailure(
                 f"No lock can be made in the folder {str(self._folder)!r}: {error}. Make it writable, "
                 "or set JUDGETREE_CHECKPOINTS to a database in a folder that is."
             ) from error

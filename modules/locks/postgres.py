@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, LiteralString
 
 from ..addresses import Address
-from ..errors import DependencyError, SettingsError
+from ..errors import DependencyError, SettingsError, StoreFailure
 from ..redaction import starred
 from .locks import Holder, Locks, digest_of
 
@@ -85,7 +85,7 @@ class PostgresLocks(Locks):
         """Return the connection, opened if there is none.
 
         Raises:
-            SettingsError: PostgreSQL cannot be reached.
+            StoreFailure: PostgreSQL cannot be reached.
             DependencyError: The extra ``postgres`` is not installed.
         """
         async with self._connecting:
@@ -175,7 +175,7 @@ class PostgresLocks(Locks):
             yield
         except (psycopg.Error, TimeoutError) as error:
             said = starred(" ".join(str(error).split()), self._url.secrets())
-            raise SettingsError(
+            raise StoreFailure(
                 f"PostgreSQL at {str(self._url)!r} does not answer any more: "
                 f"{said or f'no reply within {_ANSWER_TIMEOUT_S} s'}. {self._remedy}"
             ) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from ....graphs.threads.checkpoints import is_postgres
 from ....modules.addresses import Address
 from ....modules.calls.call_files import CallFile, PostgresCallFile, SqliteCallFile, Statement, Tables
-from ....modules.errors import DependencyError, SettingsError
+from ....modules.errors import DependencyError, StoreFailure
 from ....modules.redaction import starred
 from ....modules.settings import Settings
 
@@ -55,7 +55,7 @@ class KeyTables:
         """Return the rows of a query.
 
         Raises:
-            SettingsError: The tables cannot be used.
+            StoreFailure: The tables cannot be used.
         """
         with self._opened() as file:
             return file.read((sql, parameters))
@@ -64,7 +64,7 @@ class KeyTables:
         """Execute statements in one transaction, while no other worker writes.
 
         Raises:
-            SettingsError: The tables cannot be used.
+            StoreFailure: The tables cannot be used.
         """
         # PostgreSQL locks several statements only: a single one is its own transaction.
         with self._opened() as file:
@@ -104,7 +104,7 @@ class KeyTables:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise SettingsError(
+            raise StoreFailure(
                 f"The keys in {where} cannot be used: {error}. Check that it can be read and written."
             ) from error
         except ImportError as error:
@@ -113,7 +113,7 @@ class KeyTables:
             if self._url is None or not type(error).__module__.startswith("psycopg"):
                 raise
             said = starred(" ".join(str(error).split()), self._url.secrets())
-            raise SettingsError(
+            raise StoreFailure(
                 f"The keys in {where} cannot be used: {said}. Check JUDGETREE_CHECKPOINTS and that PostgreSQL runs."
             ) from error
 

@@ -21,6 +21,7 @@ from ....modules.errors import (
     NoRunningQuestion,
     SessionError,
     StoreFailure,
+    UnknownConversation,
     UnknownThread,
     UserError,
     WritingError,
@@ -74,6 +75,7 @@ class ApiError(JudgetreeError):
 _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (ConversationBusy, 409, "invalid_request_error"),
     (NoRunningQuestion, 409, "invalid_request_error"),
+    (UnknownConversation, 404, "invalid_request_error"),
     (UnknownThread, 404, "invalid_request_error"),
     (SessionError, 503, "api_error"),
     (DependencyError, 501, "api_error"),

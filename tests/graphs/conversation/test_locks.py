@@ -14,7 +14,7 @@ from typing import ParamSpec
 import pytest
 
 from judgetree.graphs.threads.checkpoints import locks_of
-from judgetree.modules.errors import ConversationBusy, SettingsError
+from judgetree.modules.errors import ConversationBusy, SettingsError, StoreFailure
 from judgetree.modules.locks.locks import Holder, Locks
 
 P = ParamSpec("P")
@@ -273,7 +273,7 @@ async def end_sessions(url: str) -> None:
 async def test_turn_whose_lock_is_lost_is_ended_and_told(postgres_url: str) -> None:
     ended = False
     async with opened(postgres_url) as locks:
-        with pytest.raises(SettingsError, match=r"does not answer any more.*JUDGETREE_CHECKPOINTS"):
+        with pytest.raises(StoreFailure, match=r"does not answer any more.*JUDGETREE_CHECKPOINTS"):
             async with locks.hold("c"):
                 try:
                     await end_sessions(postgres_url)

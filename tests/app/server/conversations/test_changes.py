@@ -62,6 +62,21 @@ def test_a_deletion_takes_no_turn_away_that_runs(http: httpx.Client, address: st
     assert http.get(path_of("one")).status_code == 404
 
 
+def test_of_two_deletions_that_wait_one_finds_nothing(http: httpx.Client, address: str, gate: Gate) -> None:
+    gate.close()
+    with (
+        streaming(http, "one", FIRST) as events,
+        httpx.Client(base_url=address, timeout=60) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        next(events)
+        assert gate.reached.wait(60)
+        deleted = [pool.submit(other.delete, path_of("one")) for _ in range(2)]
+        gate.open()
+        assert [*events][-1]["answer"] == "the drum"
+        assert sorted(each.result().status_code for each in deleted) == [204, 404]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "words"),
     [

@@ -11,7 +11,7 @@ import pytest
 from judgetree.app.server.keys.book import FRESH_S, KeyBook
 from judgetree.app.server.keys.key import Budget, id_in
 from judgetree.app.server.keys.tables import FILE_NAME, KeyTables
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import SettingsError, StoreFailure
 from judgetree.modules.settings import Settings, without_secrets
 from tests.app.server.keys.conftest import OpenTables
 
@@ -101,5 +101,5 @@ def test_a_damaged_file_is_no_open_door(tmp_path: Path) -> None:
     for suffix in ("-wal", "-shm"):
         (tmp_path / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
     (tmp_path / FILE_NAME).write_bytes(b"no database at all" * 1000)
-    with pytest.raises(SettingsError, match=r"The keys in .* cannot be used"):
+    with pytest.raises(StoreFailure, match=r"The keys in .* cannot be used"):
         asyncio.run(KeyBook(tables).find(text))

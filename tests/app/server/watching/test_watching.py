@@ -41,6 +41,17 @@ def test_a_server_without_its_model_lives_and_is_not_ready(settings: Settings) -
         assert {name for name, word in ready.json().items() if word not in ("ok", False)} == {"model"}
 
 
+def test_a_server_whose_store_was_deleted_is_not_ready(settings: Settings) -> None:
+    with serving(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
+        assert ask(http).status_code == 200
+        for file in settings.home.glob("checkpoints.sqlite*"):
+            if file.is_file():
+                file.unlink()
+        assert ask(http).status_code == 503
+        ready = http.get("/readyz")
+    assert (ready.status_code, ready.json()["checkpoints"]) == (503, "StoreFailure")
+
+
 def test_metrics_count_requests_by_door_and_no_foreign_text(http: httpx.Client) -> None:
     ask(http)
     http.get("/v1/models/none")
