@@ -94,7 +94,7 @@ class ChatLLM(Protocol):
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
-_MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
+_MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """Errors of langchain-openai on a reply that is not a chat completion."""
 
 _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})

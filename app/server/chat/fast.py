@@ -11,6 +11,7 @@ from sse_starlette import ServerSentEvent
 from ....modules.background_loop import background_loop
 from ....modules.calls.messages import PLAIN_TEXT, CallOptions
 from ....modules.calls.usage import CallMeter, total_usage
+from ....modules.formats import check_text
 from ....modules.llm.endpoint import ChatLLM
 from ..serving.caller import Caller
 from ..serving.served import FAST, Served
@@ -25,9 +26,12 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
     """Answer the messages by one call of the cheap model; as a stream it is one piece.
 
     Raises:
+        SettingsError: A message cannot be sent.
         ModelCallError: The call failed.
         ApiError: HTTP 429: no place is free, or the key's budget is spent.
     """
+    for each in body.messages:
+        check_text("A message", each.text)
     llm = await served.fast()
     meter = CallMeter(node=FAST)
     messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]

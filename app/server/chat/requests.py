@@ -49,7 +49,7 @@ class JsonForm(BaseModel):
     @field_validator("schema_")
     @classmethod
     def _can_be_sent(cls, schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        if not is_storable(json.dumps(schema, ensure_ascii=False)):
+        if not is_storable(json.dumps(schema, ensure_ascii=False, allow_nan=False)):  # raises ValueError
             raise ValueError("a text has no half of a surrogate pair")
         return schema
 

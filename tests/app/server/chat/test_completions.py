@@ -143,6 +143,29 @@ def test_a_thread_s_history_is_the_server_s(http: httpx.Client) -> None:
     assert ask(http, THICKNESS, thread_id="one")["choices"][0]["message"]["content"] == "40 mm"
 
 
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (r'"messages": [{"role": "user", "content": "a\ud800"}]', 400),
+        (r'"messages": [{"role": "system", "content": "\udfff"}, {"role": "user", "content": "a"}]', 400),
+        (
+            '"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema", "json_schema": '
+            '{"schema": {"minimum": NaN}}}',
+            422,
+        ),
+        (
+            '"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema", "json_schema": '
+            '{"schema": {"minimum": 1e999}}}',
+            422,
+        ),
+    ],
+)
+def test_fast_is_not_asked_what_cannot_be_sent(http: httpx.Client, raw: str, status: int) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = http.post("/v1/chat/completions", content=f'{{"model": "fast", {raw}}}', headers=headers)
+    assert answer.status_code == status, answer.text
+
+
 def test_fast_runs_no_tree(http: httpx.Client) -> None:
     done = ask(http, "Write a title.", model="fast")
     assert "judgetree" not in done
