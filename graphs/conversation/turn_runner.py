@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from ...modules.calls.halt import Halt
 from ...modules.calls.journal import thread_calls
 from ...modules.calls.record import CallRecord
-from ...modules.calls.usage import sum_usage, total_usage
+from ...modules.calls.usage import total_usage
 from ...modules.errors import (
     ConversationBusy,
     JudgetreeError,
@@ -30,7 +30,6 @@ from ..rag.thread_runs import ThreadKey
 from ..threads.interrupts import interrupts_in, waiting_words
 from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
-from ..threads.state import merge_usage
 from . import branches
 from .continuation import can_go_on
 from .qa_log import log_turn
@@ -47,6 +46,7 @@ from .turn.result import TurnResult
 from .turn.saving import remember
 from .turn.state import ConversationState, TurnState
 from .turn.store import conversation_thread, turn_thread
+from .turn_calls import calls_of_turn, calls_so_far
 from .turn_tracing import traced
 
 logger = logging.getLogger(__name__)
@@ -265,7 +265,7 @@ class TurnRunner:
             standalone_query=turn["standalone_query"],
             tree=tree,
             usage=turn["usage"],
-            calls=() if own_calls is None else _all_calls(own_calls, tree),
+            calls=() if own_calls is None else calls_of_turn(own_calls, tree),
         )
 
     async def _unfinished(self, started: StartedTurn, opened: Opened, error: str) -> Outcome:
@@ -273,17 +273,15 @@ class TurnRunner:
         root = rag_thread_of(started.state["conversation_id"], started.turn["turn_id"])
         thread_id = turn_thread(root)
         snapshot = await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})
-        journal = await self._services.rag.aopen_journal()
-        calls = (await journal.calls_of(thread_id)).values() if journal else ()
-        journaled = [record for call in calls for record in call.records]
-        own = merge_usage(snapshot.values.get("usage", []), journaled)
         tree = await read_search_tree(root, self._services.rag)
+        journal = await self._services.rag.aopen_journal()
+        calls = await calls_so_far(snapshot.values.get("usage", []), tree, journal, thread_id, root)
         return Outcome(
             error=error,
             standalone_query=snapshot.values.get("standalone_query") or started.turn["query"],
             tree=tree,
-            usage=sum_usage([total_usage(own), tree.usage] if tree else [total_usage(own)]),
-            calls=_all_calls(own, tree),
+            usage=total_usage(calls),
+            calls=calls,
         )
 
     async def _run(
@@ -336,12 +334,6 @@ class TurnRunner:
             branch=started.branch,
             resumed=started.resumed,
         )
-
-
-def _all_calls(own: Sequence[CallRecord], tree: SearchTree | None) -> tuple[CallRecord, ...]:
-    """Return a turn's own calls and those that its search paid for."""
-    nodes = tree.query_nodes() if tree else ()
-    return (*own, *(record for node in nodes for record in node.paid))
 
 
 def _thread_of(state: ConversationState, turn_id: str) -> str:

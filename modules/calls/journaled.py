@@ -134,7 +134,9 @@ class _Sending:
         """Record a call that was cancelled while it was made; None for one that had not begun."""
         if not self.has_begun:
             return None
-        cancelled = {"call_id": uuid.uuid4().hex, "error": CANCELLED}
+        # As the journal names this try, so that a resumed run or a reading of the journal does not count it again.
+        call_id = f"{id_in_journal(self.slot)}-{self.slot.call.lost}" if self.slot else uuid.uuid4().hex
+        cancelled = {"call_id": call_id, "error": CANCELLED}
         self.meter.records.append(CallRecord(**{**self.expected, **cancelled}))  # type: ignore[typeddict-item]
         return self.meter.records[-1]
 
@@ -145,8 +147,13 @@ async def _begin(
     if slot.calls.transcripts is not None:
         # So that a killed process has the texts of all calls that were followed by another one.
         await slot.calls.transcripts.flush()
-    estimate = expected_record(messages, options, model=model, meter=meter, call_id=slot.key.hex()[:32])
+    estimate = expected_record(messages, options, model=model, meter=meter, call_id=id_in_journal(slot))
     await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.booked_to, estimate)
+
+
+def id_in_journal(slot: CallSlot) -> str:
+    """Return what the ids of the interrupted tries of a call begin with."""
+    return slot.key.hex()[:32]
 
 
 def expected_record(

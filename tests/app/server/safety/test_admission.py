@@ -17,6 +17,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.key import Budget
+from judgetree.app.server.keys.spending import Ledger
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.addresses import Address
@@ -64,6 +65,35 @@ def test_a_spent_budget_is_said_as_openai_does_with_when_it_renews(settings: Set
             )
             assert "It renews at" in error["message"]
             assert int(refused.headers["retry-after"]) > 0
+
+
+def test_calls_in_flight_are_charged_to_a_client_that_leaves_and_once_if_it_comes_back(
+    settings: Settings, scripted: ScriptedServer
+) -> None:
+    dam = Dam(stops=lambda _: True)
+    scripted.responses = dam
+    ada = key_for(settings, "ada", per_day=Budget(tokens=1_000_000))
+    with clients(settings, ada) as (http,):
+        with http.stream("POST", ASK, json=body(chat_id="one", stream=True)) as running:
+            assert running.status_code == 200
+            assert dam.reached.wait(30)
+        charged = charged_tokens(settings, "ada")
+        assert 0 < charged < 10_000  # the judges' prompts, by estimate, and no longer what was reserved
+        dam.opened.set()
+        usage = http.post(ASK, json=body(chat_id="one")).json()["usage"]
+        assert charged_tokens(settings, "ada") == usage["total_tokens"] > charged
+
+
+def charged_tokens(settings: Settings, name: str) -> int:
+    """Tokens of a key's day, once none are only reserved."""
+    with closing(KeyTables(settings)) as tables:
+        (key,) = [each for each in KeyBook(tables).entries() if each.name == name]
+        for _ in range(600):
+            used = Ledger(tables).used(key.id).tokens
+            if used < 100_000:
+                break
+            time.sleep(0.05)
+        return used
 
 
 def test_a_key_s_limit_of_a_question_bounds_its_tree(settings: Settings, scripted: ScriptedServer) -> None:
