@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
 from ...modules.calls.ledger import NO_SHARE, Amount, Share
+from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.sub_questions import ModelWriter
@@ -50,7 +51,7 @@ async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> 
     changes: dict[str, JsonScalar | list[Try]]
     async with context.branches.entered():
         if context.frontier is None:
-            changes = {**await _sub_answer(_Asked(candidate, thread_id), runtime)}
+            changes = {**await _sub_answer(_Asked(candidate, thread_id), runtime, meter)}
         else:
             try:
                 tries = _Tries(chunk, context.frontier, runtime, meter, state["old_query"])
@@ -210,7 +211,7 @@ class _Tries:
     async def _only(self, asked: _Asked) -> list[_Asked]:
         shared = self.frontier.shared
         try:
-            outcome = await _sub_answer(asked, self.runtime)
+            outcome = await _sub_answer(asked, self.runtime, self.meter)
         except BaseException as error:
             if shared is not None:
                 shared.failed(asked.thread_id, error)
@@ -251,9 +252,11 @@ async def _all_of(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def _sub_answer(asked: _Asked, runtime: Runtime[RunContext]) -> Outcome:
+async def _sub_answer(asked: _Asked, runtime: Runtime[RunContext], meter: CallMeter) -> Outcome:
+    """Run the thread of a sub-question; ``meter`` gets the calls of an answer that failed, which its state has not."""
+    child = _context_of(asked, runtime)
     try:
-        final = await run_sub_thread(asked.candidate.next_query, _context_of(asked, runtime), asked.saved)
+        final = await run_sub_thread(asked.candidate.next_query, child, asked.saved)
     except (UserError, GraphBubbleUp):
         raise
     except (BudgetSpent, ModelCallError) as error:
@@ -261,7 +264,13 @@ async def _sub_answer(asked: _Asked, runtime: Runtime[RunContext]) -> Outcome:
     except Exception as error:
         logger.exception("sub-run %s failed", asked.thread_id)
         return {"sub_run_error": f"{type(error).__name__}: {error}"}
+    finally:
+        meter.records += [_of_chunk(each, meter.chunk_id) for each in child.lost_calls]
     return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": ""}
+
+
+def _of_chunk(record: CallRecord, chunk_id: str) -> CallRecord:
+    return CallRecord(**{**record, "chunk_id": chunk_id})
 
 
 def _share_of(expected: list[float]) -> Share:
@@ -284,6 +293,7 @@ def _context_of(asked: _Asked, runtime: Runtime[RunContext]) -> RunContext:
         ancestors=(*parent.ancestors, as_ancestor(asked.candidate)),
         grant=asked.grant,
         branches=Branches(),
+        lost_calls=[],
         judge_calls=JudgeCalls(),
         started_at=utc_now(),
         calls=parent.calls.of_thread(asked.thread_id) if parent.calls else None,

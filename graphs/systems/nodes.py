@@ -139,8 +139,16 @@ async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, ob
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Let the reader answer from the evidence by the strategy."""
-    services, meter = runtime.context.services, _answer_meter(runtime)
-    chunks = state["similar_chunks"]
+    meter = _answer_meter(runtime)
+    try:
+        return await _generated(state, runtime, meter)
+    except Exception:
+        runtime.context.lost_calls.extend(meter.records)
+        raise
+
+
+async def _generated(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> dict[str, object]:
+    services, chunks = runtime.context.services, state["similar_chunks"]
     evidence = await _fitting_evidence(state, runtime, meter)
     room = evidence_room(state.get("reader_query") or state["query"], runtime.context)
     has_room = room is None or not is_longer(evidence, room)

@@ -14,6 +14,7 @@ from ...modules.calls.halt import Halt
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
+from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
@@ -233,6 +234,8 @@ class RunContext:
     """Journal of the thread's model calls; None without checkpoints."""
     started_at: str = field(default_factory=utc_now)
     """Start of this run of the thread: ISO 8601, UTC."""
+    lost_calls: list[CallRecord] = field(default_factory=list)
+    """Calls of nodes of the thread that failed, which its state has not."""
     answers: Answers = field(default_factory=dict)
     """Answers to interrupts of the whole tree, by their ids."""
     emit_to: Callable[[RunEvent], None] | None = None

@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.settings import Settings
-from tests.app.conftest import CHAIN, COLLECTION
+from tests.app.conftest import CHAIN, COLLECTION, Dam
 from tests.app.server.conversations.asking import MODEL, Gate, answered, ask, get, path_of, streaming
 from tests.app.server.serving import serving
 from tests.app.talks import FIRST, THICKNESS
@@ -95,6 +96,22 @@ def test_a_stopped_question_is_answered_from_what_was_found(http: httpx.Client, 
     assert (none.status_code, "answers no question that could be stopped" in none.text) == (409, True)
     assert http.post(path_of("none", "questions", "stop")).status_code == 404
     assert not answered(http, "a/b", FIRST, parent_turn_id="")["stopped"]
+
+
+def test_the_usage_of_a_stopped_question_has_the_answer_that_was_cut_off(
+    http: httpx.Client, address: str, scripted: ScriptedServer
+) -> None:
+    dam = Dam(stops=lambda request: request.prompt.kind == "read")
+    scripted.responses = dam
+    scripted.reset()
+    with streaming(http, "one", CHAIN.question) as events, httpx.Client(base_url=address, timeout=60) as other:
+        next(events)
+        assert dam.reached.wait(60)  # in a sub-run: the question itself is answered last
+        assert other.post(path_of("one", "questions", "stop")).status_code == 204
+        dam.opened.set()
+        done = [*events][-1]
+    assert done["stopped"]
+    assert done["usage"]["llm_calls"] == sum(scripted.requests.values())
 
 
 def test_the_cost_of_a_turn_has_all_its_calls(http: httpx.Client, settings: Settings) -> None:
