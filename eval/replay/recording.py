@@ -178,6 +178,22 @@ class Recording:
                 self._take(line)
             except ValueError as error:
                 raise read.damage(number, error) from error
+        self._done = {key for key in self._done if self._has_all_of(self.questions[key])}
+
+    def _has_all_of(self, question: RecordedQuestion) -> bool:
+        """Return whether every query of a question is judged, and asks on above the deepest level.
+
+        A finished mark alone does not say so: lines may have been lost or taken out.
+        """
+        level, seen = [question.question], {question.question}
+        for depth in range(self.depth + 1):
+            found = [self._judgements.get(query) for query in level]
+            if any(each is None or (depth < self.depth and not each.is_expanded) for each in found):
+                return False
+            asked = (query for each in found if each for questions in each.questions.values() for query in questions)
+            level = [query for query in dict.fromkeys(asked) if query not in seen]
+            seen.update(level)
+        return True
 
     def _take(self, line: Line) -> None:
         match line:

@@ -129,6 +129,21 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: object, fault: str) -> No
         Recording(file)
 
 
+@pytest.mark.parametrize("lost", [0, 1, -1])
+def test_a_finished_mark_without_all_judgements_is_not_believed(tmp_path: Path, lost: int) -> None:
+    recorded(tmp_path, bushy_context("breadth"))
+    file = tmp_path / FILE_NAME
+    whole = file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    judgements = [line for line in lines if line.startswith(b'{"judgement"')]
+    file.write_bytes(b"".join(line for line in lines if line != judgements[lost]))
+    assert Recording(file).finished == {}
+    context = bushy_context("breadth")
+    assert [*recorded(tmp_path, context).finished] == ["one"]
+    assert made(context) == 3  # the chunks of that query alone
+    assert [*Recording(file).finished] == ["one"]
+
+
 def test_readers_leave_a_torn_last_line_to_the_process_that_records(tmp_path: Path) -> None:
     whole = recorded(tmp_path, bushy_context("breadth", topk=1), depth=1)
     file = tmp_path / FILE_NAME
