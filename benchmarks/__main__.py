@@ -18,6 +18,7 @@ BENCHMARKS = (
     "tree_limits",
     "search_kills",
     "indexing",
+    "search_latency",
     "drawing",
     "weight",
     "recording",

@@ -17,6 +17,7 @@ from .errors import SettingsError
 
 HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
+SearchSnapshot = Literal["auto", "off"]
 Record = Literal["full", "prompts", "none"]
 """Which texts of a model call are kept: its messages and its reply, its messages alone, or none."""
 _SWITCH = {"": None, "on": True, "off": False, "true": True, "false": False, "1": True, "0": False}
@@ -106,6 +107,11 @@ class Settings(BaseSettings):
         default=Address(), description="Folder of Milvus Lite or http address; empty: home/milvus.db."
     )
     milvus_token: SecretStr = Field(default=SecretStr(""), description="user:password or token of a Milvus server.")
+    search_snapshot: SearchSnapshot = Field(
+        default="auto",
+        description="auto, off: whether collections of Milvus Lite are searched in snapshots of their files: the same "
+        "hits, faster.",
+    )
     checkpoints: Address = Field(
         default=Address(), description="memory:, sqlite:///path or postgresql://…; empty: sqlite in home."
     )

@@ -52,5 +52,6 @@ def open_index(  # noqa: PLR0913 - one parameter an option
         source_prefix=source_prefix,
         index_params=index_params,
         lock=lock,
+        search_snapshot=settings.search_snapshot,
         on_progress=on_progress,
     )

@@ -15,6 +15,7 @@ from langchain_milvus import Milvus
 from ..addresses import Address
 from ..errors import LoadingError, MilvusFailure
 from ..progress import StageProgress
+from ..settings import SearchSnapshot
 from . import content
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
 from .connection import MilvusConnection, OpenUses, connect
@@ -71,6 +72,7 @@ class Index:
         index_params: Index type, metric and parameters by vector field; the defaults are HNSW with COSINE (dense) and
             SPARSE_INVERTED_INDEX with BM25 (sparse). Other parameters than the saved ones rebuild that field's index.
         lock: Waiting time for another process that writes to the collection.
+        search_snapshot: ``auto`` or ``off``: search a Milvus Lite folder in snapshots; None takes the setting.
         on_progress: Called with (done, total, stage): ``wait`` (for another writer), ``load``, ``embed``, ``write``.
     """
 
@@ -88,6 +90,7 @@ class Index:
         source_prefix: str | None = None,
         index_params: Mapping[str, IndexParams] | None = None,
         lock: LockOptions | None = None,
+        search_snapshot: SearchSnapshot | None = None,
         on_progress: StageProgress | None = None,
     ) -> None:
         check_name(vector_store_name)
@@ -100,6 +103,7 @@ class Index:
         self.source_prefix = source_prefix
         self.index_params = index_params or {}
         self.lock = lock or LockOptions()
+        self.search_snapshot = search_snapshot
         self.on_progress = on_progress or (lambda done, total, stage: None)
         self._uri = None if uri is None else Address(uri)
         self._token = token

@@ -1,13 +1,17 @@
-"""The contract of retrievers."""
+"""The contracts of retrievers, and of what a ``Retriever`` searches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
 
 from ..calls.usage import CallMeter
+from .search import Hits, Request
+
+if TYPE_CHECKING:
+    from pymilvus.client.abstract import BaseRanker
 
 
 class ChunkRetriever(Protocol):
@@ -38,4 +42,16 @@ class Embeds(Protocol):
 
     async def aembed(self, question: str) -> Sequence[float]:
         """Return the vector of a question; similar questions have a cosine similarity near 1."""
+        ...
+
+
+class Searcher(Protocol):
+    """A collection that can be searched: the store, or a snapshot of it with the same hits."""
+
+    def search(self, request: Request, limit: int) -> Hits:
+        """Search one field for at most ``limit`` hits; they come best first."""
+        ...
+
+    def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
+        """Search several fields for ``limit`` hits each and fuse them; at most ``limit`` come, best first."""
         ...

@@ -24,6 +24,7 @@ from ..index.connection import explained
 from ..index.content import content_digest
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
+from .contract import Searcher
 from .rerank import RankerParams, RerankModel, create_reranker, fusion_of, model_of
 from .search import (
     Hits,
@@ -39,6 +40,7 @@ from .search import (
     params_by_field,
     query_data,
 )
+from .snapshot_target import searcher_of
 from .subclasses import check_overrides, subclass_fingerprint
 
 logger = logging.getLogger(__name__)
@@ -99,7 +101,7 @@ class Retriever(BaseRetriever):
     expr: str = ""
     distinct_texts: bool = True
 
-    _target: tuple[Milvus, SearchTarget] | None = PrivateAttr(default=None)
+    _opened: tuple[Milvus, SearchTarget, Searcher] | None = PrivateAttr(default=None)
     _revision: str = PrivateAttr(default="")
     _model: tuple[tuple[str, float], RerankModel] | None = PrivateAttr(default=None)
 
@@ -201,10 +203,9 @@ class Retriever(BaseRetriever):
     def hybrid_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search several fields and fuse their hits by the ranker, whatever ``search_type`` is."""
         fields = self._check_args("hybrid")
-        target = self._open_target()
         requests = self._requests(fields, query, meter or _unread_meter())
-        fusion = self._fusion(fields)
-        return self._best(lambda fetched: target.fused_search(requests, fusion, fetched))
+        fusion, searcher = self._fusion(fields), self._open()[2]
+        return self._best(lambda fetched: searcher.fused_search(requests, fusion, fetched))
 
     def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search coarsely, then order the hits by the scores of the rerank model.
@@ -281,8 +282,8 @@ class Retriever(BaseRetriever):
 
     def _search_one(self, search_type: str, query: str, meter: CallMeter) -> Hits:
         fields = self._check_args(search_type)
-        target, requests = self._open_target(), self._requests(fields, query, meter)
-        return self._best(lambda fetched: target.search(requests[0], fetched))
+        searcher, requests = self._open()[2], self._requests(fields, query, meter)
+        return self._best(lambda fetched: searcher.search(requests[0], fetched))
 
     def _best(self, search: Callable[[int], Hits]) -> Hits:
         return best_hits(search, self._limit(), distinct=self.distinct_texts)
@@ -326,7 +327,7 @@ class Retriever(BaseRetriever):
         check_limits(self.topk, self.score_threshold)
         if self.rerank_input_top_n is not None and self.rerank_input_top_n < 1:
             raise SearchArgumentError(f"rerank_input_top_n={self.rerank_input_top_n} is not allowed. Give 1 or more.")
-        fields = chosen_fields(self._open_target().fields, self.search_fields, search_type)
+        fields = chosen_fields(self._open()[1].fields, self.search_fields, search_type)
         self._params_by_field(fields)
         if self.ranker_type == "model":
             self._limit()
@@ -337,21 +338,22 @@ class Retriever(BaseRetriever):
 
     def _content_digest(self) -> str:
         if not isinstance(self.vector_store, Index):
-            store, text_field = self.vector_store, self._open_target().text_field
+            store, text_field = self.vector_store, self._open()[1].text_field
             return content_digest(explained(store.client), store.collection_name, text_field=text_field)
         revision, digest = self.vector_store.content_state()
         if revision != self._revision:  # its indexes may have changed
-            self._target, self._revision = None, revision
+            self._opened, self._revision = None, revision
         return digest
 
     def _store(self) -> Milvus:
         return self.vector_store.vector_store if isinstance(self.vector_store, Index) else self.vector_store
 
-    def _open_target(self) -> SearchTarget:
-        store = self._store()
-        if self._target is None or self._target[0] is not store:
-            self._target = (store, describe_target(store))
-        return self._target[1]
+    def _open(self) -> tuple[Milvus, SearchTarget, Searcher]:
+        store, opened = self._store(), self._opened
+        if opened is None or opened[0] is not store:
+            target = describe_target(store)
+            opened = self._opened = (store, target, searcher_of(target, self.vector_store))
+        return opened
 
 
 def _unread_meter() -> CallMeter:

@@ -44,7 +44,7 @@ SEARCH_TIMEOUT_S = 60.0
 FETCH_FACTOR, FETCH_AT_LEAST, MOST_FETCHED = 4, 12, 1000
 """Every field returns max(4 * topk, 12) chunks before fusion and the ordering of equal scores. On 300 HotpotQA
 questions 20 or 100 gave no better top 3, and Milvus Lite decodes every column of each."""
-_MOST_HITS = 16_384
+MOST_HITS = 16_384
 """Most hits of a search in Milvus."""
 ALSO_IN = "also_in"
 """Metadata of a hit: the sources of further hits with its text."""
@@ -65,8 +65,13 @@ class VectorField:
 
     def parameters(self, given: SearchParams | None, limit: int) -> dict[str, object]:
         """Return the search parameters: those given, else enough candidates for an exact top of ``limit``."""
-        default = {"ef": max(HNSW_EF, 2 * limit)} if self.index_type == "HNSW" else {}
+        default = {"ef": self.ef(limit)} if self.index_type == "HNSW" else {}
         return {"params": default, **(given or {}), "metric_type": self.metric}
+
+    @staticmethod
+    def ef(limit: int) -> int:
+        """Return the number of candidates that HNSW looks at for ``limit`` hits."""
+        return max(HNSW_EF, 2 * limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +147,14 @@ class SearchTarget:
             )
         return [(self._chunk(hit), float(hit["distance"])) for hit in result[0]]
 
-    def _chunk(self, hit: Mapping[str, object]) -> Document:
-        entity = dict(hit["entity"])  # type: ignore[call-overload]
-        text = str(entity.pop(self.text_field, ""))
-        hidden = {self.pk_field, FILE_DIGEST, *self.fields}
+    def as_chunk(self, pk: str, entity: Mapping[str, object]) -> Document:
+        """Return the chunk of an id, and of text and metadata as Milvus returns them."""
+        hidden = {self.pk_field, self.text_field, FILE_DIGEST, *self.fields}
         metadata = {key: value for key, value in entity.items() if key not in hidden}
-        return Document(page_content=text, metadata={**metadata, "chunk_id": str(hit[self.pk_field])})
+        return Document(page_content=str(entity.get(self.text_field, "")), metadata={**metadata, "chunk_id": pk})
+
+    def _chunk(self, hit: Mapping[str, Any]) -> Document:
+        return self.as_chunk(str(hit[self.pk_field]), hit["entity"])
 
     @contextmanager
     def _explaining_errors(self) -> Iterator[None]:
@@ -199,8 +206,8 @@ def check_limits(topk: object, score_threshold: float | None) -> None:
     Raises:
         SearchArgumentError: ``topk`` is no whole number that Milvus allows, or the threshold is not finite.
     """
-    if not isinstance(topk, int) or not 1 <= topk <= _MOST_HITS:
-        raise SearchArgumentError(f"topk={topk!r} is not allowed. Give a whole number from 1 to {_MOST_HITS:,}.")
+    if not isinstance(topk, int) or not 1 <= topk <= MOST_HITS:
+        raise SearchArgumentError(f"topk={topk!r} is not allowed. Give a whole number from 1 to {MOST_HITS:,}.")
     if score_threshold is not None and not math.isfinite(score_threshold):
         raise SearchArgumentError(f"score_threshold={score_threshold} is not allowed. Give a number.")
 
