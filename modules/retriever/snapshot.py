@@ -131,16 +131,16 @@ def _make(state: FilesState) -> Snapshot:
 
     try:
         files = open_files(state.home.parents[1], state.physical)
-        counted = None if files is None else files.rows([SPARSE_FIELD])
-        if files is None or counted is None:
-            raise NoSnapshot("it has no chunks, or other files than judgetree leaves")
+        if files is None:
+            raise NoSnapshot("another program has left several files, or deletions")
+        counted = _columns(files, SPARSE_FIELD)
         fields = {field.name: field for field in load_schema(str(files.home / "schema.json"))[1].fields}
         specs = files.manifest.index_specs
         hnsw = [spec for spec in specs.values() if spec.index_type == "HNSW"]
         graphs = {spec.field_name: _graph(files, spec, counted.num_rows) for spec in hnsw}
         postings = _postings(counted.column(SPARSE_FIELD), specs.get(SPARSE_FIELD))
         del counted  # as large as all that follows
-        rows = files.rows([PK_FIELD, TEXT_FIELD, _META])
+        rows = _columns(files, PK_FIELD, TEXT_FIELD, _META)
         pa.default_memory_pool().release_unused()  # the columns as they stand in the file
         return Snapshot(
             graphs=graphs,
@@ -153,6 +153,13 @@ def _make(state: FilesState) -> Snapshot:
         )
     except (MilvusLiteError, pa.ArrowException, OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
         raise NoSnapshot(f"{type(error).__name__}: {error}") from error
+
+
+def _columns(files: CollectionFiles, *names: str) -> pa.Table:
+    rows = files.rows([*names])
+    if rows is None:
+        raise NoSnapshot("it has no chunks")
+    return rows
 
 
 def _graph(files: CollectionFiles, spec: IndexSpec, rows: int) -> DenseGraph:
