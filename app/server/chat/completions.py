@@ -19,7 +19,7 @@ from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import FAST, Served, ServedBy
-from ..serving.streams import question_stream, while_connected
+from ..serving.streams import json_event, question_stream, while_connected
 from ..serving.turns import TurnEvents
 from .answers import ANSWERS
 from .chunks import Completion, Json, data_of
@@ -152,9 +152,9 @@ async def _stream(question: _Question, events: TurnEvents) -> AsyncIterator[Serv
         except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
             failure = as_api_error(error)
     if failure is not None:
-        yield ServerSentEvent(data=data_of(failure.body), sep="\n")
+        yield json_event(data_of(failure.body))
     yield _END
 
 
 def _sent(chunk: Json) -> ServerSentEvent:
-    return ServerSentEvent(data=data_of(chunk), sep="\n")
+    return json_event(data_of(chunk))

@@ -15,7 +15,7 @@ from ....modules.formats import check_text
 from ....modules.llm.endpoint import ChatLLM
 from ..serving.caller import Caller
 from ..serving.served import FAST, Served
-from ..serving.streams import event_stream, while_connected
+from ..serving.streams import event_stream, json_event, while_connected
 from .chunks import Completion, data_of
 from .requests import ChatRequest
 
@@ -52,7 +52,7 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
             *([completion.usage_chunk(usage)] if body.wants_usage else []),
         ]
         for chunk in chunks:
-            yield ServerSentEvent(data=data_of(chunk), sep="\n")
+            yield json_event(data_of(chunk))
         yield ServerSentEvent(data="[DONE]", sep="\n")
 
     return event_stream(pieces(), heartbeat_s=served.options.heartbeat_s)

@@ -15,7 +15,7 @@ from ....modules.index.schema import check_name
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError
 from ..serving.served import ServedBy
-from ..serving.streams import EVENTS, described_events, event_stream
+from ..serving.streams import EVENTS, described_events, event_stream, json_event
 from ..trees.forms import JSON, wanted_form
 from .names import CollectionName
 from .uploads import Job, JobStatus, UploadsBy
@@ -105,7 +105,7 @@ async def _changes(job: Job) -> AsyncIterator[ServerSentEvent]:
     while True:
         now = _answer(job)
         if now != told:
-            yield ServerSentEvent(event=now.status, data=now.model_dump_json(), sep="\n")
+            yield json_event(now.model_dump_json(), kind=now.status)
             told = now
         if now.status in ("done", "failed"):
             return

@@ -30,7 +30,7 @@ from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import ServedBy
-from ..serving.streams import EventStream, described_events, question_stream
+from ..serving.streams import EventStream, described_events, json_event, question_stream
 from ..serving.turns import TurnEvents
 from .documents import Turn
 from .paths import Name, SegmentRoute
@@ -199,7 +199,7 @@ def _done(result: TurnResult, caller: Caller, prices: Prices) -> Json:
 
 def _event(kind: str, document: Json) -> ServerSentEvent:
     data = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain)
-    return ServerSentEvent(event=kind, data=data, sep="\n")
+    return json_event(data, kind=kind)
 
 
 def _plain(value: Any) -> str:

@@ -16,6 +16,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 EVENTS = "text/event-stream"
+_LINE_ENDS = "\x85\u2028\u2029"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -88,6 +89,16 @@ def question_stream(
 ) -> EventStream:
     """Return the stream of a question, which a server that ends lets go on for ``max_shutdown_seconds``."""
     return EventStream(events, source, options.heartbeat_s, options.max_shutdown_seconds)
+
+
+def json_event(data: str, *, kind: str | None = None, mark: str | None = None) -> ServerSentEvent:
+    """Return an event with JSON as its data: one line also where a client takes other characters for ends of lines.
+
+    Python's ``splitlines``, and so ``httpx``, does that with three characters that JSON leaves as they are.
+    """
+    for letter in _LINE_ENDS:
+        data = data.replace(letter, f"\\u{ord(letter):04x}")
+    return ServerSentEvent(event=kind, data=data, id=mark, sep="\n")
 
 
 def _heartbeat() -> ServerSentEvent:

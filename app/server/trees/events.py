@@ -18,7 +18,7 @@ from ...stores.saved_trees import TreeThread
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
 from ..serving.served import Served, ServedBy
-from ..serving.streams import EVENTS, described_events, event_stream
+from ..serving.streams import EVENTS, described_events, event_stream, json_event
 from .access import ThreadId, find_thread
 from .forms import wanted_form
 from .growth import Growth, Mark, growths
@@ -93,7 +93,7 @@ async def _agui_events(served: Served, thread: TreeThread) -> AsyncIterator[Serv
     from .agui import AgUiRun, document_of, failed  # its models take 0.3 s to build
 
     def sent(event: BaseEvent) -> ServerSentEvent:
-        return ServerSentEvent(data=json_text(document_of(event)), sep="\n")
+        return json_event(json_text(document_of(event)))
 
     run, states, last = AgUiRun(thread), growths(served.trees.watch(thread)), None
     try:
@@ -120,7 +120,7 @@ async def _events(served: Served, thread: TreeThread, known: Mark | None) -> Asy
             said = {"status": last.root.status, "answer_status": last.root.answer_status, "answer": last.root.answer}
             yield _sent("end", said, replace(last.mark, is_end=True))
     except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
-        yield ServerSentEvent(event="error", data=json_text({"error": as_api_error(error).body.model_dump()}), sep="\n")
+        yield json_event(json_text({"error": as_api_error(error).body.model_dump()}), kind="error")
 
 
 def _event_of(state: Growth) -> ServerSentEvent:
@@ -130,4 +130,4 @@ def _event_of(state: Growth) -> ServerSentEvent:
 
 
 def _sent(kind: str, data: object, mark: Mark) -> ServerSentEvent:
-    return ServerSentEvent(event=kind, data=json_text(data), id=str(mark), sep="\n")
+    return json_event(json_text(data), kind=kind, mark=str(mark))

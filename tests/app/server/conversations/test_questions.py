@@ -16,6 +16,19 @@ from tests.app.server.serving import serving
 from tests.app.talks import FIRST, THICKNESS
 
 
+def test_events_are_lines_whatever_a_client_takes_for_their_ends(http: httpx.Client) -> None:
+    question = f"{FIRST} \x85\u2028\u2029 really"
+    chat = {"model": MODEL, "messages": [{"role": "user", "content": question}], "stream": True}
+    texts = [
+        http.post(path_of("one", "questions"), json={"model": MODEL, "question": question}).text,
+        http.post("/v1/chat/completions", json=chat).text,
+        http.get(f"/v1/trees/{http.get(path_of('one')).json()['turns'][0]['rag_thread_id']}/events").text,
+    ]
+    for text in texts:
+        assert "really" in text
+        assert [each for each in text.splitlines() if each and not each.startswith(("event: ", "data: ", "id: "))] == []
+
+
 def test_a_question_streams_its_events_and_ends_with_the_saved_turn(http: httpx.Client) -> None:
     events = ask(http, "monday", CHAIN.question)
     kinds = [event["type"] for event in events]
