@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
@@ -91,6 +92,27 @@ def test_an_uploaded_file_is_indexed_and_answers_a_question(
     wait_for_answer(page)
     assert "the drum" in page.text(".answer")
     assert "a.md" in page.text(".source-chip").splitlines()
+
+
+def test_a_conversation_goes_on_in_its_collection_and_new_ones_not_in_that_of_an_evaluation(
+    page: Page, files: Path, site: str
+) -> None:
+    with httpx.Client(base_url=site, timeout=60) as http:
+        for name in ("eval_attic", NAME):
+            text = (files / "a.md").read_bytes()
+            job = http.post(f"/v1/collections/{name}/documents", files={"files": ("a.md", text)}).json()
+            http.get(f"/v1/jobs/{job['id']}", headers={"Accept": "text/event-stream"})  # until it is indexed
+    chosen = "document.querySelector('.picker select')?.value"
+    page.reload()
+    page.wait(f"{chosen} === '{NAME}'")
+    ask(page, FIRST)
+    wait_for_answer(page)
+    choose = "select.value = 'eval_attic'; select.dispatchEvent(new Event('change'))"
+    page.run(f"const select = document.querySelector('.picker select'); {choose}")
+    page.wait(f"{chosen} === 'eval_attic'")
+    page.reload()
+    page.wait("document.querySelector('.turn')")
+    page.wait(f"{chosen} === '{NAME}'")
 
 
 def test_what_cannot_be_read_says_why_and_the_rest_is_indexed(page: Page, files: Path) -> None:

@@ -51,8 +51,14 @@ export class AskView {
   async open() {
     this.#draw();
     const reading = [this.list.load()];
-    if (!this.isNew && !this.conversation.isRunning) reading.push(this.conversation.load());
+    if (!this.isNew && !this.conversation.isRunning) reading.push(this.conversation.load().then(() => this.#followCollection()));
     await Promise.all(reading.map((each) => each.catch(warn)));
+  }
+
+  // What is asked next belongs to the collection that the conversation has searched, unless another one is chosen.
+  #followCollection() {
+    const { document } = this.conversation;
+    if (document) this.picker.follow(document.open_turn?.collection || document.collection);
   }
 
   /** Leave the view; a question that runs goes on. */

@@ -6,6 +6,7 @@ import { choices, choose } from "../shell/settings.js";
 import { hasWords, say } from "../shell/words.js";
 
 const WITHOUT_COLLECTION = "";
+const OF_EVALUATION = "eval_"; // begins the names of collections that evaluation runs make
 
 /** Limits of one question: their names in requests, whether they may be broken numbers, and their least values. */
 const LIMITS = [
@@ -51,11 +52,19 @@ export class Picker {
     this.onChange();
   }
 
-  /** The chosen model, or the first that there is. */
+  /** Choose a collection that a conversation has searched, if it is served. */
+  follow(collection) {
+    const isServed = this.models.some((model) => model.collection === collection);
+    if (collection && isServed && collection !== this.model.collection) this.#choose({ collection });
+  }
+
+  /** The chosen model, or the first that there is, which is no evaluation's if it can be. */
   get model() {
     const { collection, system } = choices();
     const found = this.models.filter((model) => model.collection === collection);
-    const fallback = found.length ? found : this.models;
+    const usual = this.models.filter((model) => !model.collection.startsWith(OF_EVALUATION));
+    const [first] = usual.length ? usual : this.models;
+    const fallback = found.length ? found : this.models.filter((model) => model.collection === first.collection);
     return fallback.find((model) => model.system === system) ?? fallback[0] ?? { id: "", collection: WITHOUT_COLLECTION, system: "" };
   }
 
