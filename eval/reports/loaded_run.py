@@ -20,6 +20,7 @@ from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.jobs import choose_questions, dataset_of
 from ..runs.limits import cost_of_row
+from ..runs.start_folder import found_again
 from ..scoring.own_metric import MetricStore
 from ..scoring.run_scorer import Method, Sample
 from ..scoring.scores import ScorerT
@@ -70,7 +71,7 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
     experiment = load_experiment(None, **part_of(manifest, "experiment"))
-    dataset = dataset_of(experiment)
+    dataset = dataset_of(found_again(experiment, manifest, folder))
     identity = part_of(manifest, "identity")
     if identity and identity.get("dataset_digest") != dataset.digest:
         raise SettingsError(

@@ -40,6 +40,7 @@ from .manifest import (
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, checkpoints_of, run_questions
 from .services import Services
+from .start_folder import with_start_folder
 
 Number = TypeVar("Number", int, float)
 
@@ -272,7 +273,7 @@ def _record_experiment(
 ) -> str:
     manifest = store.read_manifest()
     if manifest is None:
-        manifest = manifest_of(experiment, dataset, settings)
+        manifest = with_start_folder(manifest_of(experiment, dataset, settings), store.folder)
         store.write_manifest(manifest)
     else:
         refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)

@@ -46,6 +46,21 @@ def test_a_frame_over_a_folder_is_measured_with_its_gold_documents(tmp_path: Pat
     assert evaluation.run(out=tmp_path / "run", settings=settings, **keys).run == tmp_path / "run", "asks nothing again"
 
 
+def test_a_run_of_relative_paths_is_reported_from_any_folder_and_after_a_move(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write_corpus(project / "docs")
+    QUESTIONS.to_csv(project / "q.csv", index=False)
+    monkeypatch.chdir(project)
+    evaluation.run(out="runs/mine", settings=settings, questions="q.csv", corpus="./docs", **OPTIONS)
+    moved = project.rename(tmp_path / "moved")
+    monkeypatch.chdir(elsewhere)
+    report = evaluation.load_report(moved / "runs" / "mine", settings=settings)
+    assert report.systems.query("metric == 'em'").set_index("system")["mean"]["judge"] == 1
+
+
 @pytest.mark.parametrize("as_documents", [False, True])
 def test_documents_with_the_same_text_are_all_found_by_one_chunk(
     tmp_path: Path, settings: Settings, as_documents: bool

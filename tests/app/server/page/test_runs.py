@@ -13,6 +13,10 @@ def test_two_runs_are_compared(page: Page) -> None:
     page.click("[href='#/runs']")
     page.wait("document.querySelectorAll('.runs .card').length === 2")
     look(page, "runs")
+    page.appear(width=340, height=780)  # 360 less a scroll bar
+    wide = "[...document.querySelectorAll('.runs .card')].filter((card) => card.scrollWidth > card.clientWidth).length"
+    assert page.run(f"return {wide}") == 0
+    page.appear()
     for number in (1, 2):
         page.click(f".runs .card:nth-child({number}) input")
     page.click(".sheet-head .primary")
