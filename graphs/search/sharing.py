@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import unicodedata
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from ...modules.errors import ModelCallError, UserError
 from .candidate import Candidate, Expansion
 from .vectors import Vectors
+
+logger = logging.getLogger(__name__)
 
 _END_MARKS = " ?!.…？！。"
 
@@ -63,15 +67,22 @@ class SharedRuns:
         """Questions that earlier trees have answered."""
 
     async def prepare(self, *questions: str) -> None:
-        """Embed questions that are new, if similar ones are shared.
+        """Embed questions that are new, if similar ones are shared; one whose embedding fails has only equal ones.
 
         Raises:
             SettingsError: A vector cannot be compared.
+            ModelSetupError: The embedding model cannot be used at all.
         """
         for question in questions:
             key = normalised(question)
             if self._embed is not None and question and key not in self._vectors:
-                vector = await self._embed(question)
+                try:
+                    vector = await self._embed(question)
+                except ModelCallError as error:
+                    if isinstance(error, UserError):
+                        raise
+                    logger.warning("no similar questions are looked for: %s", error)
+                    continue
                 if key not in self._vectors:  # another branch may have embedded it meanwhile
                     self._vectors.add(key, vector)
 

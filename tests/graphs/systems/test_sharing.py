@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import networkx as nx
@@ -19,7 +19,7 @@ from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.tree.nodes import walk_queries
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import ModelCallError, ModelSetupError, SettingsError
 from judgetree.modules.judge.contract import Verdict
 from tests.graphs.bushy import ROOT, BushyJudge, BushyRetriever, Timing, bushy_context, draw, outline
 from tests.graphs.fakes import thread
@@ -152,6 +152,26 @@ def test_similar_questions_share_an_answer_too_however_often_the_search_is_cut_o
         assert outline(SearchTree.from_history(graph, "t")) == outline(unbroken)
     with pytest.raises(SettingsError, match="needs a retriever with the method aembed"):
         sharing_context(sharing="similar")
+
+
+def test_a_question_whose_embedding_fails_shares_with_equal_ones_alone() -> None:
+    @dataclass
+    class Failing(BushyRetriever):
+        refuses: bool = False
+
+        async def aembed(self, question: str) -> list[float]:
+            raise (ModelSetupError if self.refuses else ModelCallError)("no embedding today")
+
+    def context(sharing: str, *, refuses: bool = False) -> RagContext:
+        of = sharing_context()
+        retriever = Failing(3, of.retriever.timing, refuses=refuses)  # type: ignore[union-attr]
+        return replace(of, retriever=retriever, limits=replace(of.limits, sharing=sharing))
+
+    similar, equal = searched(context("similar")), searched(context("equal"))
+    linked = [[each.next_query for each in tree.chunk_nodes() if each.shared_thread_id] for tree in (similar, equal)]
+    assert linked[0] == linked[1] != []
+    with pytest.raises(ModelSetupError, match="no embedding today"):
+        searched(context("similar", refuses=True))
 
 
 def test_sharing_is_part_of_a_thread_and_its_name_is_checked() -> None:
