@@ -71,7 +71,7 @@ class ResponseFormat(BaseModel):
 class TurnOptions(BaseModel):
     """judgetree's own options of one question; what is missing is as the server has it."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     topk: int | None = Field(default=None, ge=1, le=100)
     search_type: Literal["hybrid", "dense", "sparse"] | None = None
@@ -90,6 +90,7 @@ class ChatRequest(BaseModel):
     """Body of ``POST /v1/chat/completions``."""
 
     model_config = ConfigDict(
+        use_attribute_docstrings=True,
         json_schema_extra={
             "example": {
                 "model": "standards/judge",
@@ -97,7 +98,7 @@ class ChatRequest(BaseModel):
                 "stream": True,
                 "stream_options": {"include_usage": True},
             }
-        }
+        },
     )
 
     model: str = Field(max_length=500)

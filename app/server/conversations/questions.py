@@ -47,7 +47,7 @@ _STREAM: dict[str, object] = {
 class QuestionLimits(BaseModel):
     """Limits of one question, none of which may exceed the server's; what is missing is as the server has it."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     max_llm_calls: int | None = Field(default=None, ge=1, le=1_000_000)
     max_rec_depth: int | None = Field(default=None, ge=0, le=1_000)
@@ -77,6 +77,7 @@ class QuestionRequest(BaseModel):
     """A question to a conversation."""
 
     model_config = ConfigDict(
+        use_attribute_docstrings=True,
         extra="forbid",
         json_schema_extra={
             "example": {"model": "standards/judge", "question": "Which gasket seals a Rating F40 flange?"}

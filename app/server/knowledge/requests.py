@@ -22,6 +22,7 @@ class KnowledgeQuestion(BaseModel):
     """Body of ``POST /knowledge_chat_conversation``; unknown fields are ignored."""
 
     model_config = ConfigDict(
+        use_attribute_docstrings=True,
         protected_namespaces=(),
         json_schema_extra={
             "example": {

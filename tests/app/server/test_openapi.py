@@ -21,7 +21,10 @@ def test_the_description_is_openapi_3_1_with_words_and_examples(http: httpx.Clie
         if not operation.get("description")
     ]
     assert wordless == []
-    assert "example" in document["components"]["schemas"]["ChatRequest"]
+    schemas = document["components"]["schemas"]
+    assert "example" in schemas["ChatRequest"]
+    said = (("QuestionRequest", "regenerate"), ("TurnOptions", "sources"), ("KnowledgeQuestion", "model_id"))
+    assert [field for model, field in said if not schemas[model]["properties"][field].get("description")] == []
 
 
 def test_streams_are_described_by_their_events(http: httpx.Client) -> None:
