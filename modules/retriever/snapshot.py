@@ -133,11 +133,12 @@ def _make(state: FilesState) -> Snapshot:
         files = open_files(state.home.parents[1], state.physical)
         if files is None:
             raise NoSnapshot("another program has left several files, or deletions")
-        counted = _columns(files, SPARSE_FIELD)
         fields = {field.name: field for field in load_schema(str(files.home / "schema.json"))[1].fields}
         specs = files.manifest.index_specs
         hnsw = [spec for spec in specs.values() if spec.index_type == "HNSW"]
-        graphs = {spec.field_name: _graph(files, spec, counted.num_rows) for spec in hnsw}
+        graphs = {spec.field_name: _graph(files, spec) for spec in hnsw}
+        counted = _columns(files, SPARSE_FIELD)
+        _check(graphs, counted.num_rows)
         postings = _postings(counted.column(SPARSE_FIELD), specs.get(SPARSE_FIELD))
         del counted  # as large as all that follows
         rows = _columns(files, PK_FIELD, TEXT_FIELD, _META)
@@ -162,16 +163,22 @@ def _columns(files: CollectionFiles, *names: str) -> pa.Table:
     return rows
 
 
-def _graph(files: CollectionFiles, spec: IndexSpec, rows: int) -> DenseGraph:
+def _graph(files: CollectionFiles, spec: IndexSpec) -> DenseGraph:
     """Map the index of a field into memory; Lite writes it once and never changes it."""
     faiss = import_module("faiss")
     # A mapped file cannot be deleted on Windows, where Lite would fail to drop the collection.
     flags = 0 if os.name == "nt" else faiss.IO_FLAG_MMAP_IFC
     index = faiss.read_index(str(files.index_file(spec.field_name, spec.index_type)), flags)
     metric = faiss.METRIC_L2 if spec.metric_type == "L2" else faiss.METRIC_INNER_PRODUCT
-    if not isinstance(index, faiss.IndexHNSWFlat) or index.ntotal != rows or index.metric_type != metric:
-        raise NoSnapshot(f"the index of {spec.field_name} has {index.ntotal} vectors for {rows} chunks")
+    if not isinstance(index, faiss.IndexHNSWFlat) or index.metric_type != metric:
+        raise NoSnapshot(f"the index of {spec.field_name} is another one than the collection names")
     return DenseGraph(metric=spec.metric_type, index=index)
+
+
+def _check(graphs: Mapping[str, DenseGraph], chunks: int) -> None:
+    for name, graph in graphs.items():
+        if graph.index.ntotal != chunks:
+            raise NoSnapshot(f"the index of {name} has {graph.index.ntotal} vectors for {chunks} chunks")
 
 
 def _postings(column: pa.ChunkedArray, spec: IndexSpec | None) -> Postings:

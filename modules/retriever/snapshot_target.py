@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ class SnapshotTarget:
     store: SearchTarget
     watch: FilesWatch
     _present: tuple[FilesState, Snapshot | None] | None = field(default=None, init=False)
+    _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def search(self, request: Request, limit: int) -> Hits:
         """Search one field for at most ``limit`` hits; they come best first.
@@ -78,11 +80,11 @@ class SnapshotTarget:
         state = self.watch.state()
         if state is None:
             return None
-        present = self._present
-        if present is None or present[0] != state:
-            self._present = present = None  # its memory is free before the next one is made
-            present = self._present = (state, _made(state))
-        return present[1]
+        with self._making:
+            if self._present is None or self._present[0] != state:
+                self._present = None  # its memory is free before the next one is made
+                self._present = (state, _made(state))
+            return self._present[1]
 
     def _hits(self, snapshot: Snapshot, ranked: Ranked) -> Hits:
         hits: Hits = []

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there ar
 
 
 def index_of(docs: Path, uri: Path) -> Index:
-    return Index(BagOfWordsEmbedder(), docs, None, "docs", uri=str(uri))
+    """An index whose searches ask the process that serves the folder."""
+    return Index(BagOfWordsEmbedder(), docs, None, "docs", uri=str(uri), search_snapshot="off")
 
 
 def sources(index: Index) -> set[str]:
