@@ -202,6 +202,8 @@ def test_the_fingerprint_is_the_same(opened: Open) -> None:
 
 def test_simultaneous_first_searches_make_one_snapshot(opened: Open, caplog: pytest.LogCaptureFixture) -> None:
     retrievers = [Retriever(opened("mixed", "auto"), search_type="hybrid") for _ in range(2)]
+    for each in retrievers:
+        each.check_args()  # as sessions and runs do when they open one
     wanted = Retriever(opened("mixed", "off"), search_type="hybrid").get_similar_chunk_with_score("垫片 gasket")
     with caplog.at_level(logging.DEBUG, "judgetree.modules.retriever.snapshot"), ThreadPoolExecutor(8) as pool:
         found = list(
