@@ -24,7 +24,15 @@ from judgetree.modules.errors import NoRunningQuestion
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TABLE, TalkingLLM, open_conversations, settings_in
 from tests.graphs.fakes import TableRetriever
 
-WITHOUT_WORK: Final = {"as_state_graph", "chat", "conversation", "get_graph", "thread_key", "transcripts_of"}
+WITHOUT_WORK: Final = {
+    "as_state_graph",
+    "chat",
+    "conversation",
+    "get_graph",
+    "open_sender",
+    "thread_key",
+    "transcripts_of",
+}
 """Verbs that read and write nothing."""
 CLASSES = (Conversation, Conversations, RagSession, RagGraph)
 THREAD: Any = {"configurable": {"thread_id": "t"}}

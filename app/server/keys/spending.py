@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
@@ -16,11 +16,15 @@ from .tables import KeyTables
 Resource = Literal["usd", "tokens", "seconds"]
 _RESOURCES: tuple[Resource, ...] = ("usd", "tokens", "seconds")
 _WORDS: dict[Resource, str] = {"usd": "US dollars", "tokens": "tokens", "seconds": "seconds of run time"}
+_SETTLED = "turn_id <> ''"
+"""Rows of runs that have ended: they have the id of their turn, or their own."""
 _UNLIMITED = 1e18
 _LEAST = 1e-9
 _SHARE = 10
 """A question without a limit of its own reserves this part of a day's budget."""
 _KEPT_DAYS = 31
+_HELD_S = 5.0
+"""Time after which to ask again where running questions hold what is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +40,11 @@ class Spent:
 class DayIsSpent(JudgetreeError):
     """A key's budget of the day has no room for another question."""
 
-    def __init__(self, message: str, *, renews_in_s: float) -> None:
-        """Create an error; ``renews_in_s`` is the time to the next day of UTC."""
+    def __init__(self, message: str, *, renews_in_s: float, is_held: bool) -> None:
+        """Create an error; ``renews_in_s`` is the time to the next day of UTC, or less if running questions hold it."""
         super().__init__(message)
         self.renews_in_s = renews_in_s
+        self.is_held = is_held
 
 
 class Ledger:
@@ -96,7 +101,7 @@ class Ledger:
         """
         earlier = "SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(tokens), 0) FROM key_use WHERE turn_id = ?"
         usd, tokens = self._tables.read(earlier, turn_id)[0] if turn_id else (0.0, 0)
-        sets, values = ["turn_id = ?", "tokens = ?", "seconds = ?"], [turn_id]
+        sets, values = ["turn_id = ?", "tokens = ?", "seconds = ?"], [turn_id or run_id]  # so that it is settled
         values += [max(0, spent.tokens - int(cast(int, tokens))), spent.seconds]  # type: ignore[list-item]
         if spent.usd is not None:
             sets.append("usd = ?")
@@ -107,31 +112,42 @@ class Ledger:
         """Return what a key has spent and reserved today."""
         return self._used(key_id, self._day())
 
-    def _used(self, key_id: str, day: str) -> Spent:
+    def _used(self, key_id: str, day: str, where: str = "TRUE") -> Spent:
         sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in _RESOURCES)
-        row = self._tables.read(f"SELECT {sums} FROM key_use WHERE key_id = ? AND day = ?", key_id, day)[0]
+        row = self._tables.read(f"SELECT {sums} FROM key_use WHERE key_id = ? AND day = ? AND {where}", key_id, day)[0]
         usd, tokens, seconds = (float(cast(float, value)) for value in row)
         return Spent(usd=usd, tokens=int(tokens), seconds=seconds)
 
-    def _spent(self, key_id: str, day: str, needed: list[float], limits: list[float]) -> DayIsSpent:
-        used = self._used(key_id, day)
-        short = [
-            name
-            for name, least, limit in zip(_RESOURCES, needed, limits, strict=True)
-            if getattr(used, name) + least > limit
-        ]
-        name: Resource = short[0] if short else "usd"
+    def _spent(self, key_id: str, day: str, needed: Sequence[float], limits: Sequence[float]) -> DayIsSpent:
+        used, settled = self._used(key_id, day), self._used(key_id, day, _SETTLED)
+        spent = _too_little(settled, needed, limits)
+        name = spent or _too_little(used, needed, limits) or "usd"  # a question may have ended meanwhile
+        amount = f"{getattr(used, name):g} of {limits[_RESOURCES.index(name)]:g} {_WORDS[name]} are used"
+        full = f"The budget of this key for {day} has no room for another question:"
+        if spent is None:
+            advice = "Ask again when one of them has ended."
+            message = f"{full} {amount} or held for questions that are being answered. {advice}"
+            return DayIsSpent(message, renews_in_s=_HELD_S, is_held=True)
         now = datetime.fromtimestamp(self._clock(), UTC)
         midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        limit = limits[_RESOURCES.index(name)]
         return DayIsSpent(
-            f"The budget of this key for {day} has no room for another question: {getattr(used, name):g} of {limit:g} "
-            f"{_WORDS[name]} are used or reserved. It renews at {midnight.isoformat(timespec='minutes')}.",
+            f"{full} {amount}. It renews at {midnight.isoformat(timespec='minutes')}.",
             renews_in_s=(midnight - now).total_seconds(),
+            is_held=False,
         )
 
     def _day(self, *, before: int = 0) -> str:
         return (datetime.fromtimestamp(self._clock(), UTC) - timedelta(days=before)).date().isoformat()
+
+
+def _too_little(used: Spent, needed: Sequence[float], limits: Sequence[float]) -> Resource | None:
+    """Return the first resource of which too little is left."""
+    short = (
+        name
+        for name, least, limit in zip(_RESOURCES, needed, limits, strict=True)
+        if getattr(used, name) + least > limit
+    )
+    return next(short, None)
 
 
 def _limit(budget: Budget, name: Resource) -> float:

@@ -20,6 +20,7 @@ from .errors import ApiError
 from .options import ServerOptions
 
 _BUSY_S = 5
+_NO_QUOTA = "insufficient_quota"
 
 
 @dataclass(kw_only=True)
@@ -82,11 +83,12 @@ class Admissions:
         try:
             run_id = await asyncio.to_thread(self._ledger.reserve, caller.key_id, caller.per_day, per_question)
         except DayIsSpent as error:
+            kind, code = ("rate_limit_error", "budget_held") if error.is_held else (_NO_QUOTA, _NO_QUOTA)
             raise ApiError(
                 429,
                 str(error),
-                kind="insufficient_quota",
-                code="insufficient_quota",
+                kind=kind,
+                code=code,
                 headers={"Retry-After": str(math.ceil(error.renews_in_s))},
             ) from error
         admission, began = Admission(), time.monotonic()

@@ -33,13 +33,26 @@ def test_what_a_run_did_not_use_is_free_again(tables: OpenTables) -> None:
     ledger = Ledger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000, seconds=100), Budget(tokens=800, seconds=50)
     run = ledger.reserve("k1", day, question)
-    with pytest.raises(DayIsSpent, match=r"800 of 1000 tokens are used or reserved\. It renews at .*T00:00") as refused:
+    with pytest.raises(DayIsSpent, match="800 of 1000 tokens are used or held for questions that are being answered"):
         ledger.reserve("k1", day, question)
-    assert refused.value.renews_in_s == 43_200
     ledger.reserve("k2", day, question)
     ledger.settle(run, Spent(usd=0.5, tokens=100, seconds=7.5))
     assert ledger.used("k1") == Spent(usd=0.5, tokens=100, seconds=7.5)
     ledger.reserve("k1", day, question)
+
+
+@pytest.mark.parametrize("turn_id", ["", "t1"])
+def test_a_spent_day_renews_at_midnight_and_a_held_one_soon(tables: OpenTables, turn_id: str) -> None:
+    ledger = Ledger(tables(), clock=lambda: NOON)
+    day, question = Budget(tokens=1000), Budget(tokens=800)
+    run = ledger.reserve("k1", day, question)
+    with pytest.raises(DayIsSpent) as held:
+        ledger.reserve("k1", day, question)
+    assert (held.value.is_held, held.value.renews_in_s < 60) == (True, True)
+    ledger.settle(run, Spent(tokens=300), turn_id=turn_id)
+    with pytest.raises(DayIsSpent, match=r"300 of 1000 tokens are used\. It renews at .*T00:00") as spent:
+        ledger.reserve("k1", day, question)
+    assert (spent.value.is_held, spent.value.renews_in_s) == (False, 43_200)
 
 
 def test_a_new_day_renews_the_budget(tables: OpenTables) -> None:
