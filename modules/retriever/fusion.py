@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
 Ranked = Sequence[tuple[int, float]]
 """Rows and scores of one field, best first."""
-Fusion = Callable[[Mapping[str, object], Sequence[Ranked], Sequence[str]], dict[int, float]]
-"""A function of a ranker's parameters, the hits of each field and the metric of each: scores by row."""
+Fusion = Callable[[Sequence[Ranked], Sequence[str]], dict[int, float]]
+"""A function of the hits of each field and the metric of each: scores by row."""
 
 
 def rrf(params: Mapping[str, object], ranked: Sequence[Ranked], metrics: Sequence[str]) -> dict[int, float]:
@@ -22,14 +24,8 @@ def rrf(params: Mapping[str, object], ranked: Sequence[Ranked], metrics: Sequenc
 
 
 def weighted(params: Mapping[str, object], ranked: Sequence[Ranked], metrics: Sequence[str]) -> dict[int, float]:
-    """Sum weight times scaled score over the fields.
-
-    Raises:
-        KeyError: Lite scales scores of a metric otherwise, or is not to scale them.
-    """
-    weights = params["weights"]
-    if params["norm_score"] is not True or not isinstance(weights, Sequence):
-        raise KeyError("norm_score")
+    """Sum weight times scaled score over the fields."""
+    weights = cast(Sequence[float], params["weights"])
     fused: dict[int, float] = {}
     for hits, weight, metric in zip(ranked, weights, metrics, strict=True):
         scaled = _SCALES[metric]
@@ -45,11 +41,16 @@ _SCALES: Mapping[str, Callable[[float], float]] = {
     "L2": lambda distance: 1.0 - 2.0 * math.atan(distance) / math.pi,
 }
 
-FUSIONS: Mapping[str, Fusion] = {"rrf": rrf, "weighted": weighted}
-"""Fusions by the name of a ranker's strategy in Milvus; rankers with other strategies need the store."""
+
+def fusion_for(ranker: Mapping[str, Any]) -> Fusion | None:
+    """Return the fusion of a ranker as Milvus is told it; None for one that needs the store."""
+    strategy, params = ranker.get("strategy"), ranker.get("params", {})
+    if strategy == "weighted":  # without scaling, Lite sorts some metrics the other way round
+        return partial(weighted, params) if params.get("norm_score") is True else None
+    return partial(rrf, params) if strategy == "rrf" else None
 
 
-def fuse(fusion: Fusion, params: Mapping[str, object], fields: Sequence[tuple[str, Ranked]], limit: int) -> Ranked:
-    """Return at most ``limit`` rows with their fused scores, best first; ``fields`` are (metric, hits)."""
-    fused = fusion(params, [hits for _, hits in fields], [metric for metric, _ in fields])
-    return sorted(fused.items(), key=lambda hit: -hit[1])[:limit]
+def fuse(fusion: Fusion, fields: Sequence[tuple[str, Ranked]], limit: int, id_of: Callable[[int], str]) -> Ranked:
+    """Return at most ``limit`` rows and fused scores, best first, equal ones by id; ``fields`` are (metric, hits)."""
+    fused = fusion([hits for _, hits in fields], [metric for metric, _ in fields])
+    return sorted(fused.items(), key=lambda hit: (-hit[1], id_of(hit[0])))[:limit]

@@ -101,11 +101,15 @@ class Snapshot:
         rows, scores = self.postings.search(compute_tf(self.analyzer.analyze(query)), limit)
         return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
+    def id_of(self, row: int) -> str:
+        """Return the id of a row."""
+        return str(self.ids[row].as_py())
+
     def entity(self, row: int) -> tuple[str, dict[str, object]]:
         """Return the id of a row, and its text and metadata as Milvus returns them."""
         kept = json.loads(self.metadata[row].as_py() or "{}")
         entity = {key: value for key, value in kept.items() if key not in self.hidden}
-        return str(self.ids[row].as_py()), {TEXT_FIELD: self.texts[row].as_py(), **entity}
+        return self.id_of(row), {TEXT_FIELD: self.texts[row].as_py(), **entity}
 
 
 def snapshot_of(state: FilesState) -> Snapshot:

@@ -15,7 +15,7 @@ from ..index.lite_state import FilesState, FilesWatch
 from ..index.schema import SPARSE_FIELD
 from ..settings import load_settings
 from .contract import Searcher
-from .fusion import FUSIONS, Ranked, fuse
+from .fusion import Ranked, fuse, fusion_for
 from .search import MOST_HITS, Hits, Request, SearchTarget, similarity
 from .snapshot import NoSnapshot, Snapshot, snapshot_of
 
@@ -66,13 +66,12 @@ class SnapshotTarget:
         Raises:
             CollectionError: The store was searched, and refused or did not answer.
         """
-        snapshot, wanted = self.snapshot(), ranker.dict()
-        fusion = FUSIONS.get(str(wanted.get("strategy")))
+        snapshot, fusion = self.snapshot(), fusion_for(ranker.dict())
         if snapshot is not None and fusion is not None:
             found = [(request.field.metric, _ranked(snapshot, request, limit)) for request in requests]
             ranked = [(metric, hits) for metric, hits in found if hits is not None]
             if len(ranked) == len(found):
-                return self._hits(snapshot, fuse(fusion, wanted["params"], ranked, limit))
+                return self._hits(snapshot, fuse(fusion, ranked, limit, snapshot.id_of))
         return self.store.fused_search(requests, ranker, limit)
 
     def snapshot(self) -> Snapshot | None:

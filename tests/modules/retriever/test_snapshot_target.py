@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from pymilvus import MilvusClient
+from pymilvus import MilvusClient, RRFRanker, WeightedRanker
+from pymilvus.client.abstract import BaseRanker
 
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError
@@ -22,7 +23,7 @@ from judgetree.modules.index.index import Index
 from judgetree.modules.index.schema import DENSE_INDEX, TEXT_FIELD
 from judgetree.modules.retriever.contract import Searcher
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.search import Hits, Request, SearchTarget, describe_target
+from judgetree.modules.retriever.search import Hits, Request, SearchTarget, describe_target, query_data
 from judgetree.modules.retriever.snapshot import Snapshot
 from judgetree.modules.retriever.snapshot_target import SnapshotTarget, searcher_of
 from judgetree.modules.settings import SearchSnapshot
@@ -174,6 +175,31 @@ def test_a_wrong_query_vector_gets_the_stores_error(opened: Open) -> None:
             searcher_of(target, index).search(Request(field=target.fields["dense"], data=[0.5, 0.5]), 3)
         said.append(str(error.value))
     assert said[0] == said[1]
+
+
+RANKERS = [WeightedRanker(0.5, 0.5, norm_score=False), WeightedRanker(0.5, 0.5, norm_score=True), RRFRanker(1), None]
+
+
+@pytest.mark.parametrize("ranker", RANKERS)
+@pytest.mark.parametrize("names", [("dense", "sparse"), ("sparse", "small"), ("small", "small")])
+@pytest.mark.parametrize("language", ["english", "chinese"])
+def test_equal_scores_are_cut_off_as_in_the_store(
+    opened: Open, ranker: BaseRanker | None, names: tuple[str, str], language: str
+) -> None:
+    """Without a ranker, the first field alone is searched."""
+    both(opened, language)
+    indexes = [opened(language, mode) for mode in ("auto", "off")]
+    for query in queries(language)[:8]:
+        for limit in (1, 5, 20):
+            found = []
+            for index in indexes:
+                target = describe_target(index.vector_store)
+                fields = [target.fields[name] for name in names]
+                asked = [Request(field=each, data=query_data(each, query, CallMeter(node="t"))) for each in fields]
+                one = searcher_of(target, index)
+                hits = one.search(asked[0], limit) if ranker is None else one.fused_search(asked, ranker, limit)
+                found.append(with_metadata(hits))
+            assert found[0] == found[1], (query, limit)
 
 
 def test_a_retriever_asks_milvus_for_nothing(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
