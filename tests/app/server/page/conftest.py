@@ -6,16 +6,16 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from judgetree.app.cli import main
 from judgetree.app.scripted.server import ScriptedServer, find_dialogues
+from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import load_settings
 from tests.app.server.page.looking import REPO
-from tests.app.server.serving import PATIENT, serving
+from tests.app.server.serving import serving
 from tests.driver import Page, browser
 
 QUESTIONS = REPO / "data" / "standards_qa.jsonl"
@@ -76,7 +76,7 @@ def site(standards_home: Path, runs: Path, model: ScriptedServer) -> Iterator[st
     settings = load_settings(
         home=standards_home, llm=f"{model.base_url}#scripted", embeddings="local:use", retries=0, judge_llm=""
     )
-    with serving(settings, replace(PATIENT, collections=(COLLECTION,), runs=runs)) as url:
+    with serving(settings, ServerOptions(collections=(COLLECTION,), runs=runs, requests_per_minute=1_000_000)) as url:
         yield url
 
 
