@@ -28,6 +28,7 @@ CALLS_AT_ONCE = 1000
 _STARTING_S = 60.0
 _PORTS = range(20_000, 30_000)
 """Below those of outgoing connections, one of which could take the port of a worker that is started again."""
+_REQUESTS_PER_MINUTE = 1_000_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -48,6 +49,7 @@ class Worker:
     def start(self) -> None:
         """Start it; it listens afterwards."""
         command = [sys.executable, "-m", "judgetree.app", "serve", "--port", str(self.port), "-c", COLLECTION]
+        command += ["--max-runs", str(CALLS_AT_ONCE), "--requests-per-minute", str(_REQUESTS_PER_MINUTE)]
         environment = dict(self.environment)
         log_file = self.folder / f"worker-{self.port}.log"
         with log_file.open("ab") as log:

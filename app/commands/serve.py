@@ -51,6 +51,13 @@ def serve(  # noqa: PLR0913 - one parameter an option
     expire_days: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Delete conversations after N days without a turn.")
     ] = None,
+    max_runs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Questions that are answered at once; default 64.")
+    ] = None,
+    requests_per_minute: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Requests of one key in a minute, or of one address; default 600."),
+    ] = None,
     shutdown_seconds: Annotated[
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
@@ -89,6 +96,8 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "llms": _named(name_llm or []),
         "runs": runs,
         "expire_days": expire_days,
+        "max_runs": max_runs,
+        "requests_per_minute": requests_per_minute,
         "max_shutdown_seconds": shutdown_seconds,
     }
     options = ServerOptions.model_validate(

@@ -49,8 +49,10 @@ def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]
 
 def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServer) -> None:
     scripted.responses = dam = Dam(stops=lambda request: request.prompt.kind == "read")
-    with served() as (process, http), http.stream("POST", ASK, json=BODY | {"stream": True}) as answer:
+    limits = ("--max-runs", "1", "--requests-per-minute", "1000")
+    with served(*limits) as (process, http), http.stream("POST", ASK, json=BODY | {"stream": True}) as answer:
         assert dam.reached.wait(60)
+        assert httpx.post(f"{http.base_url}{ASK}", json=BODY | {"chat_id": "two"}, timeout=60).status_code == 429
         process.send_signal(signal.SIGTERM)
 
         def is_closed() -> bool:
