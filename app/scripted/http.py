@@ -19,7 +19,7 @@ from .wire import error
 _log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-_HOOK_THREADS = 128
+_HOOK_THREADS = 512
 
 
 class _ClientGone(Exception):
