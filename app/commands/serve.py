@@ -71,7 +71,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
             import uvicorn
 
             from ..server.application import create_app
-            from ..server.safety.start import check_can_start, uvicorn_config
+            from ..server.safety.start import check_can_start, listening_socket, uvicorn_config
             from ..server.serving.options import ServerOptions
         except ImportError as error:
             raise DependencyError(
@@ -109,11 +109,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
             check_can_start(options, KeyBook(tables))
     config = uvicorn_config(create_app(settings, options), options)
     _log(as_json=log_json)
-    say(f"Serving on http://{host}:{port} - Ctrl-C ends it.")
-    try:
-        uvicorn.Server(config).run()
-    except OSError as error:
-        raise SettingsError(f"Cannot listen on {host}:{port}: {error.strerror}. Give a free --port.") from error
+    with listening_socket(options) as listening:
+        name = f"[{host}]" if ":" in host else host
+        say(f"Serving on http://{name}:{listening.getsockname()[1]} - Ctrl-C ends it.")
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _named(given: list[str]) -> dict[str, str]:

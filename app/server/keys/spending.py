@@ -16,7 +16,9 @@ from .tables import KeyTables
 Resource = Literal["usd", "tokens", "seconds"]
 _RESOURCES: tuple[Resource, ...] = ("usd", "tokens", "seconds")
 _WORDS: dict[Resource, str] = {"usd": "US dollars", "tokens": "tokens", "seconds": "seconds of run time"}
-_SETTLED = "turn_id <> ''"
+_OPEN = "open:"
+"""Comes before the id of a turn that a run has begun and not ended."""
+_SETTLED = f"turn_id <> '' AND substr(turn_id, 1, {len(_OPEN)}) <> '{_OPEN}'"
 """Rows of runs that have ended: they have the id of their turn, or their own."""
 _UNLIMITED = 1e18
 _LEAST = 1e-9
@@ -52,7 +54,7 @@ class Ledger:
 
     A run is let in only if what is spent and reserved leaves room for the most that it may use, so that workers
     together spend no more than the budget. A resource that no limit bounds for a single question may be exceeded by the
-    questions in flight. What a worker had reserved when it was killed counts as spent.
+    questions in flight. What a worker had reserved when it was killed counts as spent until its turn is resumed.
     """
 
     def __init__(self, tables: KeyTables, *, clock: Callable[[], float] = time.time) -> None:
@@ -88,13 +90,22 @@ class Ledger:
             raise self._spent(key_id, day, needed, limits)
         return run_id
 
+    def name_turn(self, run_id: str, turn_id: str) -> None:
+        """Tell which turn a run asks, so that its reservation ends with the turn if its worker is killed.
+
+        Raises:
+            SettingsError: The ledger cannot be used.
+        """
+        self._tables.write(("UPDATE key_use SET turn_id = ? WHERE run_id = ?", (_OPEN + turn_id, run_id)))
+
     def settle(self, run_id: str, spent: Spent, *, turn_id: str = "") -> None:
         """Replace a reservation by what its run used; what is unknown stays as it was reserved.
 
         Args:
             run_id: Id of the reservation.
             spent: Sums of the run, or of the whole turn.
-            turn_id: Turn whose sums they are: charges of its earlier runs are subtracted.
+            turn_id: Turn whose sums they are: charges of its earlier runs are subtracted, and the reservations of those
+                that were killed end.
 
         Raises:
             SettingsError: The ledger cannot be used.
@@ -106,7 +117,10 @@ class Ledger:
         if spent.usd is not None:
             sets.append("usd = ?")
             values.append(max(0.0, spent.usd - float(cast(float, usd))))  # type: ignore[arg-type]
-        self._tables.write((f"UPDATE key_use SET {', '.join(sets)} WHERE run_id = ?", (*values, run_id)))
+        self._tables.write(
+            (f"UPDATE key_use SET {', '.join(sets)} WHERE run_id = ?", (*values, run_id)),
+            ("DELETE FROM key_use WHERE turn_id = ?", (_OPEN + turn_id,)),
+        )
 
     def used(self, key_id: str) -> Spent:
         """Return what a key has spent and reserved today."""

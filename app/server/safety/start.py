@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import uvicorn
@@ -17,6 +18,8 @@ _KEEP_ALIVE_S = 75
 """Seconds for which an unused connection is kept: more than proxies keep theirs, which else use a closed one."""
 _HEAD_BYTES = 32_768
 _AFTER_RUNS_S = 5
+_BACKLOG = 2048
+"""Connections that the system holds until the server takes them; uvicorn's default."""
 
 
 def check_can_start(options: ServerOptions, keys: KeyBook) -> None:
@@ -50,6 +53,23 @@ def uvicorn_config(app: ASGIApp, options: ServerOptions, **more: Any) -> uvicorn
         "timeout_graceful_shutdown": int(options.max_shutdown_seconds) + _AFTER_RUNS_S,
     }
     return uvicorn.Config(app, **given | more)
+
+
+def listening_socket(options: ServerOptions) -> socket.socket:
+    """Return a socket that listens at the address and port of a server; port 0 takes any free one.
+
+    Raises:
+        SettingsError: The port is taken or not allowed, or the host is no address of this machine.
+    """
+    try:
+        kind, *_, address = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=kind, backlog=_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(
+            f"Cannot listen on {options.host}:{options.port}: {reason}. Give a free --port, and as --host an address "
+            "of this machine."
+        ) from error
 
 
 class _Hasty(H11Protocol):

@@ -31,6 +31,15 @@ class Admission:
     """Model calls that it pays for; read when it ends, however it ends."""
     turn_id: str = ""
     """Turn whose calls they are, those of earlier runs included; ``""`` for no turn."""
+    reservation: tuple[Ledger, str] | None = None
+    """What is reserved for it, and its id there; None for a caller without a budget."""
+
+    async def name_turn(self, turn_id: str) -> None:
+        """Tell which turn the question is, so that what a killed worker reserved for it ends with it."""
+        self.turn_id = turn_id
+        if self.reservation is not None:
+            ledger, run_id = self.reservation
+            await asyncio.to_thread(ledger.name_turn, run_id, turn_id)
 
 
 class Admissions:
@@ -91,7 +100,7 @@ class Admissions:
                 code=code,
                 headers={"Retry-After": str(math.ceil(error.renews_in_s))},
             ) from error
-        admission, began = Admission(), time.monotonic()
+        admission, began = Admission(reservation=(self._ledger, run_id)), time.monotonic()
         try:
             yield admission
         finally:

@@ -75,7 +75,8 @@ async def _events(
             async with aclosing(cast(AsyncGenerator[ConversationEvent], stream)) as events:
                 async for event in events:
                     if isinstance(event, SessionEvent):
-                        admission.turn_id, is_open = event.turn_id, True
+                        is_open = True
+                        await admission.name_turn(event.turn_id)
                     elif isinstance(event, DoneEvent):
                         admission.calls, is_open = event.result.calls, False
                     yield event

@@ -77,6 +77,23 @@ def test_a_turn_is_charged_once_over_all_its_runs(tables: OpenTables) -> None:
     assert (used.usd, used.tokens, used.seconds) == (pytest.approx(0.5), 500, 3)
 
 
+def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> None:
+    ledger = Ledger(tables(), clock=lambda: NOON)
+    day, question = Budget(tokens=1000), Budget(tokens=400)
+    killed, other = ledger.reserve("k1", day, question), ledger.reserve("k1", day, question)
+    ledger.name_turn(killed, "t1")
+    ledger.name_turn(other, "t2")
+    with pytest.raises(DayIsSpent) as held:
+        ledger.reserve("k1", day, question)
+    assert held.value.is_held
+    ledger.settle(other, Spent(tokens=50), turn_id="t2")
+    resumed = ledger.reserve("k1", day, question)
+    ledger.name_turn(resumed, "t1")
+    ledger.settle(resumed, Spent(tokens=120), turn_id="t1")
+    assert ledger.used("k1").tokens == 170
+    assert tables().read("SELECT turn_id FROM key_use ORDER BY turn_id") == [("t1",), ("t2",)]
+
+
 def test_an_unknown_price_costs_what_was_reserved(tables: OpenTables) -> None:
     ledger = Ledger(tables(), clock=lambda: NOON)
     ledger.settle(ledger.reserve("k1", Budget(usd=2.0), NO_LIMITS), Spent(usd=None, tokens=3))

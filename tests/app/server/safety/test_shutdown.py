@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -23,28 +24,26 @@ BODY = {"model": f"{COLLECTION}/judge", "messages": [{"role": "user", "content":
 
 @contextmanager
 def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    """``judgetree serve`` as a process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    started = command("serve", "--port", str(port), *options)
-    with (
-        subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http,
-    ):
-
-        def listens() -> bool:
-            assert process.poll() is None, process.communicate()
-            try:
-                return http.get("/v1/models").status_code == 200
-            except httpx.ConnectError:
-                return False
-
+    """``judgetree serve`` as a process, at any free port."""
+    started = command("serve", "--port", "0", *options)
+    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            until(listens, "the server does not listen")
-            yield process, http
+            assert process.stderr is not None
+            lines = iter(process.stderr.readline, "")
+            address = next(found[1] for line in lines if (found := re.match(r"Serving on (http://\S+) ", line)))
+            with httpx.Client(base_url=address, timeout=60) as http:
+                yield process, http
         finally:
             process.kill()
+
+
+def test_a_port_that_is_taken_is_said(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = subprocess.run(command("serve", "--port", str(port)), capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "Serving on" not in ended.stderr
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in " ".join(ended.stderr.split())
 
 
 def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServer) -> None:
