@@ -23,6 +23,8 @@ AnsweredFrom = Literal["search", "history", "web", "knowledge", "small_talk"]
 none for small talk."""
 TurnStatus = Literal["answered", "refused"]
 
+MAX_THINKING_CHARS = 8_000
+"""Longest thinking that a turn keeps."""
 MAIN_BRANCH = "main"
 """Id and initial name of a conversation's first branch."""
 
@@ -108,6 +110,8 @@ class QaPair(TypedDict):
     """What the question had otherwise than its session, such as its model; missing without any."""
     insert_block: NotRequired[BlockReport]
     """How many candidates the filter took out; missing where it was not asked."""
+    thinking: NotRequired[str]
+    """The model's thinking before the answer, its last ``MAX_THINKING_CHARS``; missing where none was streamed."""
 
 
 class OpenTurn(TypedDict):

@@ -54,6 +54,8 @@ class Turn(BaseModel):
     """What was searched for."""
     rewrite_problem: str
     """Why the user's words were searched for and no rewrite; empty for none."""
+    thinking: str
+    """What the model thought before the answer; empty without."""
     answer: str
     status: TurnStatus
     answered_from: AnsweredFrom
@@ -76,6 +78,7 @@ class Turn(BaseModel):
         return cls.model_validate(
             {
                 "overrides": {},
+                "thinking": "",
                 **turn,
                 "branch": branches.get(turn["branch_id"], ""),
                 "collection": _name_of(turn["collection"]),

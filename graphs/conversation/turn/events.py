@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ....modules.calls.growing_text import Delta
-from ....modules.memory.turns import ChunkRef
+from ....modules.memory.turns import MAX_THINKING_CHARS, ChunkRef
 from ...threads.context import RunEvent
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ class Stream:
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
+        self.thinking = ""
+        """The thinking so far, its last ``MAX_THINKING_CHARS``."""
         self._has_sent = False
 
     def on_text(self, delta: Delta) -> None:
@@ -151,11 +153,14 @@ class Stream:
     def on_thinking(self, delta: Delta) -> None:
         """Send a piece of the thinking."""
         self._has_sent = True
+        before = "" if delta.restarted else self.thinking
+        self.thinking = (before + delta.text)[-MAX_THINKING_CHARS:]
         self.listener(ThinkingEvent(text=delta.text, restarted=delta.restarted))
 
     def restart(self) -> None:
         """Void the pieces sent so far, because another call answers."""
         if self._has_sent:
             self._has_sent = False
+            self.thinking = ""
             self.listener(ThinkingEvent(text="", restarted=True))
             self.listener(ContentEvent(text="", restarted=True))

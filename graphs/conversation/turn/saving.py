@@ -25,6 +25,8 @@ async def save_answered(state: TurnState, context: TurnContext) -> tuple[QaPair,
     if known is not None:
         return known, [known]
     turn = _pair_of(state)
+    if context.stream is not None and context.stream.thinking:
+        turn["thinking"] = context.stream.thinking
     folded = _folded_into(state)
     turns = [*(folded.get(each["turn_id"], each) for each in conversation["chat_history"]), turn]
     limits, folds = context.limits, context.options.summary_memory

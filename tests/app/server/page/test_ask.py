@@ -69,9 +69,15 @@ def test_a_stopped_question_is_answered_from_what_was_found(page: Page, model: S
 
 
 @needs_driver
-def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page) -> None:
+def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page, model: ScriptedServer) -> None:
+    def think(request: ChatRequest) -> ChatReply | None:
+        is_answer = request.prompt.kind == "read" and request.prompt.query == QUESTION
+        return ChatReply(text="At most 212 °C.", reasoning="KV-207 speaks of Dorsan.") if is_answer else None
+
+    model.responses = think
     ask(page, QUESTION)
     wait_for_answer(page)
+    model.responses = None
     page.click(".source-chip")
     page.wait("document.querySelector('dialog .document')?.innerText.includes('withstands up to 212 °C')")
     look(page, "ask-source")
@@ -84,6 +90,8 @@ def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page) -> No
     assert "1 call" in words
     look(page, "ask-node")
 
+    page.click("details.thinking summary")
+    assert page.text("details.thinking p") == "KV-207 speaks of Dorsan."
     before = page.run(f"return {{ cards: {CARDS}, address: location.hash }}")
     page.reload()
     page.wait("document.querySelector('.details') && document.querySelector('.conversations .current')")
@@ -91,6 +99,8 @@ def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page) -> No
     assert page.run(f"return {{ cards: {CARDS}, address: location.hash }}") == before
     assert "212 °C" in page.text(".answer")
     assert SUB_QUESTION in page.text(".details")
+    page.click("details.thinking summary")
+    assert page.text("details.thinking p") == "KV-207 speaks of Dorsan."
 
 
 @needs_driver

@@ -11,11 +11,14 @@ from judgetree.graphs.conversation.turn.events import (
     ContentEvent,
     ConversationEvent,
     DoneEvent,
+    Stream,
     ThinkingEvent,
     event_document,
 )
 from judgetree.graphs.conversations import Conversations
+from judgetree.modules.calls.growing_text import Delta
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.memory.turns import MAX_THINKING_CHARS
 from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM, after_first_turn
 
 
@@ -61,8 +64,22 @@ def test_answer_from_history_is_streamed_with_its_sources(talks: Conversations) 
 
 def test_thinking_is_told_apart_from_the_answer(talks: Conversations, llm: TalkingLLM) -> None:
     llm.broken["read"] = "<think>six by nine</think> 42"
-    events = list(talks.conversation("s").stream(CLASS))
+    talk = talks.conversation("s")
+    events = list(talk.stream(CLASS))
     assert (joined(events, ThinkingEvent), joined(events, ContentEvent)) == ("six by nine", "42")
+    assert [turn.get("thinking") for turn in talk.history()] == ["six by nine"]
+
+
+def test_a_turn_keeps_the_end_of_the_thinking_of_the_call_that_answers() -> None:
+    stream = Stream(lambda _: None)
+    stream.on_thinking(Delta("of a call that another one replaces"))
+    stream.restart()
+    stream.on_thinking(Delta("first "))
+    stream.on_thinking(Delta("x" * MAX_THINKING_CHARS))
+    stream.on_thinking(Delta("end"))
+    assert stream.thinking == "x" * (MAX_THINKING_CHARS - 3) + "end"
+    stream.on_thinking(Delta("anew", restarted=True))
+    assert stream.thinking == "anew"
 
 
 def test_turn_that_fails_says_so_and_can_be_resumed(talks: Conversations, llm: TalkingLLM) -> None:

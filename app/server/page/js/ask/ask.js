@@ -28,7 +28,6 @@ export class AskView {
     this.composer = new Composer({ picker: this.picker, onAsk: (question, place) => this.#ask(question, place), onStop: () => this.#stop() });
     this.branches = new BranchMenu(this.conversation);
     this.watching = null;
-    this.thinking = new Map(); // of turns that ran in this view: the server keeps none
     this.#build();
     this.listener = (event) => this.#changed(event.detail);
     this.conversation.addEventListener("changed", this.listener);
@@ -119,7 +118,6 @@ export class AskView {
       isNewest: turn === path.at(-1) && !this.conversation.live,
       isShown: turn === shown && !this.conversation.live,
       isBusy: this.conversation.isRunning,
-      thinking: this.thinking.get(turn.turn_id) ?? "",
       actions: {
         show: (which) => this.#look(which),
         edit: (which) => this.composer.setPlace({ parent_turn_id: which.parent_turn_id }, say("ask.editing", { number: which.turn_number }), which.query),
@@ -153,14 +151,8 @@ export class AskView {
     this.isNew = false;
     settle(["c", conversation.name]);
     this.asked = { question, place };
-    const before = new Set(conversation.turns.map((turn) => turn.turn_id));
-    const running = conversation.ask(question, { ...this.picker.options, ...place });
-    const { live } = conversation;
-    await running;
+    await conversation.ask(question, { ...this.picker.options, ...place });
     kept.delete(conversation.name);
-    const added = conversation.turns.find((turn) => !before.has(turn.turn_id));
-    if (added && live.thinking) this.thinking.set(added.turn_id, live.thinking);
-    if (added && live.thinking) this.#draw();
     await this.list.load().catch(warn);
   }
 

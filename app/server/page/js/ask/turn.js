@@ -9,17 +9,16 @@ import { reference, sourceList } from "./sources.js";
 /**
  * Make a turn that is saved.
  * @param {any} turn
- * @param {{siblings: any[], isNewest: boolean, isShown: boolean, isBusy: boolean, thinking: string,
- *   actions: Record<string, (turn: any) => void>}} options
+ * @param {{siblings: any[], isNewest: boolean, isShown: boolean, isBusy: boolean, actions: Record<string, (turn: any) => void>}} options
  */
-export function savedTurn(turn, { siblings, isNewest, isShown, isBusy, thinking, actions }) {
+export function savedTurn(turn, { siblings, isNewest, isShown, isBusy, actions }) {
   const { sources, rag_thread_id: thread } = turn;
   const answer = make(`div.answer${turn.status === "refused" ? ".refused" : ""}`, null, ...rendered(turn.answer, reference(sources, thread)));
   return make("article.turn", { "data-turn": turn.turn_id, class: isShown ? "turn shown" : "turn", "aria-label": say("turn.name", { number: turn.turn_number }) },
     question(turn.query, make("div.turn-actions", null,
       siblings.length > 1 && siblingSwitch(turn, siblings, isBusy, actions),
       iconButton("edit", say("turn.edit"), () => actions.edit(turn), { disabled: isBusy }))),
-    thoughts(thinking),
+    thoughts(turn.thinking),
     make("p.basis", null, basisWords(turn)),
     rewriteNote(turn),
     answer,
