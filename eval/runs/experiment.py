@@ -41,7 +41,7 @@ from ..datasets.registry import OWN_QUESTIONS
 from ..datasets.rows import with_digests
 
 SearchType = Literal["hybrid", "dense", "sparse"]
-RankerType = Literal["rrf", "weighted", "model"]
+RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
 HistoryKind = Literal["own", "given"]
 """Source of the earlier answers of a dialogue: the system itself, or the data set."""
 _Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -124,7 +124,10 @@ class Experiment(BaseModel):
 
     topk: int = Field(default=3, ge=1, description="Chunks that each query retrieves.")
     search_type: SearchType = Field(default="hybrid", description="hybrid, dense or sparse.")
-    ranker_type: RankerType = Field(default="rrf", description="What orders the hits: rrf, weighted or model.")
+    ranker_type: RankerType = Field(
+        default="rrf",
+        description="What orders or chooses hits: rrf, weighted, model, mmr, facility_location or log_det.",
+    )
     ranker_params: Mapping[str, JsonValue] | None = Field(
         default=None, description="Its parameters, as a Retriever takes them, such as {weights: [0.3, 0.7]}."
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from ..calls.usage import CallMeter
-from .search import Hits, Request
+from .search import Hits, Request, Vectors
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -54,4 +54,8 @@ class Searcher(Protocol):
 
     def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
         """Search several fields for ``limit`` hits each and fuse them; at most ``limit`` come, best first."""
+        ...
+
+    def vectors(self, field: str, chunk_ids: Sequence[str]) -> Vectors:
+        """Return the vectors of chunks in a dense field by chunk id; a chunk that is not there has none."""
         ...

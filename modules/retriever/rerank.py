@@ -28,6 +28,11 @@ _MALFORMED_REPLY = (ValueError, TypeError, KeyError, AttributeError)
 
 RankerParams = Mapping[str, object]
 
+MODEL = "model"
+"""The ``ranker_type`` of a rerank model."""
+PRE_PARAMS = ("pre_topk", "pre_ranker_type", "pre_ranker_params")
+"""Parameters of the coarse search, before what reorders its hits."""
+
 
 @runtime_checkable
 class RerankModel(Protocol):
@@ -57,7 +62,7 @@ def reciprocal_rank_fusion(params: RankerParams, fields: Sequence[str]) -> BaseR
     """
     from pymilvus import RRFRanker  # noqa: PLC0415 - takes a second to import
 
-    _refuse_unknown(params, {"k"}, "rrf")
+    refuse_unknown(params, {"k"}, "rrf")
     k = params.get("k", RRF_K)
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MAX_RRF_K:
         raise SearchArgumentError(f"ranker_params k={k!r} is not allowed. Give a whole number from 1 to {MAX_RRF_K}.")
@@ -72,7 +77,7 @@ def weighted_sum(params: RankerParams, fields: Sequence[str]) -> BaseRanker:
     """
     from pymilvus import WeightedRanker  # noqa: PLC0415 - takes a second to import
 
-    _refuse_unknown(params, {"weights"}, "weighted")
+    refuse_unknown(params, {"weights"}, "weighted")
     weights = params.get("weights", [1 / len(fields)] * len(fields))
     if not isinstance(weights, Sequence) or isinstance(weights, str) or len(weights) != len(fields):
         raise SearchArgumentError(
@@ -90,7 +95,7 @@ RANKERS: Mapping[str, Callable[[RankerParams, Sequence[str]], BaseRanker]] = {
     "rrf": reciprocal_rank_fusion,
     "weighted": weighted_sum,
 }
-"""Fusions by ``ranker_type``; the further type ``model`` reorders the hits of one of these."""
+"""Fusions by ``ranker_type``; further types reorder the hits of one of these, see ``reordering.REORDERING``."""
 
 
 class HttpReranker:
@@ -250,7 +255,12 @@ def _read_results(
     return sorted(pairs, key=lambda pair: -pair[1])[:top_n]
 
 
-def _refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> None:
+def refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> None:
+    """Check the names of parameters.
+
+    Raises:
+        SearchArgumentError: One is not in ``allowed``.
+    """
     unknown = sorted(params.keys() - allowed)
     if unknown:
         raise SearchArgumentError(
@@ -259,23 +269,32 @@ def _refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> Non
         )
 
 
-def fusion_of(ranker_type: object, params: object, fields: Sequence[str]) -> BaseRanker:
-    """Return the ranker that fuses the hits of fields, also those of a coarse search before a rerank model.
+def fusion_of(
+    ranker_type: object, params: object, fields: Sequence[str], *, reordering: Sequence[str] = (MODEL,)
+) -> BaseRanker:
+    """Return the ranker that fuses the hits of fields, also those of a coarse search that is reordered.
+
+    Args:
+        ranker_type: A key of ``RANKERS``, or one of ``reordering``.
+        params: Its parameters.
+        fields: Names of the fields.
+        reordering: Rankers that name the fusion of their coarse search as ``pre_ranker_type``.
 
     Raises:
         SearchArgumentError: There is no such ranker, or its parameters do not fit.
     """
-    if ranker_type == "model" and isinstance(params, Mapping):
+    if ranker_type in reordering and isinstance(params, Mapping):
         ranker_type, params = params.get("pre_ranker_type", "rrf"), params.get("pre_ranker_params", {})
     if not isinstance(ranker_type, str) or ranker_type not in RANKERS or not isinstance(params, Mapping):
         raise SearchArgumentError(
             f"ranker_type={ranker_type!r} with parameters {without_secrets(repr(params))} is not allowed. "
-            f"Allowed types: {', '.join(RANKERS)} and, after one of these, model; parameters are a mapping."
+            f"Allowed types: {', '.join(RANKERS)} and, after one of these, {', '.join(reordering)}; parameters are a "
+            "mapping."
         )
     return RANKERS[ranker_type](params, fields)
 
 
-_MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
+_MODEL_PARAMS = ("model", "timeout_s", *PRE_PARAMS)
 
 
 def model_of(params: RankerParams) -> tuple[str | RerankModel, float]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, cast
@@ -19,13 +17,14 @@ from pymilvus.client.abstract import BaseRanker
 
 from ..addresses import with_addresses
 from ..calls.usage import CallMeter
-from ..errors import NoFailure, SearchArgumentError
+from ..errors import SearchArgumentError
 from ..index.connection import explained
 from ..index.content import content_digest
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
 from .contract import Searcher
-from .rerank import RankerParams, RerankModel, create_reranker, fusion_of, model_of
+from .reordering import REORDERING, SELECTIONS, Reordering, RerankModels, reranked
+from .rerank import MODEL, RankerParams, RerankModel, fusion_of
 from .search import (
     Hits,
     Request,
@@ -43,9 +42,6 @@ from .search import (
 from .snapshot_target import searcher_of
 from .subclasses import check_overrides, subclass_fingerprint
 
-logger = logging.getLogger(__name__)
-
-PRE_TOPK = 10
 _PLAIN_ATTRIBUTES = ("search_type", "topk", "ranker_type", "score_threshold", "rerank_input_top_n", "expr")
 
 
@@ -75,13 +71,16 @@ class Retriever(BaseRetriever):
         search_type: ``dense`` (embeddings), ``sparse`` (words, BM25) or ``hybrid`` (several fields, fused).
         search_params: Search parameters of Milvus, such as ``{"params": {"ef": 128}}``: one mapping a field, or a
             single one for one field; None for defaults.
-        ranker_type: ``rrf`` or ``weighted`` fuse the fields of a hybrid search; ``model`` reorders the hits of a coarse
-            search of any type by a rerank model.
+        ranker_type: ``rrf`` or ``weighted`` fuse the fields of a hybrid search. After a coarse search of any type
+            ``model`` reorders the hits by a rerank model; ``mmr``, ``facility_location`` and ``log_det`` choose hits
+            that are relevant and unlike each other (see ``selection``), by the vectors of the first dense field.
         ranker_params: For rrf ``k`` (60); for weighted ``weights``, one a field; for model ``model`` (a spec, see
-            ``create_reranker``, or a ``RerankModel``), ``timeout_s``, and for its coarse search ``pre_topk``
-            (10, or topk if that is more), ``pre_ranker_type`` (rrf) and ``pre_ranker_params``.
+            ``create_reranker``, or a ``RerankModel``) and ``timeout_s``; for selections the weight of ``relevance``
+            (0 to 1; mmr 0.9, facility_location 0.3, log_det 0.5) and for log_det ``a`` (1). For the coarse search
+            ``pre_topk`` (model 10, selections 20 or 2 * topk, at least topk), ``pre_ranker_type`` (rrf) and
+            ``pre_ranker_params``.
         score_threshold: Least score of a returned chunk.
-        rerank_input_top_n: Most chunks of the coarse search for the rerank model; None for all.
+        rerank_input_top_n: Most chunks of the coarse search to reorder or choose from; None for all.
         expr: Milvus filter for chunks, such as one of ``index.content.text_in``.
         distinct_texts: Return one of several chunks with the same text, with the others' sources as ``also_in`` in its
             metadata.
@@ -103,7 +102,7 @@ class Retriever(BaseRetriever):
 
     _opened: tuple[Milvus, SearchTarget, Searcher] | None = PrivateAttr(default=None)
     _revision: str = PrivateAttr(default="")
-    _model: tuple[tuple[str, float], RerankModel] | None = PrivateAttr(default=None)
+    _models: RerankModels = PrivateAttr(default_factory=RerankModels)
 
     def __init__(  # noqa: PLR0913, PLR0917 - the documented signature, which pydantic's own is not
         self,
@@ -151,8 +150,10 @@ class Retriever(BaseRetriever):
         # A cancelled asearch leaves its thread running, which must neither use a closed index nor reopen it.
         with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
             self.check_args()
-            if self.ranker_type == "model":
+            if self.ranker_type == MODEL:
                 return self.search_with_rerank_model(query, meter=meter)
+            if self.ranker_type in SELECTIONS:
+                return self.search_with_selection(query, meter=meter)
             return self._above_threshold(self._coarse_search(query, meter))
 
     def get_similar_chunk_with_score(self, query: str) -> Hits:
@@ -160,7 +161,7 @@ class Retriever(BaseRetriever):
 
         Costs one query embedding (unless sparse), one Milvus request, and with the model ranker one rerank call.
         The range of a score depends on the search: cosine in [-1, 1], BM25 from 0 up, RRF in (0, fields / k),
-        weighted in [0, 1], a rerank model its own. No hit: an empty list.
+        weighted in [0, 1], a rerank model its own, a selection's gains. No hit: an empty list.
 
         Raises:
             SearchArgumentError: An attribute does not fit the collection or the search type.
@@ -214,23 +215,18 @@ class Retriever(BaseRetriever):
         scores. The failure is logged and recorded by the meter.
         """
         meter = meter or _unread_meter()
-        model = self._rerank_model()
+        model = self._models.of(self.ranker_params or {})
         coarse = self._coarse_search(query, meter)
-        candidates = coarse[: self.rerank_input_top_n]
-        if not candidates:
-            return []
-        started = time.perf_counter()
-        try:
-            order = model.rerank(query, [chunk.page_content for chunk, _ in candidates], self.topk)
-            hits = [(candidates[position][0], float(score)) for position, score in order]
-        except Exception as error:
-            if isinstance(error, NoFailure):
-                raise
-            logger.warning("The rerank model %s failed, the coarse order is kept: %s", model.name, error)
-            meter.record(kind="rerank", model=model.name, started=started, error=f"{type(error).__name__}: {error}")
-            return coarse[: self.topk]
-        meter.record(kind="rerank", model=model.name, started=started)
-        return self._above_threshold(sorted(hits, key=lambda hit: -hit[1])[: self.topk])
+        hits = reranked(coarse[: self.rerank_input_top_n], model, query, topk=self.topk, meter=meter)
+        return coarse[: self.topk] if hits is None else self._above_threshold(hits)
+
+    def search_with_selection(self, query: str, *, meter: CallMeter | None = None) -> Hits:
+        """Search coarsely, then choose hits that are relevant and unlike each other, for a further request.
+
+        Scores are gains in the order of choice, which never rise; ``score_threshold`` is the least gain.
+        """
+        coarse = self._coarse_search(query, meter or _unread_meter())[: self.rerank_input_top_n]
+        return self._above_threshold(self._reordering().selected(coarse, self._open()[2]))
 
     def fingerprint(self) -> dict[str, str]:
         """Return all that determines a query's hits: collection, content, embedders, attributes; no secret.
@@ -247,7 +243,8 @@ class Retriever(BaseRetriever):
         params = with_addresses(self.ranker_params or {})
         if isinstance(model := params.get("model"), RerankModel):
             params["model"] = model.name
-        embedders = {field.name: embedder_name(field.embedder) for field in fields if field.embedder is not None}
+        read = [*fields, *self._reordering().compared()]
+        embedders = {field.name: embedder_name(field.embedder) for field in read if field.embedder is not None}
         attributes = {name: getattr(self, name) for name in _PLAIN_ATTRIBUTES} | {
             "search_fields": [field.name for field in fields],
             "search_params": self._params_by_field(fields),
@@ -286,7 +283,7 @@ class Retriever(BaseRetriever):
         return self._best(lambda fetched: searcher.search(requests[0], fetched))
 
     def _best(self, search: Callable[[int], Hits]) -> Hits:
-        return best_hits(search, self._limit(), distinct=self.distinct_texts)
+        return best_hits(search, self._reordering().coarse_topk, distinct=self.distinct_texts)
 
     def _above_threshold(self, hits: Hits) -> Hits:
         return [hit for hit in hits if self.score_threshold is None or hit[1] >= self.score_threshold]
@@ -298,27 +295,13 @@ class Retriever(BaseRetriever):
             for field in fields
         ]
 
-    def _limit(self) -> int:
-        """Return the number of hits of the search in Milvus: topk, or the candidates of the rerank model."""
-        if self.ranker_type != "model":
-            return self.topk
-        pre_topk = (self.ranker_params or {}).get("pre_topk", max(PRE_TOPK, self.topk))
-        if not isinstance(pre_topk, int) or pre_topk < self.topk:
-            raise SearchArgumentError(
-                f"ranker_params pre_topk={pre_topk!r} is not allowed. Give a whole number from topk={self.topk} on."
-            )
-        return pre_topk
+    def _reordering(self) -> Reordering:
+        params, fields = self.ranker_params or {}, self._open()[1].fields
+        return Reordering(self.ranker_type, params, self.topk, fields, self.search_fields)
 
     def _fusion(self, fields: Sequence[VectorField]) -> BaseRanker:
-        return fusion_of(self.ranker_type, self.ranker_params or {}, [field.name for field in fields])
-
-    def _rerank_model(self) -> RerankModel:
-        model, timeout_s = model_of(self.ranker_params or {})
-        if not isinstance(model, str):
-            return model
-        if self._model is None or self._model[0] != (model, timeout_s):
-            self._model = ((model, timeout_s), create_reranker(model, timeout_s=timeout_s))
-        return self._model[1]
+        names = [field.name for field in fields]
+        return fusion_of(self.ranker_type, self.ranker_params or {}, names, reordering=REORDERING)
 
     def _params_by_field(self, fields: Sequence[VectorField]) -> dict[str, SearchParams | None]:
         return params_by_field(self.search_params, [field.name for field in fields])
@@ -329,10 +312,10 @@ class Retriever(BaseRetriever):
             raise SearchArgumentError(f"rerank_input_top_n={self.rerank_input_top_n} is not allowed. Give 1 or more.")
         fields = chosen_fields(self._open()[1].fields, self.search_fields, search_type)
         self._params_by_field(fields)
-        if self.ranker_type == "model":
-            self._limit()
-            self._rerank_model()
-        if search_type == "hybrid" or self.ranker_type != "model":
+        self._reordering().check()
+        if self.ranker_type == MODEL:
+            self._models.of(self.ranker_params or {})
+        if search_type == "hybrid" or self.ranker_type not in REORDERING:
             self._fusion(fields)
         return fields
 

@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pymilvus import AnnSearchRequest, MilvusClient
@@ -21,7 +23,7 @@ from pymilvus.exceptions import MilvusException
 from ..calls.usage import CallMeter
 from ..errors import CollectionError, SearchArgumentError
 from ..index.connection import is_address, is_lite
-from ..index.content import DYNAMIC_FIELDS, FILE_DIGEST
+from ..index.content import DYNAMIC_FIELDS, FILE_DIGEST, text_in
 from ..index.dense_fields import embedder_name
 from ..index.lite_folder import is_served_here
 
@@ -35,6 +37,8 @@ SearchParams = Mapping[str, object]
 """Search parameters of Milvus, such as ``{"params": {"ef": 128}}``; the metric is that of the index."""
 Hits = list[tuple[Document, float]]
 """Chunks with their scores, best first; higher is better."""
+Vectors = Mapping[str, npt.NDArray[np.float32]]
+"""Vectors of one dense field by chunk id; those of a COSINE field have length 1, or 0."""
 QueryData = str | Sequence[float] | Mapping[int, float]
 """The query of one field: a text for BM25, else a vector."""
 
@@ -147,6 +151,27 @@ class SearchTarget:
             )
         return [(self._chunk(hit), float(hit["distance"])) for hit in result[0]]
 
+    def vectors(self, field: str, chunk_ids: Sequence[str]) -> Vectors:
+        """Return the vectors of chunks in a dense field by chunk id; a chunk that is not there has none.
+
+        Raises:
+            CollectionError: Milvus refused or did not answer, or the field has no vectors of numbers.
+        """
+        with self._explaining_errors():
+            rows = self.client.query(
+                self.collection,
+                filter=text_in(self.pk_field, chunk_ids),
+                output_fields=[self.pk_field, field],
+                timeout=SEARCH_TIMEOUT_S,
+            )
+        given = {str(row[self.pk_field]): row[field] for row in rows if row.get(field) is not None}
+        try:
+            vectors = {chunk_id: np.asarray([vector], dtype=np.float32) for chunk_id, vector in given.items()}
+        except (TypeError, ValueError) as error:
+            raise CollectionError(f"The field {field!r} of {self.collection!r} has no vectors of numbers.") from error
+        scaled = of_length_one if self.fields[field].metric == "COSINE" else np.asarray
+        return {chunk_id: scaled(vector)[0] for chunk_id, vector in vectors.items()}
+
     def as_chunk(self, pk: str, entity: Mapping[str, object]) -> Document:
         """Return the chunk of an id, and of text and metadata as Milvus returns them."""
         hidden = {self.pk_field, self.text_field, FILE_DIGEST, *self.fields}
@@ -223,6 +248,12 @@ def as_documents(hits: Hits) -> list[Document]:
 def similarity(distance: float, metric: str, *, lite: bool) -> float:
     """Convert Milvus's "distance" to a score, higher is better: L2 is a distance, and Lite negates BM25."""
     return -float(distance) if metric == "L2" or (metric == "BM25" and lite) else float(distance)
+
+
+def of_length_one(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Scale each row to length 1, as Milvus Lite does before it keeps or searches it; a row of zeros stays."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
 
 
 def chosen_fields(

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from ..index.lite_files import CollectionFiles, open_files
 from ..index.lite_state import FilesState
 from ..index.schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD
 from .postings import Postings
+from .search import of_length_one
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,14 +58,18 @@ class DenseGraph:
         faiss = import_module("faiss")
         query = np.asarray([vector], dtype=np.float32)
         if self.metric == "COSINE":
-            norm = np.linalg.norm(query, axis=1, keepdims=True)
-            query = (query / np.where(norm == 0, 1.0, norm)).astype(np.float32)
+            query = of_length_one(query)
         parameters = faiss.SearchParametersHNSW(efSearch=ef)
         raw, rows = self.index.search(np.ascontiguousarray(query), limit, params=parameters)
         found = [(row, value) for row, value in zip(rows[0].tolist(), raw[0].tolist(), strict=True) if row >= 0]
         # Lite keeps what is small for the nearest, in single precision, and orders equal ones by row.
         near = sorted((float(np.float32(_small_is_near(value, self.metric))), row) for row, value in found)
         return [(row, _distance(value, self.metric)) for value, row in near]
+
+    def vectors(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Return the vectors of rows, shape (rows, dimension); under COSINE each has the length 1 or 0."""
+        found: npt.NDArray[np.float32] = self.index.reconstruct_batch(rows)
+        return found
 
 
 def _small_is_near(value: float, metric: str) -> float:
@@ -100,6 +106,15 @@ class Snapshot:
 
         rows, scores = self.postings.search(compute_tf(self.analyzer.analyze(query)), limit)
         return list(zip(rows.tolist(), scores.tolist(), strict=True))
+
+    def vectors(self, field: str, chunk_ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the vectors of chunks by id, in one pass over all ids; a chunk that is not there has none."""
+        import pyarrow as pa  # noqa: PLC0415 - only there with Lite
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        there = pc.is_in(self.ids, value_set=pa.array(chunk_ids, type=self.ids.type))
+        rows = np.flatnonzero(there.to_numpy(zero_copy_only=False))
+        return dict(zip(map(self.id_of, rows.tolist()), self.graphs[field].vectors(rows), strict=True))
 
     def id_of(self, row: int) -> str:
         """Return the id of a row."""

@@ -16,7 +16,7 @@ from ..index.schema import SPARSE_FIELD
 from ..settings import load_settings
 from .contract import Searcher
 from .fusion import Ranked, fuse, fusion_for
-from .search import MOST_HITS, Hits, Request, SearchTarget, similarity
+from .search import MOST_HITS, Hits, Request, SearchTarget, Vectors, similarity
 from .snapshot import NoSnapshot, Snapshot, snapshot_of
 
 if TYPE_CHECKING:
@@ -73,6 +73,17 @@ class SnapshotTarget:
             if len(ranked) == len(found):
                 return self._hits(snapshot, fuse(fusion, ranked, limit, snapshot.id_of))
         return self.store.fused_search(requests, ranker, limit)
+
+    def vectors(self, field: str, chunk_ids: Sequence[str]) -> Vectors:
+        """Return the vectors of chunks in a dense field by chunk id; a chunk that is not there has none.
+
+        Raises:
+            CollectionError: The store was asked, and refused or did not answer.
+        """
+        snapshot = self.snapshot()
+        if snapshot is None or field not in snapshot.graphs:
+            return self.store.vectors(field, chunk_ids)
+        return snapshot.vectors(field, chunk_ids)
 
     def snapshot(self) -> Snapshot | None:
         """Return the snapshot of the present files, made if there is none; None if the store must be searched."""

@@ -525,9 +525,15 @@ def test_collection_that_is_not_there_is_named(bench: Bench) -> None:
         bench.run(corpus="nowhere")
 
 
-def test_ranker_s_parameters_are_checked_before_anything_is_asked(bench: Bench) -> None:
-    bench = bench.changed(search_type="hybrid", ranker_type="weighted", ranker_params={"weights": [0.5]})
-    with pytest.raises(SearchArgumentError, match="2 fields"):
+@pytest.mark.parametrize(
+    ("ranker_type", "params", "message"),
+    [("weighted", {"weights": [0.5]}, "2 fields"), ("log_det", {"relevance": 2}, "relevance=2 is not allowed")],
+)
+def test_ranker_s_parameters_are_checked_before_anything_is_asked(
+    bench: Bench, ranker_type: str, params: dict[str, object], message: str
+) -> None:
+    bench = bench.changed(search_type="hybrid", ranker_type=ranker_type, ranker_params=params)
+    with pytest.raises(SearchArgumentError, match=message):
         bench.run()
     assert bench.rows() == {}
 

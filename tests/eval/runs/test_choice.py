@@ -10,6 +10,7 @@ from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
 from judgetree.evaluation.runs.jobs import choose_questions, draw
 from judgetree.modules.addresses import Address
+from judgetree.modules.retriever.reordering import REORDERING
 from judgetree.modules.retriever.rerank import RANKERS
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list
 
@@ -71,7 +72,7 @@ def test_turns_whose_history_is_given_are_chosen_alone(talks: str) -> None:
 
 
 def test_ranker_types_are_those_of_the_retriever() -> None:
-    assert set(RankerType.__args__) == {*RANKERS, "model"}
+    assert set(RankerType.__args__) == {*RANKERS, *REORDERING}
 
 
 def test_password_in_the_address_of_a_rerank_model_is_not_written_down() -> None:

@@ -20,8 +20,18 @@ from judgetree.modules.index.connection import MilvusConnection, is_address
 from judgetree.modules.index.content import text_in
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.own import create_own_retriever, needs_index
+from judgetree.modules.retriever.reordering import Reordering
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.search import FETCH_AT_LEAST, Hits, VectorField, chosen_fields, similarity
+from judgetree.modules.retriever.search import (
+    FETCH_AT_LEAST,
+    Hits,
+    VectorField,
+    chosen_fields,
+    describe_target,
+    similarity,
+)
+from judgetree.modules.retriever.selection import OBJECTIVES, candidates_of, greedy
+from judgetree.modules.retriever.snapshot_target import searcher_of
 from judgetree.modules.settings import load_settings
 from tests.modules.conftest import drop_collection
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
@@ -292,6 +302,19 @@ class TestArguments:
                 },
                 "ranker_type='model' with parameters",
             ),
+            ({"ranker_type": "mmr", "ranker_params": {"pre_topk": 2}}, r"pre_topk=2 .* from topk=3 to 1,000\."),
+            ({"ranker_type": "mmr", "ranker_params": {"pre_topk": 1001}}, "pre_topk=1001 is not allowed"),
+            ({"ranker_type": "mmr", "topk": 1001}, "pre_topk=1001 is not allowed"),
+            ({"ranker_type": "mmr", "ranker_params": {"a": 1}}, "a are unknown to ranker_type='mmr'"),
+            ({"ranker_type": "facility_location", "ranker_params": {"relevance": 1.1}}, "relevance=1.1 .* from 0 to 1"),
+            ({"ranker_type": "mmr", "ranker_params": {"relevance": float("nan")}}, "relevance=nan is not allowed"),
+            ({"ranker_type": "mmr", "ranker_params": {"relevance": True}}, "relevance=True is not allowed"),
+            ({"ranker_type": "log_det", "ranker_params": {"a": 0}}, "a=0 is not allowed. Give a number above 0"),
+            ({"ranker_type": "log_det", "ranker_params": {"a": float("inf")}}, "a=inf is not allowed"),
+            (
+                {"search_type": "hybrid", "ranker_type": "log_det", "ranker_params": {"pre_ranker_type": "mmr"}},
+                "ranker_type='mmr' with parameters",
+            ),
         ],
     )
     def test_attributes_are_checked_each_time(self, animals: Index, changes: dict[str, object], message: str) -> None:
@@ -372,6 +395,76 @@ class TestRerankModel:
         assert model.asked == []
 
 
+SELECTING = ("mmr", "facility_location", "log_det")
+
+
+class TestSelections:
+    @pytest.mark.parametrize("search_type", ["dense", "sparse", "hybrid"])
+    @pytest.mark.parametrize("ranker_type", SELECTING)
+    def test_they_choose_from_the_coarse_hits_by_relevance_and_vectors(
+        self, animals: Index, search_type: str, ranker_type: str
+    ) -> None:
+        coarse = Retriever(animals, topk=12, search_type=search_type).get_similar_chunk_with_score("owl saw a fox")
+        params = {"relevance": 0.5, "pre_topk": 12}
+        retriever = Retriever(animals, 4, search_type=search_type, ranker_type=ranker_type, ranker_params=params)
+        hits = retriever.get_similar_chunk_with_score("owl saw a fox")
+        embedder = BagOfWordsEmbedder()
+        candidates = candidates_of(scores(coarse), embedder.embed_documents([hit[0].page_content for hit in coarse]))
+        chosen = greedy(OBJECTIVES[ranker_type](candidates, {"relevance": 0.5, "a": 1.0}), len(coarse), 4)
+        assert ids(hits) == [ids(coarse)[place] for place, _ in chosen]
+        assert scores(hits) == pytest.approx([gain for _, gain in chosen], abs=2e-6)
+        assert scores(hits) == sorted(scores(hits), reverse=True)
+        assert hits[0][0].metadata.keys() == {"chunk_id", "source", "title", "start_index"}
+        assert asyncio.run(retriever.asearch("owl saw a fox", meter=CallMeter(node="retrieve"))) == hits
+
+    @pytest.mark.parametrize("ranker_type", SELECTING)
+    def test_relevance_alone_keeps_the_coarse_order(self, animals: Index, ranker_type: str) -> None:
+        coarse = Retriever(animals, search_type="hybrid", topk=5).get_similar_chunk_with_score("yak cow place3")
+        params = {"relevance": 1}
+        chosen = Retriever(animals, 5, search_type="hybrid", ranker_type=ranker_type, ranker_params=params)
+        assert ids(chosen.get_similar_chunk_with_score("yak cow place3")) == ids(coarse)
+
+    def test_fewer_hits_than_wanted_are_all_chosen_and_none_is_nothing(self, animals: Index) -> None:
+        retriever = Retriever(animals, 20, search_type="sparse", ranker_type="facility_location")
+        found = retriever.get_similar_chunk_with_score("yak")
+        retriever.ranker_type = "rrf"
+        assert sorted(ids(found)) == sorted(ids(retriever.get_similar_chunk_with_score("yak")))
+        retriever.ranker_type = "log_det"
+        assert retriever.get_similar_chunk_with_score("xylophone") == []
+
+    def test_the_least_gain_and_the_candidates_can_be_set(self, animals: Index) -> None:
+        retriever = Retriever(animals, 6, ranker_type="facility_location")
+        found = retriever.get_similar_chunk_with_score("owl saw a fox at place3")
+        retriever.score_threshold = (found[0][1] + found[-1][1]) / 2
+        above = retriever.get_similar_chunk_with_score("owl saw a fox at place3")
+        assert 0 < len(above) < len(found)
+        assert above == [hit for hit in found if hit[1] >= retriever.score_threshold]
+        retriever.score_threshold, retriever.rerank_input_top_n = None, 2
+        first = Retriever(animals, 2).get_similar_chunk_with_score("owl")
+        assert sorted(ids(retriever.get_similar_chunk_with_score("owl"))) == sorted(ids(first))
+
+    def test_a_sparse_search_names_the_embedder_of_the_vectors_in_its_fingerprint(self, animals: Index) -> None:
+        retriever = Retriever(animals, search_type="sparse", ranker_type="mmr")
+        assert retriever.fingerprint()["embedders"] == '{"dense": "fake:bag"}'
+        retriever.search_fields, retriever.search_type = ["sparse", "small"], "hybrid"
+        assert retriever.fingerprint()["embedders"] == '{"small": "fake:small"}'
+
+    def test_vectors_of_chunks_that_are_gone_are_missing(self, animals: Index) -> None:
+        retriever = Retriever(animals, 3)
+        known = ids(retriever.get_similar_chunk_with_score("owl"))
+        for store in (animals, animals.vector_store):
+            target = describe_target(animals.vector_store)
+            found = searcher_of(target, store).vectors("dense", [*known, "no such id", 'say "no"\\'])
+            assert sorted(found) == sorted(known)
+            assert all(vector.shape == (64,) for vector in found.values())
+
+    def test_a_collection_without_vectors_is_refused(self) -> None:
+        words = VectorField(name="sparse", kind="sparse", metric="BM25", index_type="", embedder=None)
+        with pytest.raises(SearchArgumentError, match=r"'mmr' compares the vectors .* has no dense field\. Take"):
+            Reordering("mmr", {}, 3, {"sparse": words}, None).check()
+        Reordering("rrf", {}, 3, {"sparse": words}, None).check()
+
+
 class TestRunning:
     def test_searches_in_parallel_agree_with_one_alone(self, animals: Index) -> None:
         retriever = Retriever(animals, search_type="hybrid")
@@ -449,6 +542,8 @@ class TestFingerprint:
             {"ranker_params": {"k": 1}},
             {"ranker_type": "weighted"},
             {"ranker_type": "model", "ranker_params": {"model": BrokenModel()}},
+            {"ranker_type": "mmr"},
+            {"ranker_type": "log_det"},
             {"score_threshold": 0.1},
             {"rerank_input_top_n": 5},
             {"expr": "page > 1"},

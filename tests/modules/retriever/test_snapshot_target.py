@@ -132,6 +132,10 @@ SEARCHES = [
     {"search_type": "hybrid", "search_fields": ["small", "inner"], "ranker_type": "weighted"},
     {"search_type": "hybrid", "score_threshold": 0.06, "topk": 30},
     {"search_type": "sparse", "topk": 200, "distinct_texts": False},
+    {"search_type": "hybrid", "ranker_type": "mmr", "topk": 9},
+    {"search_type": "sparse", "ranker_type": "facility_location", "topk": 30},
+    {"search_fields": ["small"], "ranker_type": "log_det", "ranker_params": {"relevance": 0.2, "pre_topk": 100}},
+    {"search_fields": ["inner"], "ranker_type": "mmr", "ranker_params": {"relevance": 0.4}, "topk": 9},
 ]
 
 
