@@ -23,7 +23,8 @@ from matplotlib.figure import Figure
 
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.metrics.many_means import holm, means_of, sign_flip_p_values
+from judgetree.evaluation.metrics.many_means import means_of, sign_flip_p_values
+from judgetree.evaluation.metrics.statistics import holm
 from judgetree.evaluation.replay.recording import Hits, Recording
 from judgetree.evaluation.replay.replays import replay
 from judgetree.evaluation.replay.simulated import SimulatedWorld

@@ -6,12 +6,11 @@ questions take seconds here and minutes there. Needs scipy (extra ``eval``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from statsmodels.stats.multitest import multipletests
 
 from .intervals import ALPHA, RESAMPLES, batch_of
 from .statistics import sign_flip_p_value
@@ -69,12 +68,6 @@ def sign_flip_p_values(differences: _Floats) -> _Floats:
     for column in np.flatnonzero(np.count_nonzero(differences, axis=0) < _EXACT_BELOW):
         p_values[column] = sign_flip_p_value(differences[:, column])
     return p_values
-
-
-def holm(p_values: Iterable[float]) -> list[float]:
-    """Return p values in the same order, corrected for their number (Holm, 1979)."""
-    given = list(p_values)
-    return [float(each) for each in multipletests(given, alpha=ALPHA, method="holm")[1]] if given else []
 
 
 def _batches(questions: int) -> Iterator[int]:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ..metrics.intervals import mean_interval
-from ..metrics.many_means import holm, means_of, sign_flip_p_values
-from ..metrics.statistics import compare_paired
+from ..metrics.many_means import means_of, sign_flip_p_values
+from ..metrics.statistics import compare_paired, holm
 
 BINARY, GRADED = ("complete", "em"), ("recall", "area", "f1")
 """Scores of a question: 0 or 1, and in [0, 1]. ``em`` and ``f1`` are there where readers answered."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judgetree.evaluation.metrics.intervals import mean_interval
-from judgetree.evaluation.metrics.many_means import holm, means_of, sign_flip_p_values
+from judgetree.evaluation.metrics.many_means import means_of, sign_flip_p_values
 from judgetree.evaluation.metrics.statistics import sign_flip_p_value
 
 RNG = np.random.default_rng(1)
@@ -33,8 +33,3 @@ def test_p_values_are_those_of_the_test_of_one_column() -> None:
     together = sign_flip_p_values(columns)
     assert together == pytest.approx(alone, abs=0.05)
     assert list(together[2:]) == alone[2:] == [0.125, 1.0], "exact: 2 of 32 exchanges are as extreme, on either side"
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([]) == []
