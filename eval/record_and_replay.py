@@ -12,6 +12,7 @@ from ..modules.errors import LoadingError, SettingsError
 from ..modules.judge.noise import Noise
 from ..modules.judge.sub_questions import ModelWriter
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
+from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
 from .replay.noisy_world import NoisyWorld
@@ -106,6 +107,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
     stop: str = "set",
     evidence: EvidenceKind = "useful",
     evidence_tokens: int | None = None,
+    evidence_ranker: EvidenceRanker | None = None,
     depth: int | None = None,
     width: int | None = None,
     baseline: str = "",
@@ -127,6 +129,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         stop: Spec of the stop.
         evidence: Chunks that the readers see: "useful", "sufficient" or "all"; gold in these counts as found.
         evidence_tokens: Most tokens of these. Answers to sub-questions, which a replay does not know, do not count.
+        evidence_ranker: Fills these with passages that repeat each other little; None goes by verdicts.
         depth: Levels of sub-questions; those below the recording's depth count as misses. None: as many as recorded.
         width: Most sub-questions that a round grants; None for no limit.
         baseline: Name of the policy that the others are compared with; the first one if empty.
@@ -157,7 +160,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         noise = made_of_spec("judge", judge, {"noisy": Noise})
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
     depth = recording.depth if depth is None else depth
-    choice = EvidenceChoice(kind=evidence, max_tokens=evidence_tokens)
+    choice = EvidenceChoice(kind=evidence, max_tokens=evidence_tokens, ranker=evidence_ranker)
     trees = {key: ShownTrees(world, choice) for key, world in worlds.items()} if keep_trees else {}
 
     def keep(question: str, policy: str, budget: int, played: Played) -> None:

@@ -25,6 +25,7 @@ from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned
 from ..modules.prompts.reading import GivenPrompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
+from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
@@ -191,6 +192,7 @@ class SessionOptions(TypedDict, total=False):
     stop: str
     evidence: EvidenceKind
     evidence_tokens: int | None
+    evidence_ranker: EvidenceRanker | None
     llm: ChatLLM | LangChainModel | None
     strategy: AnswerStrategy
     prompts: GivenPrompts

@@ -19,6 +19,7 @@ from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
+from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.own import needs_index
 from ..modules.settings import Settings, load_settings
@@ -76,6 +77,8 @@ class RagSession(TreeSession):
         evidence: What a reader sees: "useful" chunks (score 1, 2 or unknown, else all), "sufficient" ones (2, else
             useful) or "all" (see ``EvidenceChoice``).
         evidence_tokens: Most tokens of the passages that a reader sees; None for no limit.
+        evidence_ranker: How that limit chooses: None by verdicts, "mmr", "facility_location" or "log_det" also by how
+            little the passages repeat each other.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``modules.reader.strategies.read_evidence``. Closed book has none.
         prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
@@ -103,6 +106,7 @@ class RagSession(TreeSession):
         stop: str = "set",
         evidence: EvidenceKind = "useful",
         evidence_tokens: int | None = None,
+        evidence_ranker: EvidenceRanker | None = None,
         llm: ChatLLM | LangChainModel | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
@@ -152,7 +156,7 @@ class RagSession(TreeSession):
             judge=judge,
             policy=create_policy(policy),
             stop=create_stop(stop),
-            evidence=EvidenceChoice(kind=evidence, max_tokens=evidence_tokens),
+            evidence=EvidenceChoice(kind=evidence, max_tokens=evidence_tokens, ranker=evidence_ranker),
             llm=llm,
             strategy=strategy,
             prompts=self.prompts,

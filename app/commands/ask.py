@@ -19,6 +19,8 @@ from .options import (
     Collection,
     Evidence,
     EvidenceName,
+    EvidenceRanker,
+    EvidenceRankerName,
     EvidenceTokens,
     Json,
     JudgeKind,
@@ -69,6 +71,7 @@ class AskOptions:
     stop: str | None = None
     evidence: EvidenceName | None = None
     evidence_tokens: int | None = None
+    evidence_ranker: EvidenceRankerName | None = None
     width: int | None = None
     max_sub_runs: int | None = None
     sharing: str | None = None
@@ -115,6 +118,10 @@ class AskOptions:
                 (name for name in get_args(EvidenceName) if name == fingerprint.get("reader.evidence")), None
             ),
             evidence_tokens=number("reader.evidence_tokens"),
+            evidence_ranker=next(
+                (name for name in get_args(EvidenceRankerName) if name == fingerprint.get("reader.evidence_ranker")),
+                None,
+            ),
             width=number("width"),
             max_sub_runs=number("max_sub_runs"),
             sharing=fingerprint.get("sharing"),
@@ -146,6 +153,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     stop: Stop = None,
     evidence: Evidence = None,
     evidence_tokens: EvidenceTokens = None,
+    evidence_ranker: EvidenceRanker = None,
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
     sharing: Sharing = None,
@@ -189,6 +197,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         stop=stop,
         evidence=evidence,
         evidence_tokens=evidence_tokens,
+        evidence_ranker=evidence_ranker,
         width=width,
         max_sub_runs=max_sub_runs,
         sharing=sharing,
@@ -280,6 +289,7 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
         stop=options.stop or "set",
         evidence=options.evidence or "useful",
         evidence_tokens=options.evidence_tokens,
+        evidence_ranker=options.evidence_ranker,
         strategy=options.strategy or "stuff",
         tools=options.tools or (),
         limits=Limits(

@@ -13,6 +13,7 @@ SearchTypeName = Literal["hybrid", "dense", "sparse"]
 DirectionName = Literal["right", "down"]
 RecordName = Literal["full", "prompts", "none"]
 EvidenceName = Literal["useful", "sufficient", "all"]
+EvidenceRankerName = Literal["mmr", "facility_location", "log_det"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -87,6 +88,10 @@ Evidence = Annotated[
 EvidenceTokens = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Most tokens of what a reader sees, best verdicts first; default: no limit."),
+]
+EvidenceRanker = Annotated[
+    EvidenceRankerName | None,
+    typer.Option(help="Fills --evidence-tokens with passages that repeat each other little; default: by verdict."),
 ]
 FailAfter = Annotated[
     float | None,

@@ -12,6 +12,7 @@ from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, w
 from .options import (
     CacheModeName,
     Evidence,
+    EvidenceRanker,
     EvidenceTokens,
     Json,
     Llm,
@@ -59,6 +60,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     stop: Stop = None,
     evidence: Evidence = None,
     evidence_tokens: EvidenceTokens = None,
+    evidence_ranker: EvidenceRanker = None,
     max_depth: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Levels of questions; default as recorded.")
     ] = None,
@@ -101,6 +103,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             stop=stop or "set",
             evidence=evidence or "useful",
             evidence_tokens=evidence_tokens,
+            evidence_ranker=evidence_ranker,
             depth=max_depth,
             width=width,
             baseline=baseline,

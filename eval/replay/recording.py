@@ -35,7 +35,7 @@ Hits = list[tuple[Document, float]]
 
 _QUESTION = TypeAdapter(RecordedQuestion)
 _JUDGEMENT = TypeAdapter(RecordedJudgement)
-_NOT_WRITTEN = {"judged": {"chunks": {"__all__": {"tokens"}}}}
+_NOT_WRITTEN = {"judged": {"chunks": {"__all__": {"tokens", "text"}}}}
 """What the chunks say themselves."""
 
 
@@ -153,8 +153,8 @@ class Recording:
 
     def worlds(self) -> dict[str, RecordedWorld]:
         """Return the finished questions as they were judged, by id."""
-        tokens = {key: tokens_of(chunk) for key, chunk in self._chunks.items()}
-        queries = {query: _with_tokens(each.judged, tokens) for query, each in self._judgements.items()}
+        passages = {key: (tokens_of(chunk), chunk.page_content) for key, chunk in self._chunks.items()}
+        queries = {query: _with_passages(each.judged, passages) for query, each in self._judgements.items()}
         questions = {query: each.questions for query, each in self._judgements.items()}
         return {
             key: RecordedWorld(
@@ -226,5 +226,9 @@ def _require(is_met: bool, fault: str) -> None:
         raise ValueError(fault)
 
 
-def _with_tokens(judged: JudgedQuery, tokens: Mapping[str, int]) -> JudgedQuery:
-    return replace(judged, chunks=tuple(replace(each, tokens=tokens[each.chunk_id]) for each in judged.chunks))
+def _with_passages(judged: JudgedQuery, passages: Mapping[str, tuple[int, str]]) -> JudgedQuery:
+    chunks = []
+    for each in judged.chunks:
+        tokens, text = passages[each.chunk_id]
+        chunks.append(replace(each, tokens=tokens, text=text))
+    return replace(judged, chunks=tuple(chunks))

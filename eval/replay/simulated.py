@@ -99,6 +99,7 @@ def judged_query(hits: Hits, given: SetVerdict, key_field: str) -> JudgedQuery:
             is_calibrated=verdict.is_calibrated,
             next_query=verdict.next_query,
             tokens=tokens_of(chunk),
+            text=chunk.page_content,
         )
         for rank, ((chunk, score), verdict) in enumerate(zip(hits, given.verdicts, strict=True))
     ]

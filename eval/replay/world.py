@@ -46,6 +46,8 @@ class JudgedChunk:
     """Model calls that judging made about it alone."""
     tokens: int = 0
     """Tokens of its passage, without answers to its sub-questions, which no replay knows."""
+    text: str = ""
+    """Text of its passage."""
 
     def unjudged(self) -> JudgedChunk:
         """Return it as a search has it that cannot pay for its verdict."""
@@ -56,6 +58,7 @@ class JudgedChunk:
             retrieval_score=self.retrieval_score,
             verdict="cancelled",
             tokens=self.tokens,
+            text=self.text,
         )
 
 
@@ -98,7 +101,8 @@ class JudgedQuery:
 
     def shown(self, evidence: EvidenceChoice) -> list[JudgedChunk]:
         """Return the chunks that the reader of this query sees, in the order of the evidence."""
-        return evidence.chosen(self.chunks, score=attrgetter("score"), tokens=attrgetter("tokens"))
+        score, tokens, text = map(attrgetter, ("score", "tokens", "text"))
+        return evidence.chosen(self.chunks, score=score, tokens=tokens, text=text)
 
 
 def tokens_of(chunk: Document) -> int:

@@ -32,6 +32,7 @@ from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.evidence_choice import EvidenceKind
+from ...modules.reader.evidence_selection import EvidenceRanker
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Record, without_secrets
 from ...modules.tools.factory import check_tools
@@ -151,6 +152,9 @@ class Experiment(BaseModel):
         default="useful", description="What the judge's reader sees: useful, sufficient (2s if any) or all chunks."
     )
     evidence_tokens: int | None = Field(default=None, ge=1, description="Most tokens of the passages that it sees.")
+    evidence_ranker: EvidenceRanker | None = Field(
+        default=None, description="Fills these with passages that repeat each other little."
+    )
     width: int | None = Field(default=None, ge=1, description="Most sub-questions that a round of the search grants.")
     prompts: Prompts | None = Field(
         default=None,
@@ -265,6 +269,13 @@ class Experiment(BaseModel):
         if sample is not None and given.data.get("limit") is not None:
             raise ValueError("leave out either sample or limit, since each of them chooses the questions")
         return sample
+
+    @field_validator("evidence_ranker")
+    @classmethod
+    def _refuse_no_limit(cls, ranker: EvidenceRanker | None, given: ValidationInfo) -> EvidenceRanker | None:
+        if ranker is not None and given.data.get("evidence_tokens") is None:
+            raise ValueError("give evidence_tokens too, the limit within which it chooses")
+        return ranker
 
     def refuse_unused_search(self) -> None:
         """Check that no key of the built-in search stands beside a retriever of one's own. Older runs may have both.

@@ -170,7 +170,11 @@ class Services:
             limits=limits,
             policy=create_policy(self.experiment.policy),
             stop=create_stop(self.experiment.stop),
-            evidence=EvidenceChoice(kind=self.experiment.evidence, max_tokens=self.experiment.evidence_tokens),
+            evidence=EvidenceChoice(
+                kind=self.experiment.evidence,
+                max_tokens=self.experiment.evidence_tokens,
+                ranker=self.experiment.evidence_ranker,
+            ),
             strategy=self.experiment.strategy,
             prompts=self._prompts,
             prices=load_prices(self.settings.home).with_free(self.local_models),

@@ -32,6 +32,7 @@ SWEPT = (
     "stop",
     "evidence",
     "evidence_tokens",
+    "evidence_ranker",
     "width",
     "max_sub_runs",
     "sharing",

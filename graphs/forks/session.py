@@ -43,7 +43,7 @@ _UNLIMITED = 10**9
 
 def _decides_an_answer(name: str) -> bool:
     """Whether a part of a fingerprint may change what a reader answers to given evidence."""
-    return name.startswith("reader.") and name not in ("reader.evidence", "reader.evidence_tokens")
+    return name.startswith("reader.") and not name.startswith("reader.evidence")
 
 
 class TreeSession(ABC):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 from ..calls.tokens import text_tokens
 from ..errors import SettingsError
 from .evidence import render_evidence
+from .evidence_selection import EvidenceRanker, select_evidence
 
 if TYPE_CHECKING:  # what imports the options stays light
     from langchain_core.documents import Document
@@ -36,6 +37,10 @@ class EvidenceChoice:
     max_tokens: int | None = None
     """Estimated tokens of all passages, with their sources and answered sub-questions. A passage that does not fit
     is left out, and a later one may fit; the first is always shown, whole. None: no limit."""
+    ranker: EvidenceRanker | None = None
+    """How the limit chooses. None: the best verdicts. mmr, facility_location, log_det: passages with good verdicts and
+    ranks that are unlike each other by their words; what is chosen stands in the same order, and the first is shown if
+    nothing fits."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(EvidenceKind):
@@ -44,11 +49,19 @@ class EvidenceChoice:
         most = self.max_tokens
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise SettingsError(f"evidence_tokens={most!r} is not allowed. Give a whole number from 1 on, or None.")
+        if self.ranker is not None and self.ranker not in get_args(EvidenceRanker):
+            allowed = ", ".join(get_args(EvidenceRanker))
+            raise SettingsError(f"Unknown evidence_ranker {self.ranker!r}. Allowed: {allowed}, or None.")
+        if self.ranker is not None and most is None:
+            raise SettingsError(
+                f"evidence_ranker={self.ranker!r} chooses within a limit of tokens. Give evidence_tokens too."
+            )
 
     def fingerprint(self) -> dict[str, str]:
         """Return what is not as by default."""
         parts: dict[str, str] = {} if self.kind == "useful" else {"evidence": self.kind}
-        return parts if self.max_tokens is None else parts | {"evidence_tokens": str(self.max_tokens)}
+        parts |= {} if self.max_tokens is None else {"evidence_tokens": str(self.max_tokens)}
+        return parts if self.ranker is None else parts | {"evidence_ranker": self.ranker}
 
     def of_chunks(self, chunks: Sequence[Document]) -> list[Document]:
         """Return the chunks that the reader sees, in the order of the evidence.
@@ -56,18 +69,36 @@ class EvidenceChoice:
         Args:
             chunks: The chunks of a query by rank, with their ``score`` in the metadata.
         """
-        return self.chosen(chunks, score=lambda chunk: chunk.metadata.get("score"), tokens=passage_tokens)
+        return self.chosen(
+            chunks,
+            score=lambda chunk: chunk.metadata.get("score"),
+            tokens=passage_tokens,
+            text=lambda chunk: chunk.page_content,
+        )
 
-    def chosen(self, chunks: Sequence[T], *, score: Callable[[T], int | None], tokens: Callable[[T], int]) -> list[T]:
+    def chosen(
+        self,
+        chunks: Sequence[T],
+        *,
+        score: Callable[[T], int | None],
+        tokens: Callable[[T], int],
+        text: Callable[[T], str] = str,
+    ) -> list[T]:
         """Return those of ``chunks``, given by rank, that the reader sees, in the order of the evidence.
 
-        ``score`` is 0, 1, 2 or None; ``tokens`` is asked only under a limit.
+        ``score`` is 0, 1, 2 or None; ``tokens`` is asked only under a limit, ``text`` only by a ranker.
         """
         shown = self._by_verdict(chunks, score)
         if self.kind == "useful" and self.max_tokens is None:
             return shown
         shown.sort(key=lambda chunk: -_worth(score(chunk)))  # stable: equal verdicts stay by rank
-        return shown if self.max_tokens is None else self._fitting(shown, self.max_tokens, tokens)
+        if self.max_tokens is None:
+            return shown
+        if self.ranker is None:
+            return self._fitting(shown, self.max_tokens, tokens)
+        worths, sizes = [_worth(score(chunk)) for chunk in shown], [tokens(chunk) for chunk in shown]
+        selected = select_evidence(self.ranker, [text(chunk) for chunk in shown], worths, sizes, self.max_tokens)
+        return [shown[place] for place in selected] or shown[:1]
 
     def _by_verdict(self, chunks: Sequence[T], score: Callable[[T], int | None]) -> list[T]:
         if self.kind == "sufficient" and (sufficient := [chunk for chunk in chunks if score(chunk) == 2]):

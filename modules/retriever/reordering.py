@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..calls.usage import CallMeter
 from ..errors import NoFailure, SearchArgumentError
 from .rerank import MODEL, PRE_PARAMS, RankerParams, RerankModel, create_reranker, model_of, refuse_unknown
-from .selection import OBJECTIVES, RELEVANCE, A, candidates_of, greedy
+from .selection import OBJECTIVES, RELEVANCE, SELECTIONS, candidates_of, greedy
 
 if TYPE_CHECKING:
     from .contract import Searcher
@@ -26,12 +26,6 @@ MOST_CANDIDATES = 1000
 """Most chunks to select from: time and memory grow with their square."""
 MAX_A = 1e6
 
-SELECTIONS: Mapping[str, Mapping[str, float]] = {
-    "mmr": {RELEVANCE: 0.9},
-    "facility_location": {RELEVANCE: 0.3},
-    "log_det": {RELEVANCE: 0.5, A: 1.0},
-}
-"""Parameters of each selection with their defaults, which were chosen on 100 HotpotQA training questions."""
 REORDERING = (MODEL, *SELECTIONS)
 """Values of ``ranker_type`` that come after a coarse search."""
 
@@ -129,7 +123,7 @@ def _checked(name: str, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if name == RELEVANCE and 0 <= value <= 1:
             return float(value)
-        if name == A and 0 < value <= MAX_A:
+        if name != RELEVANCE and 0 < value <= MAX_A:
             return float(value)
     allowed = "from 0 to 1" if name == RELEVANCE else f"above 0, up to {MAX_A:,.0f}"
     raise SearchArgumentError(f"ranker_params {name}={value!r} is not allowed. Give a number {allowed}.")

@@ -23,7 +23,7 @@ from ..index.content import content_digest
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
 from .contract import Searcher
-from .reordering import REORDERING, SELECTIONS, Reordering, RerankModels, reranked
+from .reordering import REORDERING, Reordering, RerankModels, reranked
 from .rerank import MODEL, RankerParams, RerankModel, fusion_of
 from .search import (
     Hits,
@@ -39,6 +39,7 @@ from .search import (
     params_by_field,
     query_data,
 )
+from .selection import SELECTIONS
 from .snapshot_target import searcher_of
 from .subclasses import check_overrides, subclass_fingerprint
 

@@ -16,6 +16,7 @@ from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_js
 from ..options import (
     CacheModeName,
     Evidence,
+    EvidenceRanker,
     EvidenceTokens,
     FailAfter,
     Json,
@@ -94,6 +95,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     stop: Stop = None,
     evidence: Evidence = None,
     evidence_tokens: EvidenceTokens = None,
+    evidence_ranker: EvidenceRanker = None,
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
     sharing: Sharing = None,
@@ -158,6 +160,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         "stop": stop,
         "evidence": evidence,
         "evidence_tokens": evidence_tokens,
+        "evidence_ranker": evidence_ranker,
         "width": width,
         "max_sub_runs": max_sub_runs,
         "sharing": sharing,

@@ -43,6 +43,7 @@ def test_a_finished_thread_is_told_again_without_a_call(cli: Cli, home: Path, sc
 def test_resume_takes_question_and_options_from_the_thread(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
     thread = new_thread()
     options = ("--topk", "2", "--max-depth", "1", "--max-llm-calls", "20", "--search-type", "sparse")
+    options += ("--evidence-tokens", "4000", "--evidence-ranker", "log_det")
     scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
     failed = cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, *options, "--judge", "logprob")
     assert (failed.status, failed.out) == (1, "")
@@ -52,6 +53,13 @@ def test_resume_takes_question_and_options_from_the_thread(cli: Cli, home: Path,
     done = cli("ask", "--resume", "--thread-id", thread)
     assert (done.status, done.out) == (0, "40 mm\n")
     assert not scripted.requests["needed"]
+    cli("ask", "--resume", "--thread-id", thread, "--evidence-ranker", "mmr").refused("evidence_ranker")
+
+
+def test_a_ranker_of_evidence_wants_a_limit(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    refused = cli("ask", CHAIN.question, "-c", COLLECTION, "--evidence-ranker", "mmr")
+    refused.refused("chooses within a limit of tokens. Give evidence_tokens too.")
+    assert not scripted.requests
 
 
 def test_an_agent_has_its_tools_when_it_is_resumed(cli: Cli, home: Path, scripted: ScriptedServer) -> None:

@@ -53,6 +53,13 @@ def test_keys_of_the_built_in_search_are_refused_beside_a_retriever_of_one_s_own
         load_experiment(dataset="x:y", retriever="a:B", ranker_type="weighted", ranker_params={}).refuse_unused_search()
 
 
+def test_a_ranker_of_evidence_wants_a_limit(tmp_path: Path) -> None:
+    keys = "dataset: hotpotqa:x\nevidence_ranker: log_det\n"
+    with pytest.raises(SettingsError, match=r"evidence_ranker.*give evidence_tokens too"):
+        load_experiment(written(tmp_path, keys))
+    assert load_experiment(written(tmp_path, f"evidence_tokens: 500\n{keys}")).evidence_ranker == "log_det"
+
+
 def test_a_system_that_is_named_twice_is_asked_once() -> None:
     assert load_experiment(dataset="x:y", systems=["naive", "judge", "naive"]).systems == ("naive", "judge")
 

@@ -53,9 +53,14 @@ def test_every_reader_sees_what_is_chosen_best_verdicts_first() -> None:
         assert list(same.shown_chunks) == (useful or list(same.chunks))
 
 
-@pytest.mark.parametrize("tokens", [None, 20, 40])
+@pytest.mark.parametrize(
+    ("tokens", "ranker"),
+    [(None, None), (20, None), (40, None), (30, "mmr"), (40, "log_det"), (40, "facility_location")],
+)
 @pytest.mark.parametrize("kind", ["useful", "sufficient", "all"])
-def test_a_replay_counts_what_the_readers_of_the_live_search_see(kind: str, tokens: int | None) -> None:
+def test_a_replay_counts_what_the_readers_of_the_live_search_see(
+    kind: str, tokens: int | None, ranker: str | None
+) -> None:
     """Without answers to sub-questions, which a replay does not know."""
 
     class World(BushyWorld):
@@ -68,12 +73,13 @@ def test_a_replay_counts_what_the_readers_of_the_live_search_see(kind: str, toke
                     each,
                     keys=frozenset({each.chunk_id}),
                     tokens=passage_tokens(chunk(each.chunk_id, f"text {each.rank} of {query}")),
+                    text=f"text {each.rank} of {query}",
                 )
                 for each in judged.chunks
             )
             return replace(judged, chunks=tuple(chunks))
 
-    choice = EvidenceChoice(kind=kind, max_tokens=tokens)  # type: ignore[arg-type]
+    choice = EvidenceChoice(kind=kind, max_tokens=tokens, ranker=ranker)  # type: ignore[arg-type]
     context = replace(bushy_context("breadth", topk=4, max_rec_depth=0), evidence=choice)
     seen = {each.chunk_id for each in searched(context).root.shown_chunks}
     played = play(World(), context.policy, context.stop, Limits(max_rec_depth=0), choice)
@@ -87,6 +93,8 @@ def test_the_choice_is_in_the_fingerprint_unless_it_is_the_default() -> None:
     assert not any("evidence" in key for key in fingerprint(USEFUL))
     other = fingerprint(EvidenceChoice(kind="all", max_tokens=9))
     assert other == fingerprint(USEFUL) | {"reader.evidence": "all", "reader.evidence_tokens": "9"}
+    ranked = fingerprint(EvidenceChoice(kind="all", max_tokens=9, ranker="mmr"))
+    assert ranked == other | {"reader.evidence_ranker": "mmr"}
     with build_judge_rag(context=context_of(USEFUL)) as graph:
         graph.invoke(ROOT, thread("t"))
         with pytest.raises(ThreadMismatch, match="evidence_tokens: None then, '9' now"):

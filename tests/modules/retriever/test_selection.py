@@ -110,6 +110,14 @@ def test_a_large_good_candidate_beats_small_ones_with_more_gain_for_their_cost()
     assert greedy_within(make, [100.0, 1.0, 50.0], 101.0) == [1, 0]
 
 
+def test_a_budget_is_not_spent_on_what_lowers_the_value() -> None:
+    """The copy costs more similarity than it has relevance."""
+    candidates = candidates_of([1.0, 0.5, 0.2, 0.0], [[1, 0], [0, 1], [1, 0], [-1, -1]])
+    make = partial(OBJECTIVES["mmr"], candidates, {"relevance": 0.5})
+    assert greedy_within(make, [1.0, 1.0, 1.0, 9.0], 5.0) == [0, 1]
+    assert [place for place, _ in greedy(make(), 4, 4)] == [0, 1, 3, 2]
+
+
 def test_what_the_best_single_candidate_leaves_of_the_budget_is_used() -> None:
     candidates = candidates_of([1.0, 0.06, 0.05, 0.0], [*np.eye(4)])
     make = partial(OBJECTIVES["facility_location"], candidates, {"relevance": 1.0})

@@ -1,0 +1,46 @@
+"""Metrics of the passages that a reader sees: whether the answer stands in them, how much they repeat each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import numpy as np
+
+from ...modules.reader.word_similarity import similarity_by_words
+from ..datasets.questions import EvalQuestion
+from .answers import answer_tokens, cover_exact_match
+
+_SAID_NOWHERE = (["yes"], ["no"], ["noanswer"])
+
+
+def answer_in_context(question: EvalQuestion, texts: Sequence[str]) -> float | None:
+    """Return 1.0 if some gold answer stands in a passage as a run of whole tokens, else 0.0.
+
+    An upper bound of what a reader can copy, and no proof that the passage supports the answer. Source: Chen et al.,
+    Reading Wikipedia to Answer Open-Domain Questions (ACL 2017), who match strings.
+
+    Returns:
+        None where no passage can hold the answer: gold answers are unknown, none exists, or all are yes or no.
+    """
+    if not question.answers_known or not question.is_answerable:
+        return None
+    tokens = {answer: answer_tokens(answer, lang=question.lang) for answer in question.answers}
+    golds = [answer for answer, words in tokens.items() if words and words not in _SAID_NOWHERE]
+    if not golds:
+        return None
+    found = (cover_exact_match(text, answer, lang=question.lang) for text in texts for answer in golds)
+    return max(found, default=0.0)
+
+
+def redundancy(texts: Sequence[str]) -> float:
+    """Compute how much passages repeat each other: the mean cosine of each with the one most like it, by words.
+
+    In [0, 1], lower is better: 1 if each has a copy, 0 if no two share a word, or there is one or none. Words are
+    weighed within these passages (see ``similarity_by_words``), so that only sets of about one size compare.
+    """
+    if len(texts) < 2:
+        return 0.0
+    cosines = similarity_by_words(texts)
+    np.fill_diagonal(cosines, 0.0)
+    return fmean(cosines.max(axis=1).tolist())
