@@ -19,6 +19,7 @@ BENCHMARKS = (
     "search_kills",
     "indexing",
     "search_latency",
+    "rankers",
     "drawing",
     "weight",
     "recording",
