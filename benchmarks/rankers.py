@@ -1,7 +1,8 @@
 """Rankers that choose passages which belong together, against rrf: at equal k, and at equal tokens of a reader.
 
-At equal k every ranker is asked for k; within a limit of tokens all choose from the same 20 hits of rrf, which nothing
-has judged. JUDGETREE_BENCH_HOTPOTQA and JUDGETREE_BENCH_MUSIQUE name the files; no model is called but the embedder.
+At equal k every ranker is asked for k; within a limit of tokens all choose from the same 20 hits of a hybrid search by
+rrf, which nothing has judged. JUDGETREE_BENCH_HOTPOTQA and JUDGETREE_BENCH_MUSIQUE name the files; no model is called
+but the one that embeds.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, median
 from time import perf_counter
 from typing import get_args
 
+import numpy as np
 from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
@@ -22,10 +25,10 @@ from judgetree.evaluation.metrics.retrieval import all_supporting
 from judgetree.evaluation.metrics.statistics import compare_paired
 from judgetree.evaluation.runs.services import open_corpus
 from judgetree.modules.index.index import Index
-from judgetree.modules.reader.evidence_choice import EvidenceChoice
-from judgetree.modules.reader.evidence_selection import EvidenceRanker
+from judgetree.modules.reader.evidence_choice import EvidenceChoice, passage_tokens
+from judgetree.modules.reader.evidence_selection import RANK_DECAY, EvidenceRanker
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.selection import SELECTIONS
+from judgetree.modules.retriever.selection import OBJECTIVES, SELECTIONS, Candidates, greedy_within
 
 from .hotpotqa import hotpotqa, not_measured
 from .measurement import Row
@@ -34,7 +37,7 @@ VARIABLE = "JUDGETREE_BENCH_MUSIQUE"
 CANDIDATES = 20
 KS = (3, 5, 10)
 TOKENS = (300, 600, 1200)
-RRF = "rrf"
+RRF, PACKED = "rrf", "packed"
 RANKERS: tuple[EvidenceRanker, ...] = get_args(EvidenceRanker)
 
 Chosen = Mapping[str, Sequence[Sequence[Document]]]
@@ -65,14 +68,24 @@ def chosen_within(coarse: Sequence[Sequence[Document]], tokens: int) -> Chosen:
     """What a reader sees of the hits of rrf within a limit of tokens."""
     choices = {name: EvidenceChoice(kind="all", max_tokens=tokens, ranker=name) for name in RANKERS}
     usual = {RRF: EvidenceChoice(kind="all", max_tokens=tokens)}
-    return {name: [choice.of_chunks(each) for each in coarse] for name, choice in {**usual, **choices}.items()}
+    chosen = {name: [choice.of_chunks(each) for each in coarse] for name, choice in {**usual, **choices}.items()}
+    return chosen | {PACKED: [packed(each, tokens) for each in coarse]}
+
+
+def packed(chunks: Sequence[Document], tokens: int) -> list[Document]:
+    """What the same greedy takes that sees rank and tokens alone: what a ranker adds to it is what coverage adds."""
+    relevance = RANK_DECAY ** np.arange(len(chunks))
+    unlike = Candidates(relevance=relevance, similarity=np.eye(len(chunks)))
+    make = partial(OBJECTIVES["mmr"], unlike, {"relevance": 1.0})
+    places = greedy_within(make, [float(passage_tokens(chunk)) for chunk in chunks], float(tokens))
+    return [chunks[place] for place in sorted(places)] or list(chunks[:1])
 
 
 def found_by(index: Index, questions: Sequence[EvalQuestion], *, topk: int) -> tuple[Chosen, dict[str, float]]:
     """The first ``topk`` of each ranker, and the median milliseconds of a search, by ranker."""
     found, took = {}, {}
     for name in (RRF, *SELECTIONS):
-        retriever = Retriever(index, topk=topk, ranker_type=name)
+        retriever = Retriever(index, topk=topk, search_type="hybrid", ranker_type=name)
         hits, times = [], []
         for question in questions:
             retriever.get_similar_chunk_with_score(question.question)  # embeds it

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
+from ...graphs.rag.search_tree import SearchTree
 from ...modules.reader.word_similarity import similarity_by_words
 from ..datasets.questions import EvalQuestion
 from .answers import answer_tokens, cover_exact_match
 
 _SAID_NOWHERE = (["yes"], ["no"], ["noanswer"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextFigures:
+    """What the reader of the question itself saw."""
+
+    passages: int
+    answer_in_context: float | None
+    """1 if a gold answer stands in the evidence, answers to sub-questions included, else 0; see the function."""
+    redundancy: float
+    """Of the passages, in [0, 1]; see the function."""
+
+
+def context_of(question: EvalQuestion, tree: SearchTree) -> ContextFigures | None:
+    """Score what the reader at the root of a tree saw; None if it saw nothing."""
+    root = tree.root
+    if not root.evidence:
+        return None
+    return ContextFigures(
+        passages=len(root.shown_chunks),
+        answer_in_context=answer_in_context(question, [root.evidence]),
+        redundancy=round(redundancy([chunk.text for chunk in root.shown_chunks]), 6),
+    )
 
 
 def answer_in_context(question: EvalQuestion, texts: Sequence[str]) -> float | None:

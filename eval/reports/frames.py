@@ -11,6 +11,7 @@ from ...graphs.systems.registry import retrieves
 from ...modules.calls.prices import Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
+from ..metrics.context import answer_in_context
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
 from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
@@ -28,6 +29,7 @@ KS = (3, 10)
 """Cut-offs of recall@k and all@k, up to the number of retrieved chunks; see ``ks_of``."""
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
+CONTEXT_METRICS = ("answer_in_context", "redundancy")
 SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_chat_calls")
 """Columns of runs whose trees share sub-runs."""
 COST_METRICS = (
@@ -47,7 +49,7 @@ COST_METRICS = (
 )
 """Calls, tokens, cost and seconds as if the cache were empty; with the prefix ``paid_``, as they were paid."""
 _MEAN_COLUMNS = ["system", "metric", "mean", "low", "high", "n"]
-_SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS, *ragas_shares()))
+_SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS, *CONTEXT_METRICS, *ragas_shares()))
 _NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
 """Metrics whose mean is unknown if a single value is."""
 
@@ -217,10 +219,18 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
         "paid_seconds": row.seconds,
         **answers,
         **_retrieval_scores(row, question, ks),
+        **_context_scores(row, question),
         **_figures(row),
         **turn_columns(row, question, em=answers["em"], ks=ks),
         **ragas_columns(row, question, ragas),
     }
+
+
+def _context_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
+    if row.context is not None:
+        return {"answer_in_context": row.context.answer_in_context, "redundancy": row.context.redundancy}
+    failed = row.status == "failed" and retrieves(row.system)
+    return {"answer_in_context": answer_in_context(question, ()) if failed else None, "redundancy": None}
 
 
 def _figures(row: RunRow) -> dict[str, float]:

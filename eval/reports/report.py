@@ -28,6 +28,7 @@ from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, completeness_counts, damage_lines, failure_kind
 from .frames import (
     ANSWER_METRICS,
+    CONTEXT_METRICS,
     COST_METRICS,
     SAVED_BY_SHARING,
     common_frame,
@@ -190,7 +191,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
     labels = LabelStore(run.folder).read()
     questions["failure"] = _failures(run)
     ks = ks_of(run.experiment.topk)
-    metrics = [name for name in (*ANSWER_METRICS, *retrieval_metrics(ks), *COST_METRICS) if name in questions]
+    known = (*ANSWER_METRICS, *retrieval_metrics(ks), *CONTEXT_METRICS, *COST_METRICS)
+    metrics = [name for name in known if name in questions]
     if run.experiment.sharing != "off":
         metrics += [name for name in SAVED_BY_SHARING if name in questions]
     metrics += [*ragas_columns_in(questions), *own_columns_in(questions)]

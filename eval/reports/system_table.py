@@ -17,6 +17,7 @@ _NAMES = {
     "f1": "F1",
     "cover_em": "cover EM",
     "tree_all": "all supporting in the tree",
+    "answer_in_context": "answer in the context",
     "chat_calls": "calls",
     "paid_chat_calls": "calls paid",
     "prompt_tokens": "prompt tokens",

@@ -15,6 +15,7 @@ from ...modules.calls.record import CallRecord
 from ...modules.index.content import SOURCE
 from ...modules.retriever.search import ALSO_IN, ALSO_KEYS
 from ..datasets.questions import EvalQuestion
+from ..metrics.context import context_of
 from ..metrics.damage import damage_of, in_order
 from ..metrics.tree import figures_of
 from .store import FoundChunk, RunRow
@@ -65,6 +66,7 @@ def row_of(
         chunks=tuple(_found(tree, key_field)) if tree else (),
         paid=(*paid_for(records, local_models), *_billed(own, local_models)) if tree or facts else None,
         conversation=facts,
+        context=context_of(question, tree) if tree else None,
         damage=in_order({**(damage_of(tree) if tree else {}), **(reply.damage if reply else {})}),
     )
 

@@ -19,6 +19,7 @@ from ...modules.calls.prices import ModelUsage
 from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ..metrics.context import ContextFigures
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
 from .folder_lock import held_folder
@@ -89,6 +90,8 @@ class RunRow:
     """What faults took from the answer, with counts; see ``metrics.damage``."""
     code: str = ""
     """Id of the code version that made the row; see ``code_version.code_versions_in``."""
+    context: ContextFigures | None = None
+    """None if no reader saw evidence, or in rows of older versions."""
     setup_failed: bool = False
     """Whether a ``ModelSetupError`` (key, model, account, address) failed it. The same command asks it again."""
 

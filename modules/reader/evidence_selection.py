@@ -12,7 +12,7 @@ from ..retriever.selection import OBJECTIVES, SELECTIONS, Candidates, greedy_wit
 from .word_similarity import similarity_by_words
 
 EvidenceRanker = Literal["mmr", "facility_location", "log_det"]
-RANK_DECAY = 0.75
+RANK_DECAY = 0.85
 """Relevance of a passage, as a share of what it would be one rank higher; chosen on 100 HotpotQA questions."""
 
 

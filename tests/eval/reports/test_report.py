@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
+from judgetree.evaluation.metrics.context import ContextFigures
 from judgetree.evaluation.reports.failures import completeness_counts, damage_lines
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
@@ -36,6 +38,14 @@ def test_answers_and_evidence_are_scored() -> None:
     assert (scored["em"], scored["f1"], scored["cover_em"]) == (1.0, 1.0, 1.0)
     assert (scored["recall@3"], scored["all@3"], scored["mrr"]) == (0.5, 0.0, 1.0)
     assert (scored["tree_recall"], scored["tree_all"]) == (1.0, 1.0)
+
+
+def test_what_readers_saw_is_scored_and_a_failure_scores_nothing() -> None:
+    seen = row(OIL, "Vellin", context=ContextFigures(passages=2, answer_in_context=1.0, redundancy=0.25))
+    rows = [seen, row(OIL, "Vellin"), row(OIL, status="failed"), row(OIL, status="failed", system="llm")]
+    frame = question_frame(rows, QUESTIONS).replace({np.nan: None})
+    assert list(frame["answer_in_context"]) == [1.0, None, 0.0, None], "rows of older versions do not say"
+    assert list(frame["redundancy"]) == [0.25, None, None, None]
 
 
 def test_nothing_is_said_of_more_documents_than_were_retrieved() -> None:

@@ -93,6 +93,11 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
     assert rows["naive", "chain", 0].status == "refused", "one chunk does not hold both facts"
     assert rows["naive", "colour", 0].prediction == "grey"
     assert rows["judge", "none", 0].status == "refused"
+    context = {place[:2]: row.context.answer_in_context for place, row in rows.items() if row.context}
+    assert context == {
+        **{("naive", "chain"): 0.0, ("naive", "colour"): 1.0, ("naive", "none"): None},
+        **{("judge", "chain"): 1.0, ("judge", "colour"): 1.0, ("judge", "none"): None},
+    }, "answers to sub-questions are part of it"
     assert all(calls(row) > 0 for row in rows.values())
     paid = sum(row.tree.chat_calls for row in rows.values() if row.tree)
     assert paid == bench.requests(), "systems that ask the same share the answer"
