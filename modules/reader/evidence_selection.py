@@ -29,11 +29,11 @@ def select_evidence(
             of the best choice's (see ``greedy_within``).
         texts: Texts of the passages, best first.
         worths: Of each passage, what its verdict is worth, from 0 to 2; falling.
-        tokens: Of each passage, above 0.
+        tokens: Of each passage; 0 counts as 1.
         most: The limit.
     """
     relevance = (1 + np.asarray(worths, dtype=np.float64)) * RANK_DECAY ** np.arange(len(texts))
     relevance /= relevance.max(initial=1.0)
     candidates = Candidates(relevance=relevance, similarity=similarity_by_words(texts))
     make = partial(OBJECTIVES[ranker], candidates, SELECTIONS[ranker])
-    return sorted(greedy_within(make, list(map(float, tokens)), float(most)))
+    return sorted(greedy_within(make, [float(max(size, 1)) for size in tokens], float(most)))

@@ -103,6 +103,13 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
     assert paid == bench.requests(), "systems that ask the same share the answer"
 
 
+def test_a_report_shows_what_readers_saw_if_the_experiment_asks_for_it(bench: Bench) -> None:
+    bench.run(limit=1, metrics=("em", "answer_in_context", "redundancy"))
+    text = load_report(bench.out).to_markdown()
+    assert "| system | n | failed | degraded | refused | EM | answer in the context | redundancy |" in text
+    assert "| naive | 1 | 0 | 0 | 1 | 0.0" in text
+
+
 def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None:
     bench.run(systems=("ircot",), limit=1)
     (row,) = bench.rows().values()

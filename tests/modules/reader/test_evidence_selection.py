@@ -94,6 +94,10 @@ def test_any_evidence_keeps_within_the_limit_in_the_usual_order(
     assert EvidenceChoice(kind="all", max_tokens=most, ranker=ranker).of_chunks(chunks) == seen
 
 
+def test_passages_without_tokens_count_as_one_each() -> None:
+    assert select_evidence("log_det", [RIVER, POET, MILL], [1, 1, 1], [0, 0, 0], 2) == [0, 1]
+
+
 def test_objectives_and_names_are_the_same() -> None:
     assert set(RANKERS) == set(OBJECTIVES) == set(SELECTIONS)
 
