@@ -28,7 +28,7 @@ from judgetree.modules.calls.usage import CallMeter
 def ask():
     chat = open_chat("m", base_url=sys.argv[1], api_key="key", timeout_s=20)
     call = EndpointLLM(chat, gate=CallGate(1)).complete([("user", "?")], meter=CallMeter(node="generate"))
-    print(background_loop().run(call).text, flush=True)
+    print(background_loop().run(call).text + "\\n", end="", flush=True)
 
 ask()
 """
