@@ -19,7 +19,7 @@ from ..embedding.cache import Vector
 from ..errors import LoadingError
 from ..progress import StageProgress
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
-from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile
+from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile, file_digest
 from .file_parsers import PARSER_VERSION, UTF_8_SUFFIXES, LoadLimits
 from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
@@ -288,7 +288,7 @@ def _plan_file(
     data, encoding = _as_utf_8(file, data)
     chunks = split_documents(to_documents(file, data, parser), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
     for chunk in chunks:
-        chunk.metadata |= {FILE_DIGEST: digest, SOURCE: file.source}
+        chunk.metadata |= {FILE_DIGEST: file_digest(digest, len(chunks)), SOURCE: file.source}
     plan.chunks.extend(chunks)
     (plan.added if known is None else plan.changed).append(file.source)
     if encoding != UTF_8:

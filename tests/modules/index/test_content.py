@@ -67,7 +67,7 @@ def own_name(connection: MilvusConnection) -> Iterator[str]:
 
 def row(pk: str, text: str, source: str = "a.md", angle: float = 0.0) -> Row:
     vector = np.array([np.cos(angle), np.sin(angle)], dtype=np.float32)
-    return {"pk": pk, "text": text, "dense": vector, "source": source, "file_digest": f"digest of {source}"}
+    return {"pk": pk, "text": text, "dense": vector, "source": source, "file_digest": f"digest-of-{source[0]}"}
 
 
 def changes(
@@ -113,13 +113,34 @@ def test_rows_are_put_replaced_and_removed(way: MilvusConnection, name: str) -> 
 def test_files_vectors_and_digest_can_be_read_back(way: MilvusConnection, name: str) -> None:
     put(way, name, [row("b", "two", angle=1.0), row("a", "one"), row("c", "three", 'odd "name".md')])
     assert stored_files(way, name) == {
-        "a.md": StoredFile(digest="digest of a.md", chunk_ids=frozenset("ab")),
-        'odd "name".md': StoredFile(digest='digest of odd "name".md', chunk_ids=frozenset("c")),
+        "a.md": StoredFile(digest="digest-of-a", chunk_ids=frozenset("ab")),
+        'odd "name".md': StoredFile(digest="digest-of-o", chunk_ids=frozenset("c")),
     }
     vectors = stored_vectors(way.client, name, ["b", "nowhere"], ["dense"])
     assert vectors.keys() == {"b"}
     assert vectors["b"]["dense"] == pytest.approx([np.cos(1.0), np.sin(1.0)])
     assert content_digest(way.client, name) == hashlib.sha256(b"a\nb\nc").hexdigest()
+
+
+@pytest.mark.parametrize("connection", ["server"], indirect=True)
+def test_a_file_of_which_an_interruption_left_a_part_or_two_versions_has_no_digest(
+    connection: MilvusConnection, name: str
+) -> None:
+    server = replace(connection, is_lite=False)
+    version = {number: {**row(str(number), "text"), "file_digest": "new 3"} for number in range(3)}
+
+    def stop(done: int, total: int, stage: str) -> None:
+        raise KeyboardInterrupt
+
+    put(server, name, [row("old", "text"), row("b", "text", "b.md")])
+    with pytest.raises(KeyboardInterrupt):
+        write(server, name, changes(list(version.values())[:2], {"old"}, on_progress=stop))
+    assert stored_files(server, name)["a.md"] == StoredFile(digest="", chunk_ids=frozenset({"old", "0", "1"}))
+    put(server, name, [], removed={"old"})
+    assert stored_files(server, name)["a.md"] == StoredFile(digest="", chunk_ids=frozenset({"0", "1"}))
+    put(server, name, [version[2]])
+    assert stored_files(server, name)["a.md"] == StoredFile(digest="new", chunk_ids=frozenset({"0", "1", "2"}))
+    assert stored_files(server, name)["b.md"].digest == "digest-of-b"
 
 
 def test_each_change_and_what_is_remembered_can_be_seen(way: MilvusConnection, name: str) -> None:
