@@ -18,6 +18,7 @@ BENCHMARKS = (
     "tree_limits",
     "search_kills",
     "indexing",
+    "embedding_speed",
     "search_latency",
     "rankers",
     "drawing",

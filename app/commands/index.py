@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...modules.index.schema import IndexParams
 
 _NAMES_SHOWN = 10
+_TELLING_S = 0.5
 
 
 def index(  # noqa: PLR0913 - one parameter an option
@@ -110,13 +111,26 @@ def index(  # noqa: PLR0913 - one parameter an option
         embedders = opened.info().embedders
     seconds = time.monotonic() - started
     if as_json:
-        done = {**(asdict(report) if report else {}), **({"indexes": indexes} if indexes else {})}
+        done = {**(_document(report) if report else {}), **({"indexes": indexes} if indexes else {})}
         write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
     else:
         lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
         write_result("\n".join([*lines, *(_index_line(field, params) for field, params in indexes.items())]))
     if strict and report and report.skipped:
         raise typer.Exit(FAILED)
+
+
+def chunks_per_second(report: IndexReport) -> float:
+    """Return the speed of embedding; 0 if it took too short a time to tell."""
+    return report.embedded / report.embedding_s if report.embedding_s >= _TELLING_S else 0.0
+
+
+def _document(report: IndexReport) -> dict[str, object]:
+    return {
+        **asdict(report),
+        "embedding_s": round(report.embedding_s, 2),
+        "chunks_per_second": round(chunks_per_second(report), 1),
+    }
 
 
 def parsed_index_params(text: str | None) -> dict[str, IndexParams] | None:
@@ -150,7 +164,9 @@ def _summary(
     from ...graphs.drawing.words import count_of
 
     names = ", ".join(sorted(set(embedders.values())))
-    yield f"{collection}: {count_of(report.chunks, 'chunk')} ({report.embedded:,} embedded now), embedder {names}"
+    speed = f", {each:,.0f} a second" if (each := chunks_per_second(report)) else ""
+    chunks = count_of(report.chunks, "chunk")
+    yield f"{collection}: {chunks} ({report.embedded:,} embedded now{speed}), embedder {names}"
     yield (
         f"files: {len(report.added)} new, {len(report.changed)} changed, {report.unchanged} unchanged, "
         f"{len(report.removed)} removed, {len(report.skipped)} skipped, {report.ignored} of other types; "

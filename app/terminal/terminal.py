@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TextIO
 
 import typer
@@ -20,6 +20,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -50,9 +51,9 @@ def progress_bar(clock: Callable[[], float] = time.monotonic) -> Iterator[Callab
     if not is_live(sys.stderr):
         yield _lines_of_progress(clock)
         return
-    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    counted = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), _SpeedColumn())
     tasks: dict[str, TaskID] = {}
-    with bars_of(*columns, transient=True) as bars:
+    with bars_of(*counted, TimeElapsedColumn(), TimeRemainingColumn(), transient=True) as bars:
 
         def show(done: int, total: int, stage: str) -> None:
             if stage not in tasks:
@@ -64,14 +65,32 @@ def progress_bar(clock: Callable[[], float] = time.monotonic) -> Iterator[Callab
 
 def _lines_of_progress(clock: Callable[[], float]) -> Callable[[int, int, str], None]:
     printed = clock()
+    first: dict[str, tuple[float, int]] = {}
 
     def report(done: int, total: int, stage: str) -> None:
         nonlocal printed
-        if done < total and (now := clock()) - printed >= LINE_EVERY_S:
+        if done >= total:
+            return
+        now = clock()
+        began, before = first.setdefault(stage, (now, done))
+        if now - printed >= LINE_EVERY_S:
             printed = now
-            say(f"{STAGES.get(stage, stage)}: {done:,} of {total:,}")
+            speed = (done - before) / (now - began) if done > before else 0.0
+            rest = f", {speed:,.0f} a second, {_duration((total - done) / speed)} left" if speed else ""
+            say(f"{STAGES.get(stage, stage)}: {done:,} of {total:,}{rest}")
 
     return report
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+class _SpeedColumn(ProgressColumn):
+    """Steps a second, once they are known."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
 
 @contextmanager

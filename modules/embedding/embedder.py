@@ -137,9 +137,9 @@ class MiniLMEmbedder(Embedder):
         self._files = find_minilm()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text, in their order; about 25 ms a paragraph."""
-        encode = load_minilm(self._files)
-        return [_as_list(encode(text)) for text in texts]
+        """Return one vector a text, in their order; about 16 ms of one core a paragraph, on all cores at once."""
+        vectors: list[list[float]] = load_minilm(self._files)(texts).tolist()
+        return vectors
 
 
 class MultilingualEmbedder(Embedder):

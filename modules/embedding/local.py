@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,9 +15,7 @@ import numpy.typing as npt
 
 from ..disk import installed_file
 from ..errors import DependencyError
-
-MINILM_MAX_TOKENS = 256
-"""Token limit in the training of all-MiniLM-L6-v2; its tokenizer.json says 128."""
+from .minilm import open_minilm
 
 # Digests of the measured files, so that the packagers need not be trusted. All are Apache-2.0: sentence-transformers'
 # all-MiniLM-L6-v2 (int8, ONNX) with its vocabulary, and Google's multilingual USE v3.
@@ -79,8 +76,8 @@ def _loaded_once(load: Callable[[EmbedderFiles], T]) -> Callable[[EmbedderFiles]
 
 
 @_loaded_once
-def load_minilm(files: EmbedderFiles) -> Callable[[str], npt.NDArray[np.float32]]:
-    """Return a thread-safe function from a text to its vector of length 1, shape (384,).
+def load_minilm(files: EmbedderFiles) -> Callable[[Sequence[str]], npt.NDArray[np.float32]]:
+    """Return a thread-safe function from n texts to their vectors of length 1, shape (n, 384), in their order.
 
     The first call of a process reads both files twice, once for their digests: some 15 ms.
 
@@ -88,29 +85,7 @@ def load_minilm(files: EmbedderFiles) -> Callable[[str], npt.NDArray[np.float32]
         DependencyError: A file has another digest than the measured one.
     """
     _refuse_other_files({files.model: _MINILM_MODEL, files.tokenizer: _MINILM_TOKENIZER})
-    import onnxruntime  # noqa: PLC0415 - loaded when it is used
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = min(4, os.cpu_count() or 1)
-    # Spinning threads take the cores from other work and halve the speed on two cores.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(files.model, options, providers=["CPUExecutionProvider"])
-    tokens_of = Tokenizer.from_file(str(files.tokenizer))
-    tokens_of.no_padding()  # the file pads to 128, which costs half of the recall
-    tokens_of.enable_truncation(MINILM_MAX_TOKENS)
-
-    def encode(text: str) -> npt.NDArray[np.float32]:
-        encoding = tokens_of.encode(text)
-        ids = np.array([encoding.ids], dtype=np.int64)
-        mask = np.array([encoding.attention_mask], dtype=np.int64)
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (hidden,) = session.run(["last_hidden_state"], inputs)
-        mean = (hidden[0] * mask[0, :, None]).sum(axis=0) / mask.sum()
-        vector: npt.NDArray[np.float32] = (mean / np.linalg.norm(mean)).astype(np.float32)
-        return vector
-
-    return encode
+    return open_minilm(files.model, files.tokenizer)
 
 
 @_loaded_once

@@ -22,7 +22,8 @@ Embedders = Mapping[str, Embeddings]
 EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
 """An embedder, one for each dense field, or a function from the documents' share of CJK letters (0 to 1) to one."""
 
-_BATCH = 64
+_BATCH = 256
+"""Texts between two reports of progress: enough for all cores to have batches of texts of like length."""
 
 
 def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
@@ -112,6 +113,8 @@ def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: StagePr
         ModelCallError: An embedding endpoint failed.
     """
     vectors: list[dict[str, Vector]] = []
+    if texts:
+        on_progress(0, len(texts), "embed")
     for start in range(0, len(texts), _BATCH):
         batch = list(texts[start : start + _BATCH])
         columns = {field: embedder.embed_documents(batch) for field, embedder in embedders.items()}

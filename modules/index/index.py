@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -326,19 +327,20 @@ class Index:
             plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
             if prune:
                 plan.removed = gone_sources(stored, scan)
-            embedded = 0
+            embedded, embedding_s = 0, 0.0
             if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
                 info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
                 reused, client = plan.reused_ids(stored), self.connection.client
                 known = content.stored_vectors(client, self.vector_store_name, reused, list(embedders))
+                started = time.monotonic()
                 vectors = embed_chunks(embedders, plan.texts(), known, self.on_progress)
-                embedded = len(vectors) - len(known)
+                embedded, embedding_s = len(vectors) - len(known), time.monotonic() - started
                 info = replace(self._with_news(info, folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
                 info = with_dimensions(self.vector_store_name, info, vectors)
                 self._write(info, check, rows=plan.rows(vectors), removed=plan.replaced_ids(stored))
             elif not stored:
                 raise LoadingError(none_readable(plan.skipped))
-            return plan.report(stored, ignored=scan.ignored, embedded=embedded)
+            return plan.report(stored, ignored=scan.ignored, embedded=embedded, embedding_s=embedding_s)
 
     def _with_news(self, info: CollectionInfo, folders: Mapping[str, str]) -> CollectionInfo:
         return replace(info, folders=folders, index_params={**info.index_params, **self.index_params})

@@ -138,6 +138,8 @@ class IndexReport:
     """Encodings of added and changed text files that are not UTF-8, by source."""
     embedded: int = 0
     """Number of embedded chunks; the other new ones had stored vectors."""
+    embedding_s: float = 0.0
+    """Seconds of embedding; vectors that the embedder has saved take hardly any."""
     chunks: int = 0
     """Number of chunks in the collection after the update."""
 
@@ -171,7 +173,9 @@ class UpdatePlan:
         """Return the new chunks as rows, with their vectors by chunk id and field."""
         return [_to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in self.chunks]
 
-    def report(self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int) -> IndexReport:
+    def report(
+        self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int, embedding_s: float = 0.0
+    ) -> IndexReport:
         """Return the report of the update, once the plan is carried out on ``stored``."""
         before = sum(len(file.chunk_ids) for file in stored.values())
         return IndexReport(
@@ -183,6 +187,7 @@ class UpdatePlan:
             ignored=ignored,
             encodings=dict(sorted(self.encodings.items())),
             embedded=embedded,
+            embedding_s=embedding_s,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
         )
 

@@ -30,11 +30,14 @@ def test_of_fewer_than_ten_each_is_told_and_of_none_nothing(capsys: pytest.Captu
 
 
 def test_down_a_pipe_a_stage_has_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    times = iter([0.0, 1.0, 5.0, 6.0, 10.5])
+    times = iter([0.0, 1.0, 4.0, 6.0, 7.0, 11.0, 12.0])
     with progress_bar(clock=lambda: next(times)) as show:
-        for done, stage in ((1, "load"), (1000, "embed"), (1064, "embed"), (3, "asking")):
+        for done, stage in ((1, "load"), (0, "embed"), (500, "embed"), (564, "embed"), (3, "asking")):
             show(done, 2500, stage)
-    assert capsys.readouterr() == ("", "embedding chunks: 1,000 of 2,500\nasking: 3 of 2,500\n")
+    assert capsys.readouterr() == (
+        "",
+        "embedding chunks: 500 of 2,500, 250 a second, 0:00:08 left\nasking: 3 of 2,500\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ class TestUpdating:
         calls: list[tuple[int, int, str]] = []
         lite_index.on_progress = lambda done, total, stage: calls.append((done, total, stage))
         lite_index.get_index_done()
-        assert calls == [(1, 1, "load"), (64, 100, "embed"), (100, 100, "embed"), (100, 100, "write")]
+        assert calls == [(1, 1, "load"), (0, 100, "embed"), (100, 100, "embed"), (100, 100, "write")]
 
 
 def test_adding_in_steps_ranks_like_one_step(connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
