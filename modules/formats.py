@@ -82,6 +82,7 @@ Thing = Literal[
     "labels",
     "memory",
     "model-cache",
+    "passage-graph",
     "prompts",
     "recording",
     "rows",
@@ -99,6 +100,7 @@ VERSION = 3
 _VERSIONS: Mapping[Thing, int] = {
     "judge-fits": 1,
     "labels": 1,
+    "passage-graph": 1,
     "prompts": 1,
     "recording": 5,
     "rows": 6,

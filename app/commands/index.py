@@ -20,6 +20,7 @@ from .options import Json
 if TYPE_CHECKING:
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
+    from ...modules.structure.building import GraphReport
 
 _NAMES_SHOWN = 10
 _TELLING_S = 0.5
@@ -66,6 +67,10 @@ def index(  # noqa: PLR0913 - one parameter an option
     rebuild_index: Annotated[
         list[str] | None, typer.Option(metavar="FIELD", help="Drop and build the index of a vector field; repeatable.")
     ] = None,
+    graph: Annotated[
+        list[str] | None,
+        typer.Option(metavar="links", help="Make a graph of the collection, of titles named in its text; repeatable."),
+    ] = None,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
     ] = 600.0,
@@ -79,9 +84,15 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.index.file_parsers import LoadLimits
         from ...modules.index.writer_lock import LockOptions
         from ...modules.settings import load_settings
+        from ...modules.structure.building import build_graph, check_kind
 
-    if not any((paths, remove, rebuild_index, index_params)):
-        raise SettingsError("Give a file or folder to index, --remove SOURCE, --rebuild-index FIELD or --index-params.")
+    if not any((paths, remove, rebuild_index, index_params, graph)):
+        raise SettingsError(
+            "Give a file or folder to index, --remove SOURCE, --rebuild-index FIELD, --index-params or --graph KIND."
+        )
+    kinds = list(dict.fromkeys(graph or ()))
+    for kind in kinds:
+        check_kind(kind)
     started = time.monotonic()
     with (
         progress_bar() as on_progress,
@@ -108,14 +119,17 @@ def index(  # noqa: PLR0913 - one parameter an option
             rest = opened.remove_files(*remove)
             report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
         indexes = opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {}
+        graphs = [build_graph(opened, kind, load_settings().home, on_progress) for kind in kinds]
         embedders = opened.info().embedders
     seconds = time.monotonic() - started
     if as_json:
         done = {**(_document(report) if report else {}), **({"indexes": indexes} if indexes else {})}
+        done |= {"graphs": [asdict(each) for each in graphs]} if graphs else {}
         write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
     else:
         lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
-        write_result("\n".join([*lines, *(_index_line(field, params) for field, params in indexes.items())]))
+        changed = (_index_line(field, params) for field, params in indexes.items())
+        write_result("\n".join([*lines, *changed, *map(_graph_line, graphs)]))
     if strict and report and report.skipped:
         raise typer.Exit(FAILED)
 
@@ -156,6 +170,14 @@ def _index_line(field: str, params: IndexParams) -> str:
     inner = params.get("params")
     values |= inner if isinstance(inner, Mapping) else {}
     return f"index of {field}: {params.get('index_type')}, " + ", ".join(f"{key} {values[key]}" for key in values)
+
+
+def _graph_line(report: GraphReport) -> str:
+    edges = ", ".join(f"{count:,} {name}" for name, count in sorted(report.edges.items()))
+    return (
+        f"graph {report.kind}: {report.passages:,} passages, {report.phrases:,} phrases, edges {edges}; "
+        f"{report.bytes / 1e6:.1f} MB, {report.seconds:.1f} s"
+    )
 
 
 def _summary(

@@ -139,3 +139,21 @@ def test_an_index_is_built_again_with_other_parameters(cli: Cli, corpus: Path) -
     assert "index of sparse" in cli("index", "-c", "c", "--rebuild-index", "dense").ok().out
     for refused in (["--rebuild-index", "none"], ["--index-params", "[1]"], []):
         assert cli("index", "-c", "c", *refused).status == 2
+
+
+def test_a_graph_is_made_with_the_index_or_of_what_is_there(cli: Cli, tmp_path: Path, home: Path) -> None:
+    notes = {"a.md": "# Norm KV-7\n\nAs norm KV-8 says.", "b.md": "# Norm KV-8\n\nIt is grey."}
+    corpus = write_corpus(tmp_path / "linked", notes)
+    report = index(cli, corpus, "--graph", "links")
+    [graph] = report["graphs"]  # type: ignore[misc]
+    assert (graph["kind"], graph["passages"], graph["edges"]) == ("links", 2, {"names": 1, "title_of": 1})
+    done = cli("index", "-c", "c", "--graph", "links").ok()
+    assert done.out.startswith("graph links: 2 passages, 1 phrases, edges 1 names, 1 title_of; 0.0 MB")
+    assert Path(graph["path"]).is_relative_to(home)
+
+
+def test_an_unknown_graph_is_refused_before_anything_is_indexed(cli: Cli, corpus: Path) -> None:
+    done = cli("index", str(corpus), "-c", "c", "--graph", "mesh")
+    assert (done.status, done.out) == (2, "")
+    assert "There is no graph 'mesh'. Allowed: links." in done.err
+    assert "none yet" in cli("index", "-c", "c", "--graph", "links").err

@@ -1,0 +1,1 @@
+"""The structure of a collection: graphs over its passages, and the files that keep them."""

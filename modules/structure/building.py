@@ -1,0 +1,80 @@
+"""Making the graphs of a collection, by kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CollectionError, SettingsError
+from ..index.index import Index
+from ..progress import StageProgress
+from . import links
+from .graph_files import GraphFiles
+from .passage_graph import PassageGraph
+from .passages import Passage, passages_of
+
+GRAPHS: Mapping[str, Callable[[Iterable[Passage], str], PassageGraph]] = {links.KIND: links.link_graph}
+"""What makes a graph of the passages and the content digest of a collection, by kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphReport:
+    """What the making of a graph brought about."""
+
+    kind: str
+    passages: int
+    phrases: int
+    edges: dict[str, int]
+    """Numbers of edges by type."""
+    digest: str
+    path: str
+    bytes: int
+    seconds: float
+    """Wall time, reading the passages included."""
+
+
+def check_kind(kind: str) -> None:
+    """Check the kind of a graph.
+
+    Raises:
+        SettingsError: There is no such kind; the message lists those that there are.
+    """
+    if kind not in GRAPHS:
+        raise SettingsError(f"There is no graph {kind[:40]!r}. Allowed: {', '.join(sorted(GRAPHS))}.")
+
+
+def build_graph(index: Index, kind: str, home: Path, on_progress: StageProgress | None = None) -> GraphReport:
+    """Make the graph of a collection as it is now, and keep it below ``home``, the data folder.
+
+    Raises:
+        SettingsError: There is no such kind.
+        CollectionError: There is no such collection, or it was written to meanwhile.
+        WritingError: The graph could not be written.
+    """
+    check_kind(kind)
+    started, report = time.monotonic(), on_progress or (lambda done, total, stage: None)
+    report(0, 2, "graph")
+    content = index.content_digest()
+    passages = list(passages_of(index))
+    report(1, 2, "graph")
+    graph = GRAPHS[kind](passages, content)
+    files = GraphFiles.of(index, home)
+    if index.content_digest() != content:
+        raise CollectionError(
+            f"The collection {index.vector_store_name!r} was written to while its graph was made. Make it again."
+        )
+    files.save(graph)
+    report(2, 2, "graph")
+    path = files.path(kind)
+    return GraphReport(
+        kind=kind,
+        passages=len(graph.passages),
+        phrases=len(graph.phrases),
+        edges={name: len(edges) for name, edges in graph.edges.items()},
+        digest=graph.digest,
+        path=str(path),
+        bytes=path.stat().st_size,
+        seconds=round(time.monotonic() - started, 2),
+    )

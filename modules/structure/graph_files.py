@@ -1,0 +1,88 @@
+"""The files that keep the graphs of collections: one for each collection and kind, in judgetree's own data folder.
+
+So a graph stands beside a Milvus Lite folder and a Milvus server alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..disk import refusing_full_disk, write_whole
+from ..errors import CollectionError
+from ..index.index import Index
+from .passage_graph import PassageGraph
+
+FOLDER = "graphs"
+"""Folder below the data folder."""
+
+
+class GraphStore(Protocol):
+    """Keeps the graphs of one collection, by kind."""
+
+    def load(self, kind: str, content: str) -> PassageGraph:
+        """Return the graph of a kind that was made of the content with this digest.
+
+        Raises:
+            CollectionError: There is none, it is damaged, or the collection has changed since.
+        """
+        ...
+
+    def save(self, graph: PassageGraph) -> None:
+        """Keep a graph in place of the former one of its kind.
+
+        Raises:
+            WritingError: It could not be written; the former one is unchanged.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphFiles:
+    """The graphs of one collection as files; a ``GraphStore``."""
+
+    folder: Path
+    collection: str
+    database: str
+    """Address of the Milvus server, or path of the Lite folder."""
+
+    @classmethod
+    def of(cls, index: Index, home: Path) -> GraphFiles:
+        """Return the files of a collection; ``home`` is the data folder."""
+        return cls(
+            folder=home.expanduser().resolve() / FOLDER,
+            collection=index.vector_store_name,
+            database=index.connection.uri,
+        )
+
+    def path(self, kind: str) -> Path:
+        """Return the file of a kind, which need not exist."""
+        where = hashlib.sha256(self.database.encode()).hexdigest()[:12]
+        return self.folder / f"{self.collection}-{where}.{kind}.npz"
+
+    def load(self, kind: str, content: str) -> PassageGraph:
+        """Return the graph of a kind, as ``GraphStore.load``; 100,000 passages take about a second."""
+        path = self.path(kind)
+        remedy = f"Make it: judgetree index --collection {self.collection} --graph {kind}."
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise CollectionError(f"The collection {self.collection!r} has no graph {kind!r} yet. {remedy}") from None
+        except OSError as error:
+            raise CollectionError(f"{path} cannot be read: {error.strerror or error}. {remedy}") from error
+        graph = PassageGraph.from_bytes(data, where=str(path), remedy=remedy)
+        if (graph.kind, graph.content) != (kind, content):
+            raise CollectionError(
+                f"The graph {kind!r} of the collection {self.collection!r} is out of date: the collection has changed "
+                f"since it was made. {remedy}"
+            )
+        return graph
+
+    def save(self, graph: PassageGraph) -> None:
+        """Keep a graph, as ``GraphStore.save``: other processes see the former file or all of the new one."""
+        path = self.path(graph.kind)
+        with refusing_full_disk(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, graph.to_bytes())
