@@ -28,10 +28,12 @@ from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
+from ..modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
 from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
+from .search.expansion_rule import follows_links
 from .search.policy import Policy
 from .search.stop import Stop
 from .systems.registry import GraphBuilder, System
@@ -136,11 +138,13 @@ class SessionServices:
             llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self.on_progress)
             reader = self._tuned(llm)
             self._free = (llm.model,) if is_local(settings.llm_spec) else ()
+        limits = self.limits or Limits()
         return RagContext(
             reader=reader,
             retriever=retriever,
+            links=self._links(retriever) if self.system.judges and follows_links(limits.expansion) else None,
             judge=self._create_judge(llm),
-            limits=self.limits or Limits(),
+            limits=limits,
             policy=self.policy,
             stop=self.stop,
             evidence=self.evidence,
@@ -164,6 +168,12 @@ class SessionServices:
         retriever = Retriever(self._open_index(), topk=self.topk, search_type=self.search_type)
         retriever.check_args()
         return retriever
+
+    def _links(self, retriever: ChunkRetriever | None) -> LinkedChunks:
+        """Return the links of the collection that is searched, which must be there."""
+        links = linked_chunks_of(retriever, self.settings.home)
+        links.open()
+        return links
 
     def _open_index(self) -> Index:
         return self._resources.enter_context(open_index(self.collection, self.settings))

@@ -22,6 +22,7 @@ from .options import (
     EvidenceRanker,
     EvidenceRankerName,
     EvidenceTokens,
+    Expand,
     Json,
     JudgeKind,
     JudgeLlm,
@@ -75,6 +76,7 @@ class AskOptions:
     width: int | None = None
     max_sub_runs: int | None = None
     sharing: str | None = None
+    expand: str | None = None
     max_tree_tokens: int | None = None
     max_tree_cost_usd: float | None = None
     max_tree_seconds: float | None = None
@@ -125,6 +127,7 @@ class AskOptions:
             width=number("width"),
             max_sub_runs=number("max_sub_runs"),
             sharing=fingerprint.get("sharing"),
+            expand=fingerprint.get("expansion"),
             max_tree_tokens=number("max_tree_tokens"),
             max_tree_cost_usd=amount("max_tree_cost_usd"),
             max_tree_seconds=amount("max_tree_seconds"),
@@ -157,6 +160,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     width: Width = None,
     max_sub_runs: MaxSubRuns = None,
     sharing: Sharing = None,
+    expand: Expand = None,
     max_tree_tokens: MaxTreeTokens = None,
     max_tree_cost_usd: MaxTreeCost = None,
     max_tree_seconds: MaxTreeSeconds = None,
@@ -201,6 +205,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         width=width,
         max_sub_runs=max_sub_runs,
         sharing=sharing,
+        expand=expand,
         max_tree_tokens=max_tree_tokens,
         max_tree_cost_usd=max_tree_cost_usd,
         max_tree_seconds=max_tree_seconds,
@@ -298,6 +303,7 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
             width=options.width,
             max_sub_runs=options.max_sub_runs,
             sharing=options.sharing or "off",
+            expansion=options.expand or "sub_question",
             max_tree_tokens=options.max_tree_tokens,
             max_tree_cost_usd=options.max_tree_cost_usd,
             max_tree_seconds=options.max_tree_seconds,

@@ -113,6 +113,14 @@ Sharing = Annotated[
         "(by embeddings), or off (the default).",
     ),
 ]
+Expand = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="How useful chunks widen the search: sub_question (the default), link (linked passages are judged too, "
+        "after judgetree index --graph links), or both:neighbours=3,hops=1.",
+    ),
+]
 MaxTreeTokens = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Most tokens of one question's whole tree; default: no limit."),

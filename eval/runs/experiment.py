@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
+from ...graphs.search.expansion_rule import expansion_rule
 from ...graphs.search.policies.registry import check_policy
 from ...graphs.search.sharing_rule import sharing_rule
 from ...graphs.search.stop import create_stop
@@ -173,6 +174,11 @@ class Experiment(BaseModel):
         default="off",
         description="equal links a sub-question that its tree has asked already, similar:at=0.95 one like it too.",
     )
+    expansion: str = Field(
+        default="sub_question",
+        description="How useful chunks widen the search: sub_question, link (by judgetree index --graph links) or "
+        "both:neighbours=3.",
+    )
     max_tree_tokens: int | None = Field(default=None, ge=1, description="Tokens of one question's whole tree.")
     max_tree_cost_usd: _Amount | None = Field(default=None, description="US dollars of one question's whole tree.")
     max_tree_seconds: _Amount | None = Field(default=None, description="Seconds of one question's search.")
@@ -222,7 +228,7 @@ class Experiment(BaseModel):
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
         return names
 
-    @field_validator("systems", "judge", "tools", "policy", "stop", "sharing")
+    @field_validator("systems", "judge", "tools", "policy", "stop", "sharing", "expansion")
     @classmethod
     def _check_names(cls, given: str | tuple[str, ...], info: ValidationInfo) -> str | tuple[str, ...]:
         try:
@@ -232,6 +238,8 @@ class Experiment(BaseModel):
                 create_stop(str(given))
             elif info.field_name == "sharing":
                 sharing_rule(str(given))
+            elif info.field_name == "expansion":
+                expansion_rule(str(given))
             elif isinstance(given, str):
                 is_own_judge(given)
             elif info.field_name == "tools":

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...graphs.search.expansion_rule import follows_links
 from ...graphs.search.policies.registry import POLICIES, create_policy
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import find_system, retrieves
@@ -32,11 +33,14 @@ from ...modules.llm.wrapper import model_fingerprint
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
+from ...modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
 from ...modules.retriever.own import create_own_retriever, needs_index
 from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.specs import name_in
+from ...modules.structure.building import build_graph
+from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
@@ -119,6 +123,7 @@ class Services:
         self._tools: tuple[Tool, ...] = ()
         self._gold: GoldTable | None = None
         self._retriever: ChunkRetriever | None = None
+        self._links: LinkedChunks | None = None
         self.own_retriever: ChunkRetriever | None = None
         """The retriever, if it is one of one's own."""
         self.index: Index | None = None
@@ -154,6 +159,7 @@ class Services:
             width=self.experiment.width,
             max_sub_runs=self.experiment.max_sub_runs,
             sharing=self.experiment.sharing,
+            expansion=self.experiment.expansion,
             max_tree_tokens=self.experiment.max_tree_tokens,
             max_tree_cost_usd=self.experiment.max_tree_cost_usd,
             max_tree_seconds=self.experiment.max_tree_seconds,
@@ -166,6 +172,7 @@ class Services:
             ),
             retriever=self._retriever if retrieves(system) else None,
             judge=judge,
+            links=self._links if judge is not None else None,
             writer=NoisyWriter(self._gold, noise) if noise and self._gold and judge else None,
             limits=limits,
             policy=create_policy(self.experiment.policy),
@@ -207,6 +214,8 @@ class Services:
             self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self.on_progress)
             named.append((settings.judge_spec, self._judge_llm))
             self.judge = self._create_judge(self._judge_llm)
+            if follows_links(experiment.expansion):
+                self._links = self._open_links()
         self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
 
@@ -230,6 +239,17 @@ class Services:
         )
         retriever.check_args()
         return retriever
+
+    def _open_links(self) -> LinkedChunks:
+        """Return the links of the collection; those of a data set's own corpus are made here where there are none."""
+        links = linked_chunks_of(self._retriever, self.settings.home)
+        try:
+            links.open()
+        except CollectionError:
+            if self.index is None or (self.experiment.corpus is not None and self.experiment.corpus_folder is None):
+                raise
+            build_graph(self.index, KIND, self.settings.home, self.on_progress)
+        return links
 
     def _open_index(self) -> Index:
         if self.experiment.corpus is None or self.experiment.corpus_folder is not None:

@@ -36,6 +36,7 @@ SWEPT = (
     "width",
     "max_sub_runs",
     "sharing",
+    "expansion",
     "max_tree_tokens",
     "max_tree_cost_usd",
     "max_tree_seconds",

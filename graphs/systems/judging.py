@@ -23,6 +23,7 @@ from ...modules.judge.contract import (
     checked_verdict,
     judges_sets,
 )
+from ..search.expansion_rule import expansion_rule
 from ..threads.context import RunContext, emit
 from ..threads.eager import Withdrawn
 from ..threads.state import ChunkPatch, JudgeSetState, JudgeState, RagState
@@ -77,7 +78,11 @@ async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[
 
     async with context.branches.entered():
         given = await judge_chunks(judge, state["old_query"], chunks, meter=meter, expand=_expands(context))
-    patches = [_patch(chunk, verdict, runtime) for chunk, verdict in zip(chunks, given.verdicts, strict=True)]
+    patches = [
+        _patch(chunk, verdict, runtime)
+        for chunk, verdict in zip(chunks, given.verdicts, strict=True)
+        if verdict.status == "judged" or chunk.metadata["verdict"] != "judged"  # a chunk that is read again keeps its
+    ]
     emit(runtime, "set_verdict", node="judge_set", suffices=given.suffices, p_suffices=given.p_suffices)
     return {
         "similar_chunks": patches,
@@ -146,7 +151,8 @@ def _judge_of(context: RunContext) -> AnyJudge:
 
 
 def _expands(context: RunContext) -> bool:
-    return context.depth < context.services.limits.max_rec_depth
+    limits = context.services.limits
+    return context.depth < limits.max_rec_depth and expansion_rule(limits.expansion).asks
 
 
 def _id_of(chunk: Document) -> str:

@@ -63,6 +63,10 @@ UNJUDGED: Mapping[str, JsonScalar | list[Try]] = {
 }
 
 
+LINK_KEYS = frozenset({"linked_from", "linked_by", "link_hop", "link_state"})
+"""Metadata of chunks that follow links, or were taken in by one; no other chunk has them."""
+
+
 async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Replace the chunks by the hits for the query, unjudged, ranked from 0."""
     context = runtime.context
@@ -126,7 +130,7 @@ def searched(query: str, started: float, hits: Sequence[tuple[Document, float]],
 
 def as_found(chunk: Document, **place: JsonScalar) -> Document:
     """Copy a chunk without its verdict, with ``place`` in its metadata."""
-    metadata = without_block(chunk.metadata)
+    metadata = {key: value for key, value in without_block(chunk.metadata).items() if key not in LINK_KEYS}
     return Document(page_content=chunk.page_content, metadata={**metadata, **UNJUDGED, **place})
 
 

@@ -100,6 +100,8 @@ def sub_runs_to_come(snapshot: StateSnapshot) -> list[str] | None:
         return [chunk_id for chunk_id in linked if chunk_id not in settled]
     if PLAN in by_node:
         patches = [patch for task in by_node[PLAN] for patch in _patches_of(task)]
+        if any("link_state" in cast(Mapping[str, object], patch["changes"]) for patch in patches):
+            return None  # links are followed first, and the node comes again
         has_run = any(task.result is not None for task in by_node[PLAN])
         return [str(patch["chunk_id"]) for patch in patches] if has_run else None
     return [] if {"augment", "generate"} & by_node.keys() else None

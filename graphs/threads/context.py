@@ -24,9 +24,11 @@ from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
+from ...modules.retriever.linked_chunks import ChunkLinks
 from ...modules.settings import Durability
 from ...modules.tools.tool import Tool
 from ..search.candidate import Ancestor, Path
+from ..search.expansion_rule import expansion_rule, follows_links
 from ..search.frontier import Frontier, Grant
 from ..search.policies.breadth import Breadth
 from ..search.policy import Policy
@@ -104,8 +106,13 @@ class Limits:
     """Whether a sub-question that the tree, or an earlier search of its conversation, has asked already takes that
     answer: "equal", "similar:at=0.95" by embeddings too, or "off"."""
 
+    expansion: str = "sub_question"
+    """How useful chunks widen the search: "sub_question", "link" (the passages that they are linked with are judged
+    for the same query) or "both", with parameters as "both:neighbours=5,hops=2". Links need ``RagContext(links=…)``."""
+
     def __post_init__(self) -> None:
         sharing_rule(self.sharing)
+        expansion_rule(self.expansion)
         for name, least in _WHOLE_NUMBERS.items():
             given = getattr(self, name)
             if given is None and name in ("width", "max_sub_runs", "max_tree_tokens"):
@@ -123,6 +130,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "reader": ("complete",),
     "retriever": ("fingerprint", "asearch"),
     "judge": ("fingerprint", "judge"),
+    "links": ("fingerprint", "linked"),
     "policy": ("fingerprint", "choose", "asks_again"),
     "writer": ("fingerprint", "write"),
     "insert_block": ("fingerprint", "blocks"),
@@ -144,6 +152,8 @@ class RagContext:
     """The retriever; None for the closed-book graph."""
     judge: AnyJudge | None = None
     """The judge; None for graphs other than the judge graph."""
+    links: ChunkLinks | None = None
+    """Says which chunks are linked, for ``Limits(expansion="link")`` and "both"."""
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Breadth)
     """Chooses the chunks that ask their sub-questions."""
@@ -177,6 +187,11 @@ class RagContext:
         if is_similar and self.retriever is not None and not hasattr(self.retriever, "aembed"):
             raise SettingsError(
                 f"sharing={self.limits.sharing!r} needs a retriever with the method aembed, as the built-in one has."
+            )
+        if self.judge is not None and self.links is None and follows_links(self.limits.expansion):
+            raise SettingsError(
+                f"expansion={self.limits.expansion!r} needs a graph of links. Give RagContext(links=LinkedChunks(…)), "
+                "or ask by RagSession or the command line, after judgetree index --graph links."
             )
         for name, methods in _METHODS.items():
             given = getattr(self, name)

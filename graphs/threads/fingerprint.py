@@ -19,6 +19,7 @@ from ...modules.reader.prompts import (
     READER_PROMPTS,
     STRATEGY_PROMPTS,
 )
+from ..search.expansion_rule import follows_links
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
@@ -73,6 +74,9 @@ def fingerprint_of(
             parts |= {f"writer.{key}": value for key, value in writer.fingerprint().items()}
         names = ("max_rec_depth", "judge_leaves", "width", "max_sub_runs", "sharing")
         parts |= {name: str(getattr(limits, name)) for name in names}
+        if follows_links(limits.expansion) and services.links is not None:
+            parts["expansion"] = limits.expansion
+            parts |= {f"links.{key}": value for key, value in services.links.fingerprint().items()}
     parts |= {f"{_TOOL}{tool.name}": tool.version for tool in services.tools}
     if system in STEP_PROMPTS:
         group = TOOL_PROMPTS if services.tools else STEP_PROMPTS[system]

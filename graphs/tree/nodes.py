@@ -130,6 +130,16 @@ class ChunkNode:
         return self._text("shared_thread_id")
 
     @property
+    def linked_from(self) -> str:
+        """Id of the chunk of the same query that links led from; ``""`` for a chunk that was retrieved."""
+        return self._text("linked_from")
+
+    @property
+    def linked_by(self) -> str:
+        """The title by which it is linked; ``""`` for a chunk that was retrieved."""
+        return self._text("linked_by")
+
+    @property
     def skipped(self) -> SkipReason | None:
         """Why the supplementary question was not asked; None if it was, or if there is none."""
         given = self.metadata.get("skipped")

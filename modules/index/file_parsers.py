@@ -32,6 +32,7 @@ RESERVED_METADATA = frozenset(
     | {"p_needed", "p_calibrated", "skipped", "round", "priority", "tries"}
     | {"block_belongs", "key_passage", "block_reason", "block_problem"}
     | {"shared_thread_id", "shared_sub_runs", "shared_llm_calls"}
+    | {"linked_from", "linked_by", "link_hop", "link_state"}
 )
 """Names of judgetree's own metadata; those in JSON files get a trailing underscore."""
 
