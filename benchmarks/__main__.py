@@ -21,6 +21,7 @@ BENCHMARKS = (
     "embedding_speed",
     "search_latency",
     "rankers",
+    "links",
     "drawing",
     "weight",
     "recording",

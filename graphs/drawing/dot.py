@@ -82,6 +82,8 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
         if any(chunk is other for other in folded.get(parent.thread_id, ())):
             continue
         name = chunk_names[parent.thread_id, chunk.chunk_id] = f"c{number}"
+        if start := chunk_names.get((parent.thread_id, chunk.linked_from)):
+            lines.append(f'  {start} -> {name} [color="#8C8C8C", style=dotted, constraint=false];')
         lines.append(_chunk_box(name, chunk, parent.query, marks.chunks.get((parent.thread_id, chunk.chunk_id))))
         lines.append(_edge_to_chunk(names[parent.thread_id], name))
         for sub_run in chunk.sub_runs:

@@ -138,4 +138,6 @@ def origin_words(chunk: ChunkNode) -> str:
         parts.append(f"#{chunk.rank}")
     if chunk.retrieval_score is not None:
         parts.append(f"{chunk.retrieval_score:.3f}")
+    if chunk.linked_by:
+        parts.append(f"linked by “{chunk.linked_by}”")
     return " · ".join([*parts, chunk.source] if chunk.source else parts)

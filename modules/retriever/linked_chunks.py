@@ -92,9 +92,10 @@ class LinkedChunks:
         Raises:
             CollectionError: There are no links of the present content, or Milvus does not answer.
         """
-        return await asyncio.to_thread(self._linked, chunk_ids, without, most)
+        return await asyncio.to_thread(self.linked_now, chunk_ids, without=without, most=most)
 
-    def _linked(self, chunk_ids: Sequence[str], without: Collection[str], most: int) -> list[LinkedChunk]:
+    def linked_now(self, chunk_ids: Sequence[str], *, without: Collection[str], most: int) -> list[LinkedChunk]:
+        """Blocking twin of ``linked``."""
         links = self._opened or self.open()
         chosen = dict(_in_turn([[(each, linked) for linked in links.of(each)] for each in chunk_ids], without, most))
         found = self._chunks(list(chosen))

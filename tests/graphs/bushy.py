@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -18,6 +18,7 @@ from judgetree.graphs.search.policy import Policy
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Score, Verdict
+from judgetree.modules.retriever.linked_chunks import LinkedChunk
 from tests.graphs.fakes import FakeLLM, chunk
 
 ROOT = "q"
@@ -99,6 +100,29 @@ class BushyJudge:
 
 
 @dataclass
+class BushyLinks:
+    """Links each chunk with two of its own, and with the next hit of its query, which closes circles."""
+
+    timing: Timing
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "bushy"}
+
+    async def linked(self, chunk_ids: Sequence[str], *, without: Collection[str], most: int) -> list[LinkedChunk]:
+        await self.timing.wait()
+        found: dict[str, str] = {}
+        for chunk_id in chunk_ids:
+            query, _, number = chunk_id.rpartition("/")
+            for other in (f"{query}/{int(number.split('>')[0]) + 1}", f"{chunk_id}>0", f"{chunk_id}>1"):
+                if other not in without and len(found) < most:
+                    found.setdefault(other, chunk_id)
+        return [
+            LinkedChunk(chunk=chunk(each, f"text of {each}"), linked_from=start, name="a title")
+            for each, start in found.items()
+        ]
+
+
+@dataclass
 class BushyWriter:
     """Asks a chunk again by the number of the try."""
 
@@ -128,6 +152,7 @@ def bushy_context(
         retriever=BushyRetriever(topk, pace),
         judge=BushyJudge(seed, pace, suffices, topics),
         writer=BushyWriter(),
+        links=BushyLinks(pace),
         policy=create_policy(policy),
         limits=Limits(**limits),  # type: ignore[arg-type]
     )

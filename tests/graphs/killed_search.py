@@ -33,8 +33,9 @@ class NotedLLM(JournaledLLM):
     model = "noted"
     endpoint = "noted"
 
-    def __init__(self, calls: Path) -> None:
+    def __init__(self, calls: Path, last: int | None = None) -> None:
         self._calls = calls
+        self._last = last
 
     async def _call(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
@@ -43,6 +44,8 @@ class NotedLLM(JournaledLLM):
         started = time.perf_counter()
         with self._calls.open("a") as file:
             file.write("called\n")
+        if self._last is not None and self._calls.read_text().count("called") >= self._last:
+            os._exit(9)
         await asyncio.sleep(LATENCY_S * (0.5 + draw(*messages)))
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=1, completion_tokens=1)
         return Completion(text="an answer", thinking="", finish_reason="stop")
@@ -76,10 +79,12 @@ class CallingWriter(BushyWriter):
         return f"{chunk_id}~{len(tried)}"
 
 
-def search(url: str, policy: str, width: int, calls: Path) -> dict[str, object]:
-    """Run or resume the search, and return its outline."""
-    llm = NotedLLM(calls)
-    context = bushy_context(policy, topk=4, width=width, **LIMITS)
+def search(
+    url: str, policy: str, width: int, calls: Path, *, expansion: str = "sub_question", last_call: int | None = None
+) -> dict[str, object]:
+    """Run or resume the search, and return its outline; call ``last_call`` of all runs kills the process."""
+    llm = NotedLLM(calls, last_call)
+    context = bushy_context(policy, topk=4, width=width, expansion=expansion, **LIMITS)
     assert isinstance(context.judge, BushyJudge)
     judge = CallingJudge(0, context.judge.timing, llm=llm)
     context = replace(context, reader=llm, judge=judge, writer=CallingWriter(llm))
@@ -92,5 +97,6 @@ def search(url: str, policy: str, width: int, calls: Path) -> dict[str, object]:
 if __name__ == "__main__":
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    search(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    linking = {"expansion": sys.argv[5], "last_call": int(sys.argv[6])} if len(sys.argv) > 5 else {}
+    search(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), **linking)  # type: ignore[arg-type]
     os._exit(0)
