@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..graphs.search.expansion_rule import follows_links
 from ..graphs.threads.context import Limits, RagContext
 from ..modules.calls.prices import load_prices
 from ..modules.errors import LoadingError, SettingsError
@@ -68,6 +69,11 @@ def record(
         ModelSetupError: As many questions as ``experiment.fail_after`` says, or all, have no verdict.
         UserError: A wrong data set or setting, or a folder that is in use or holds the recording of something else.
     """
+    if follows_links(experiment.expansion):
+        raise SettingsError(
+            f"expansion={experiment.expansion!r} cannot be recorded: a recording holds what sub-questions find. Leave "
+            "it out, and compare links by eval run."
+        )
     settings = with_experiment(settings or load_settings(), experiment)
     whole = dataset_of(experiment)
     dataset = choose_questions(whole, experiment)
