@@ -21,7 +21,7 @@ from ..errors import CollectionError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 
 Nodes = npt.NDArray[np.int32]
-Weights = npt.NDArray[np.float32]
+EdgeWeights = npt.NDArray[np.float32]
 
 _HEADER, _PASSAGES, _PHRASES, _EDGES = "header", "passages", "phrases", "edges"
 _COLUMNS = ("sources", "targets", "weights")
@@ -33,7 +33,7 @@ class Edges:
 
     sources: Nodes
     targets: Nodes
-    weights: Weights
+    weights: EdgeWeights
     """Each above 0; of ``sources[i]`` to ``targets[i]``."""
 
     @classmethod
@@ -46,11 +46,11 @@ class Edges:
         return cls._sorted(pairs[:, 0], pairs[:, 1], np.fromiter(added.values(), np.float32, len(added)))
 
     @classmethod
-    def _sorted(cls, sources: Nodes, targets: Nodes, weights: Weights) -> Edges:
+    def _sorted(cls, sources: Nodes, targets: Nodes, weights: EdgeWeights) -> Edges:
         order = np.lexsort((targets, sources))
         return cls(sources=sources[order], targets=targets[order], weights=weights[order])
 
-    def targets_of(self, node: int) -> tuple[Nodes, Weights]:
+    def targets_of(self, node: int) -> tuple[Nodes, EdgeWeights]:
         """Return the targets of a node, in order, with their weights; empty if it has none."""
         first, end = np.searchsorted(self.sources, [node, node + 1])
         return self.targets[first:end], self.weights[first:end]

@@ -8,7 +8,7 @@ import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.reader.prompts import REFUSAL
-from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
+from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread, write_corpus
 
 
 def test_the_answer_alone_goes_to_standard_output(cli: Cli, home: Path) -> None:
@@ -230,3 +230,29 @@ def test_a_resumed_thread_has_its_own_retriever_with_collection_and_topk(
     resumed = cli("ask", "--resume", "--thread-id", "own-retriever", "--json")
     assert resumed.status == 0, resumed.err
     assert json.loads(resumed.out)["usage_this_run"]["llm_calls"] == 0
+
+
+def test_links_are_followed_from_a_graph_that_must_be_of_the_present_content(
+    cli: Cli, home: Path, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    options = (CHAIN.question, "-c", COLLECTION, "--topk", "1", "--expand", "both:neighbours=2")
+    cli("ask", *options).refused("has no graph 'links' yet", f"judgetree index --collection {COLLECTION} --graph links")
+    write_corpus(tmp_path / "more", {"c.md": "# The drum\n\nIt is grey."})
+    cli("index", str(tmp_path / "more"), "-c", COLLECTION, "--graph", "links").ok()
+    document = json.loads(cli("ask", *options, "--json").ok().out)
+    chunks = document["tree"]["root"]["chunks"]
+    assert [each["metadata"].get("linked_by") for each in chunks] == [None, "The drum"]
+    assert document["answer"] == "40 mm"
+    thread = new_thread()
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    cli("ask", *options, "--thread-id", thread)
+    scripted.configure(faults={})
+    cli("ask", "--resume", "--thread-id", thread, "--expand", "link").refused("expansion: 'both:neighbours=2' then")
+    cli("ask", "--resume", "--thread-id", thread).ok()
+    (tmp_path / "more" / "c.md").write_text("# The drum\n\nIt is green.")
+    cli("index", str(tmp_path / "more"), "-c", COLLECTION).ok()
+    cli("ask", *options).refused("is out of date")
+
+
+def test_an_unknown_expansion_is_refused(cli: Cli, home: Path) -> None:
+    cli("ask", CHAIN.question, "-c", COLLECTION, "--expand", "graph").refused("sub_question, link, both")
