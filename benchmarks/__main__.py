@@ -28,6 +28,7 @@ BENCHMARKS = (
     "hotpotqa_retrieval",
     "hotpotqa_oracle",
     "eval_throughput",
+    "run_workers",
     "eval_kills",
     "eval_faults",
     "eval_replay",

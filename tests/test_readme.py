@@ -69,7 +69,24 @@ OPTIONS_OF = {
     for name, command in COMMANDS.items()
 }
 OPTIONS = {option for options in OPTIONS_OF.values() for option in options}
-OTHER_PROGRAMS = {"--help", "--questions", "--port", "--data-dir", "--host", "--data", "--n", "--llm", "--rm", "--wait"}
+OTHER_PROGRAMS = {
+    "--help",
+    "--questions",
+    "--port",
+    "--data-dir",
+    "--host",
+    "--data",
+    "--n",
+    "--llm",
+    "--rm",
+    "--wait",
+    "--address",
+    "--block",
+    "--head",
+    "--nodes",
+    "--ntasks",
+    "--ntasks-per-node",
+}
 """Options of the scripted server, ``milvus-lite``, Docker and benchmarks, which stand beside those of ``judgetree``."""
 PROSE = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
 

@@ -37,7 +37,11 @@ class TreeStore:
             WritingError: The disk is full, or the file cannot be written; it is unchanged.
             ValueError: A score or metadata value is not a finite number.
         """
-        line = f'{{"thread_id":{json.dumps(thread_id)},"tree":{tree.to_json()}}}'
+        self.append_json(thread_id, tree.to_json())
+
+    def append_json(self, thread_id: str, tree: str) -> None:
+        """Append a tree that is JSON already, as ``SearchTree.to_json`` writes it; see ``append``."""
+        line = f'{{"thread_id":{json.dumps(thread_id)},"tree":{tree}}}'
         append_line(self._file, line.encode("utf-8"))
 
     def read(self, thread_id: str) -> SearchTree | None:

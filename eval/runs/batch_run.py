@@ -23,6 +23,7 @@ from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
 from ..rows.store import RowTail, RunRow, RunStore, newest_attempts, part_of
+from .asking import checkpoints_of
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
@@ -38,9 +39,11 @@ from .manifest import (
     with_prompts,
 )
 from .rerun import Rerun, refuse_other_data
-from .runner import Progress, RunSummary, checkpoints_of, run_questions
+from .runner import Progress, RunSummary, run_questions
 from .services import Services
 from .start_folder import with_start_folder
+from .worker import order_of
+from .workers import Workers, crew_of, open_cluster
 
 Number = TypeVar("Number", int, float)
 
@@ -106,6 +109,8 @@ class RunOptions:
     """Number of questions to ask for now, drawn by the experiment's seed; None asks all."""
     again: Rerun | None = None
     """The run to repeat: its settings apply, and other data are rejected."""
+    workers: Workers | None = None
+    """The processes that ask the questions; None for this one."""
 
 
 def run_experiment(
@@ -170,6 +175,9 @@ def run_experiment(
         if not jobs and not has_own_parts(identity):
             return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
         with ExitStack() as resources:
+            ray = None
+            if jobs and options.workers is not None:
+                ray = resources.enter_context(open_cluster(options.workers, settings, asked))
             services = Services(asked, dataset, settings, spending=spending, on_progress=on_setup)
             with store.setting_up(on_setup):
                 if jobs:
@@ -179,6 +187,12 @@ def run_experiment(
                 if not jobs:
                     return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
                 prepare_checkpoints(settings)
+            open_asking = None
+            if ray is not None and options.workers is not None:
+                with store.setting_up(on_setup):
+                    order = order_of(services, store, run_id, jobs)
+                    crew = crew_of(ray, options.workers, order, spending, attempts, on_setup)
+                    open_asking = resources.enter_context(crew)
             summary = run_questions(
                 services,
                 store,
@@ -187,6 +201,7 @@ def run_experiment(
                 spending=spending,
                 rows=rows,
                 others=tail if shared else None,
+                open_asking=open_asking,
                 on_progress=on_progress,
             )
         return replace(summary, kept=kept + summary.kept, kept_incomplete=damaged + summary.kept_incomplete)

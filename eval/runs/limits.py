@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Unpack
 
@@ -64,6 +64,26 @@ class SpendingLimits(Protocol):
         ...
 
 
+class CallLimits(Protocol):
+    """Protocol of what keeps calls within the limits of a run: the ledger itself, or a worker's way to it."""
+
+    def amount_of(self, record: CallRecord) -> Amount:
+        """Compute calls, tokens and cost of one call; its tokens may be estimates."""
+        ...
+
+    async def reserve(self, expected: Amount) -> object:
+        """Wait until the limits allow a call, then reserve its expected amount; ``settle`` takes the result.
+
+        Raises:
+            RunLimitReached: The limits do not allow the call; it must not be made.
+        """
+        ...
+
+    async def settle(self, place: object, actual: Amount) -> None:
+        """Replace the reservation of a call by its actual amount."""
+        ...
+
+
 class Spending:
     """The ledger of a run: what its questions paid, and what the calls in flight are expected to cost.
 
@@ -100,6 +120,16 @@ class Spending:
         """The limit that is reached, as "max_calls=100"; ``""`` if none is."""
         return self._refused or self._limit_below(self._spent, is_met=True)
 
+    @property
+    def open_payments(self) -> dict[str, Amount]:
+        """Payments of questions without a row, by thread."""
+        return dict(self._open)
+
+    def adopt(self, refused: str, open_payments: Mapping[str, Amount]) -> None:
+        """Take over the standing of a ledger elsewhere: the limit that it has reached, and ``open_payments``."""
+        self._refused = self._refused or refused
+        self._open.update(open_payments)
+
     def add(self, row: RunRow) -> None:
         """Count the payments of a question's row, in place of its calls counted before."""
         amount = Amount(calls=row.chat_calls, tokens=row.tokens, cost=cost_of_row(row, self._prices))
@@ -113,8 +143,7 @@ class Spending:
 
     def amount_of(self, record: CallRecord) -> Amount:
         """Compute calls, tokens and cost of one call; its tokens may be estimates."""
-        tokens = record["prompt_tokens"] + record["completion_tokens"]
-        return Amount(calls=1, tokens=tokens, cost=self._prices.cost_of(usage_by_model([record])))
+        return amount_of(record, self._prices)
 
     async def reserve(self, expected: Amount) -> object:
         """Wait until the limits allow a call, then reserve its expected amount; ``settle`` takes the result.
@@ -160,6 +189,12 @@ class Spending:
             if limit is not None and (of_limit[name] > limit or (is_met and of_limit[name] == limit)):
                 return f"{name}={limit:g}" if name == "max_cost" else f"{name}={limit}"
         return ""
+
+
+def amount_of(record: CallRecord, prices: Prices) -> Amount:
+    """Compute calls, tokens and cost of one call; its tokens may be estimates."""
+    tokens = record["prompt_tokens"] + record["completion_tokens"]
+    return Amount(calls=1, tokens=tokens, cost=prices.cost_of(usage_by_model([record])))
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:
@@ -220,7 +255,7 @@ class LimitedLLM(ChatWrapper):
     Replies from the journal were paid before and need no reservation.
     """
 
-    def __init__(self, inner: ChatLLM, spending: Spending, *, endpoint: str, billed_as: str) -> None:
+    def __init__(self, inner: ChatLLM, spending: CallLimits, *, endpoint: str, billed_as: str) -> None:
         """``billed_as``: name of the model in the prices."""
         super().__init__(inner)
         self._spending = spending

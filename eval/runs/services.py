@@ -28,6 +28,7 @@ from ...modules.judge.noisy import NoisyWriter
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
+from ...modules.llm.rate_limit import Admissions
 from ...modules.llm.tuned import tuned
 from ...modules.llm.wrapper import model_fingerprint
 from ...modules.progress import StageProgress
@@ -46,7 +47,7 @@ from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
 from .experiment import Experiment
 from .gold_table import gold_table
-from .limits import LimitedLLM, Spending
+from .limits import CallLimits, LimitedLLM
 from .manifest import Opened
 
 _CHUNK_SIZE = 100_000
@@ -112,8 +113,12 @@ class Services:
     experiment: Experiment
     dataset: Dataset
     settings: Settings
-    spending: Spending
+    spending: CallLimits
     """Keeps all calls within the run's limits."""
+    admissions: Admissions | None = None
+    """Rate limits that other processes share; None for those of this process."""
+    is_indexed: bool = False
+    """Whether another process has indexed the corpus of the data set."""
     on_progress: StageProgress | None = None
     """Called with (done, total, stage) while the corpus is indexed or a local model is loaded."""
 
@@ -208,10 +213,11 @@ class Services:
         if any(map(retrieves, experiment.systems)):
             self._retriever = self._open_retriever()
         gate = CallGate(settings.max_concurrency)
-        self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self.on_progress)
+        shared, report = self.admissions, self.on_progress
+        self._reader = create_llm(settings.llm_spec, settings, gate, admissions=shared, on_progress=report)
         named = [(settings.llm_spec, self._reader)]
         if any(find_system(system).judges for system in experiment.systems):
-            self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self.on_progress)
+            self._judge_llm = create_judge_llm(self._reader, settings, gate, admissions=shared, on_progress=report)
             named.append((settings.judge_spec, self._judge_llm))
             self.judge = self._create_judge(self._judge_llm)
             if follows_links(experiment.expansion):
@@ -252,6 +258,8 @@ class Services:
         return links
 
     def _open_index(self) -> Index:
+        if self.is_indexed and (self.experiment.corpus is None or self.experiment.corpus_folder is not None):
+            return self._resources.enter_context(open_index(collection_of(self.dataset), self.settings))
         if self.experiment.corpus is None or self.experiment.corpus_folder is not None:
             index = open_corpus(self.dataset, self.settings, on_progress=self.on_progress)
             return self._resources.enter_context(index)

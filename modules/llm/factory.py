@@ -16,7 +16,7 @@ from .completion_client import TextChatOpenAI
 from .endpoint import CallGate, EndpointLLM
 from .openai_client import open_chat
 from .own import create_own_llm, find_own_llm, is_own
-from .rate_limit import RateLimit
+from .rate_limit import Admissions, RateLimit, SharedRateLimit
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 SPEC_FORMS = (
@@ -88,14 +88,19 @@ def _required(key: str, spec: str, variable: str) -> str:
 
 
 def create_llm(
-    spec: str, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
+    spec: str,
+    settings: Settings,
+    gate: CallGate,
+    *,
+    admissions: Admissions | None = None,
+    on_progress: StageProgress | None = None,
 ) -> CacheableLLM:
     """Return the chat model that ``spec`` names, with retries, rate limits and the shared cap on calls.
 
     One of one's own, ``module:name`` or a plug-in, keeps its own retries and rate limits (``create_own_llm``).
     ``completion:`` before any other spec asks at ``/completions``, with the messages as one prompt (``one_prompt``).
     ``local:`` joins the model's file at first use and starts the embedded server, which takes seconds, the first time
-    minutes; ``on_progress`` receives (done, total, stage).
+    minutes; ``on_progress`` receives (done, total, stage). ``admissions`` are rate limits that other processes share.
 
     ::
 
@@ -118,7 +123,11 @@ def create_llm(
         endpoint = resolve_endpoint(spec, settings)
         name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names.items())
         limits = settings.requests_per_minute, settings.tokens_per_minute
-        rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
+        if admissions is not None and any(limits):
+            shared_name = f"{name} {endpoint.model}"
+            rates = SharedRateLimit(admissions, shared_name, counts_tokens=bool(settings.tokens_per_minute))
+        else:
+            rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
     chat = open_chat(
         endpoint.model,
         base_url=endpoint.base_url,
@@ -150,7 +159,12 @@ def priced_as(spec: str, settings: Settings) -> str:
 
 
 def create_judge_llm(
-    reader: CacheableLLM, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
+    reader: CacheableLLM,
+    settings: Settings,
+    gate: CallGate,
+    *,
+    admissions: Admissions | None = None,
+    on_progress: StageProgress | None = None,
 ) -> CacheableLLM:
     """Return the judging model: ``reader`` itself if the settings name the same model for both.
 
@@ -159,7 +173,7 @@ def create_judge_llm(
     """
     if settings.judge_spec == settings.llm_spec:
         return reader
-    return create_llm(settings.judge_spec, settings, gate, on_progress=on_progress)
+    return create_llm(settings.judge_spec, settings, gate, admissions=admissions, on_progress=on_progress)
 
 
 @functools.cache

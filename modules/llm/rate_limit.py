@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..calls.messages import Message
 from ..calls.tokens import message_tokens
@@ -114,6 +115,16 @@ class RateLimit:
         """Whether tokens are limited, so that calls need an estimate."""
         return self._tokens is not None
 
+    async def admit(self, tokens: int) -> Callable[[int], None]:
+        """Wait until the rate limits allow one attempt and count it, for callers that have slots of their own.
+
+        Returns a callback that replaces the token estimate by the real number.
+        """
+        async with self._turn:
+            await self._rest_until_it_fits(tokens)
+            used = self._count(tokens)
+        return lambda really: self._correct(used, really)
+
     @asynccontextmanager
     async def admitted(self, slots: CallGate, tokens: int) -> AsyncIterator[Callable[[int], None]]:
         """Wait until the rate limits allow one attempt, then hold a concurrency slot while it runs.
@@ -164,10 +175,13 @@ class RateLimit:
                 slots.release()
                 await self._rest_until_it_fits(tokens)
                 await self._take(slots)
-            now_s = self._clock()
-            if self._requests is not None:
-                self._requests.add(1, now_s)
-            return self._tokens.add(tokens, now_s) if self._tokens is not None else None
+            return self._count(tokens)
+
+    def _count(self, tokens: int) -> Amount | None:
+        now_s = self._clock()
+        if self._requests is not None:
+            self._requests.add(1, now_s)
+        return self._tokens.add(tokens, now_s) if self._tokens is not None else None
 
     async def _rest_until_it_fits(self, tokens: int) -> None:
         while (wait_s := self._wait_s(tokens)) > 0:
@@ -182,6 +196,50 @@ class RateLimit:
     def _correct(self, used: Amount | None, really: int) -> None:
         if used is not None and self._tokens is not None:
             self._tokens.correct(used, really)
+
+
+class Admissions(Protocol):
+    """Protocol of rate limits that several processes share, by endpoint and model."""
+
+    async def admit(self, endpoint: str, tokens: int) -> int:
+        """Wait until one attempt is allowed, count it, and return its number for ``correct``."""
+        ...
+
+    async def correct(self, number: int, tokens: int) -> None:
+        """Replace the token estimate of an attempt by the real number."""
+        ...
+
+
+class SharedRateLimit(RateLimit):
+    """The part of one process in the rate limits of an endpoint that it shares with other processes.
+
+    An attempt is counted once its slot is held, so that it starts as it is counted: an attempt that was admitted ahead
+    would be in another minute than the one that has room for it.
+    """
+
+    def __init__(self, admissions: Admissions, endpoint: str, *, counts_tokens: bool) -> None:
+        super().__init__()
+        self._admissions = admissions
+        self._endpoint = endpoint
+        self._counts_tokens = counts_tokens
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens are limited, so that calls need an estimate."""
+        return self._counts_tokens
+
+    @asynccontextmanager
+    async def admitted(self, slots: CallGate, tokens: int) -> AsyncIterator[Callable[[int], None]]:
+        """Wait for a slot, then for the shared limits, see ``RateLimit.admitted``."""
+        await self._take(slots)
+        really: list[int] = []
+        try:
+            number = await self._admissions.admit(self._endpoint, tokens)
+            yield really.append
+            if really and self._counts_tokens:
+                await self._admissions.correct(number, really[-1])
+        finally:
+            slots.release()
 
 
 def estimated_tokens(messages: Sequence[Message], max_tokens: int | None) -> int:

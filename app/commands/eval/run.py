@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ....evaluation.runs.rerun import Rerun
     from ....evaluation.runs.runner import Progress as RunProgress
     from ....evaluation.runs.runner import RunSummary
+    from ....evaluation.runs.workers import Workers
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; an existing run is continued.")]
 # Copied, as in ``options``.
@@ -133,6 +134,12 @@ def run(  # noqa: PLR0913 - one parameter an option
         bool, typer.Option("--accept-changes", help="Go on with other prompts, code or libraries than the rows have.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes that ask the questions (extra ray); this one.")
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Ask every system every question; after a stop, the same command continues the run."""
@@ -189,11 +196,23 @@ def run(  # noqa: PLR0913 - one parameter an option
         sweep(config, keys, out, options, dry_run=dry_run, pilot=pilot, as_json=as_json)
         return
     experiment, again = _read_experiment(config, source, **keys)
-    options = RunOptions(retry=retry, force=force, accept_changes=accept_changes, again=again)
+    options = RunOptions(
+        retry=retry, force=force, accept_changes=accept_changes, again=again, workers=_workers(workers, ray)
+    )
     if dry_run:
         _estimate(experiment, out, options, pilot=pilot, as_json=as_json)
     else:
         _run(experiment, out, options, as_json=as_json)
+
+
+def _workers(count: int | None, address: str | None) -> Workers | None:
+    from ....evaluation.runs.workers import Workers
+
+    if address is not None:
+        if count is None:
+            raise SettingsError("--ray needs the number of worker processes: add --workers N.")
+        return Workers(count=count, address=address)
+    return Workers(count=count) if count is not None else None
 
 
 def _read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:

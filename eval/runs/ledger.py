@@ -1,0 +1,156 @@
+"""One ledger of money and of rates for all workers of a run.
+
+It lives in one process, the others ask it by requests of plain data, one for each call of a model: a few tenths of a
+millisecond, and only in runs with limits. Nothing is leased ahead: what is admitted starts at once, so that "in any 60
+seconds" holds over all workers, and no worker holds what another one needs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...modules.calls.journal import BOOKED_TO
+from ...modules.calls.prices import Prices
+from ...modules.calls.record import CallRecord
+from ...modules.errors import RunLimitReached
+from ...modules.llm.rate_limit import RateLimit
+from ..rows.store import RunRow
+from .experiment import Experiment
+from .limits import Amount, Spending, amount_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    """A reservation of one worker."""
+
+    holder: str
+    thread_id: str
+    place: object
+    expected: Amount
+
+
+class Ledger:
+    """What all workers of a run may spend, and how often they may ask; use it on one event loop."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        attempts: Iterable[RunRow],
+        prices: Prices,
+        *,
+        requests_per_minute: int = 0,
+        tokens_per_minute: int = 0,
+    ) -> None:
+        """``attempts``: rows of earlier attempts, which count too. Limits a minute are those of each endpoint."""
+        self._spending = Spending(experiment, attempts, prices=prices)
+        self._requests_per_minute = requests_per_minute
+        self._tokens_per_minute = tokens_per_minute
+        self._rates: dict[str, RateLimit] = {}
+        self._reserved: dict[int, Reserved] = {}
+        self._gone: set[str] = set()
+        self._admitted: dict[int, Callable[[int], None]] = {}
+        self._numbers = itertools.count(1)
+
+    async def reserve(self, holder: str, thread_id: str, expected: Amount) -> int | str:
+        """Wait until the limits allow a call; returns the number of its reservation, or why it must not be made."""
+        try:
+            place = await self._spending.reserve(expected)
+        except RunLimitReached as error:
+            return str(error)
+        if holder in self._gone:  # it died while it waited, and made no call
+            await self._spending.settle(place, Amount())
+            return "The worker has died."
+        number = next(self._numbers)
+        self._reserved[number] = Reserved(holder=holder, thread_id=thread_id, place=place, expected=expected)
+        return number
+
+    async def settle(self, number: int, actual: Amount) -> None:
+        """Replace a reservation by the actual amount; nothing happens if it was released meanwhile."""
+        if (held := self._reserved.pop(number, None)) is not None:
+            BOOKED_TO.set(held.thread_id)
+            await self._spending.settle(held.place, actual)
+
+    async def release(self, holder: str) -> None:
+        """Settle the reservations of a worker that has died by what its calls may have cost.
+
+        They count until the question has its row, which holds what was really paid. A worker that is started in its
+        place needs another name.
+        """
+        self._gone.add(holder)
+        for number, held in list(self._reserved.items()):
+            if held.holder == holder:
+                await self.settle(number, held.expected)
+
+    async def add(self, row: RunRow) -> None:
+        """Count the row of a question, in place of its calls counted before."""
+        self._spending.add(row)
+
+    async def standing(self) -> tuple[str, dict[str, Amount]]:
+        """Return the limit that is reached, ``""`` if none is, and the payments of questions without a row."""
+        return self._spending.exhausted, self._spending.open_payments
+
+    async def admit(self, endpoint: str, tokens: int) -> int:
+        """Wait until an endpoint may be asked once more, count it, and return its number for ``correct``."""
+        if endpoint not in self._rates:
+            self._rates[endpoint] = RateLimit(
+                requests_per_minute=self._requests_per_minute, tokens_per_minute=self._tokens_per_minute
+            )
+        rates = self._rates[endpoint]
+        correct = await rates.admit(tokens)
+        number = next(self._numbers)
+        if rates.counts_tokens:
+            self._admitted[number] = correct
+        return number
+
+    async def correct(self, number: int, tokens: int) -> None:
+        """Replace the token estimate of an attempt by the real number."""
+        if (correct := self._admitted.pop(number, None)) is not None:
+            correct(tokens)
+
+
+class RemoteLedger(Protocol):
+    """Protocol of the ledger as a worker sees it: methods of ``Ledger``, somewhere else."""
+
+    async def reserve(self, holder: str, thread_id: str, expected: Amount) -> int | str:
+        """Reserve a call, see ``Ledger``."""
+        ...
+
+    async def settle(self, number: int, actual: Amount) -> None:
+        """Settle a call, see ``Ledger``."""
+        ...
+
+    async def admit(self, endpoint: str, tokens: int) -> int:
+        """Count an attempt, see ``Ledger``."""
+        ...
+
+    async def correct(self, number: int, tokens: int) -> None:
+        """Correct an attempt, see ``Ledger``."""
+        ...
+
+
+class WorkerLimits:
+    """The limits of a run as one worker keeps them: it asks the ledger before each call."""
+
+    def __init__(self, ledger: RemoteLedger, holder: str, prices: Prices) -> None:
+        self._ledger = ledger
+        self._holder = holder
+        self._prices = prices
+
+    def amount_of(self, record: CallRecord) -> Amount:
+        """Compute calls, tokens and cost of one call; its tokens may be estimates."""
+        return amount_of(record, self._prices)
+
+    async def reserve(self, expected: Amount) -> object:
+        """Reserve a call, see ``CallLimits``."""
+        number = await self._ledger.reserve(self._holder, BOOKED_TO.get(), expected)
+        if isinstance(number, str):
+            raise RunLimitReached(number)
+        return number
+
+    async def settle(self, place: object, actual: Amount) -> None:
+        """Settle a call, see ``CallLimits``."""
+        assert isinstance(place, int)
+        await self._ledger.settle(place, actual)

@@ -1,0 +1,112 @@
+"""Ray: worker processes on this machine, or those of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .errors import SettingsError, needs_extra
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+HERE = "local"
+"""The address of a Ray that is started for one command on this machine, and ended with it."""
+_HEAD = """
+import logging, sys
+logging.disable(logging.WARNING)
+import ray
+options = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
+node = ray.init(address="local", num_cpus=int(sys.argv[1]), **options)
+print(node.address_info["gcs_address"], flush=True)
+sys.stdin.read()
+ray.shutdown()
+"""
+_ENDING_S = 20.0
+_TOKEN = secrets.token_hex(32)
+"""One for each process: Ray reads it once."""
+
+
+@contextlib.contextmanager
+def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
+    """Connect this process to Ray, for the block; gives the package ``ray``.
+
+    ``local`` starts a Ray with as many cores as ``workers``, without a dashboard, which ends with the block or with
+    this process, however it ends. Any other address is that of a running cluster, which stays: ``auto``, ``HOST:PORT``
+    or ``ray://HOST:PORT``. Nothing is reported to Ray's makers. A process that is connected already, such as a
+    notebook's, stays so.
+
+    Raises:
+        DependencyError: The extra ``ray`` is not installed.
+        SettingsError: There is no cluster at the address, or Ray does not start here.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    with needs_extra("ray", what="Work on several processes"):
+        import ray  # noqa: PLC0415 - an optional extra
+    if ray.is_initialized():
+        yield ray
+        return
+    with contextlib.ExitStack() as closing:
+        if address == HERE:
+            closing.enter_context(_own_token(ray))
+        found = closing.enter_context(_head(workers)) if address == HERE else address
+        try:
+            ray.init(address=found, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise SettingsError(
+                f"Ray cannot be reached at {address!r}: {error}. Start a node (ray start --head), or leave out --ray "
+                "and give --workers N for this machine."
+            ) from error
+        closing.callback(ray.shutdown)
+        yield ray
+
+
+@contextlib.contextmanager
+def _own_token(ray: ModuleType) -> Iterator[None]:
+    """Let only this process and those that it starts connect to the Ray that it starts."""
+    given = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _TOKEN}
+    before = {name: os.environ.get(name) for name in given}
+    refresh = ray._raylet.Config.initialize  # Ray reads these variables once, when it is imported
+    os.environ.update(given)
+    refresh("")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        refresh("")
+
+
+@contextlib.contextmanager
+def _head(workers: int) -> Iterator[str]:
+    """Run a Ray with a process of its own at its head, and give its address.
+
+    Not in this process: Ray forks, and a fork of a process with open Milvus connections may hang. The head ends as soon
+    as its standard input does.
+    """
+    command = [sys.executable, "-c", _HEAD, str(workers)]
+    pipe = subprocess.PIPE
+    head = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    with head:
+        assert head.stdin is not None and head.stdout is not None and head.stderr is not None
+        try:
+            address = head.stdout.readline().strip()
+            if not address:
+                said = head.communicate()[1].strip().splitlines()[-3:]
+                raise SettingsError(f"Ray does not start on this machine: {' '.join(said)[:500]}")
+            yield address
+        finally:
+            head.stdin.close()
+            try:
+                head.wait(timeout=_ENDING_S)
+            except subprocess.TimeoutExpired:
+                head.kill()

@@ -1,0 +1,96 @@
+"""The ledger of a run with workers: within its limits whoever asks, dies, or waits."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import pairwise
+
+import pytest
+
+from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.ledger import Ledger, WorkerLimits
+from judgetree.evaluation.runs.limits import Amount
+from judgetree.modules.calls.journal import BOOKED_TO
+from judgetree.modules.calls.prices import Prices
+from judgetree.modules.errors import RunLimitReached
+
+ONE = Amount(calls=1, tokens=10)
+
+
+def ledger(**limits: object) -> Ledger:
+    return Ledger(Experiment.model_validate({"dataset": "hotpotqa:x.json", **limits}), (), Prices({}))
+
+
+def test_no_interleaving_of_workers_and_deaths_passes_the_limit() -> None:
+    async def run(seed: int) -> None:
+        rng, books, made = random.Random(seed), ledger(max_calls=20), 0
+
+        async def worker(name: str) -> None:
+            nonlocal made
+            limits = WorkerLimits(books, name, Prices({}))
+            BOOKED_TO.set(name)
+            for _ in range(rng.randint(1, 9)):
+                try:
+                    place = await limits.reserve(ONE)
+                except RunLimitReached:
+                    return
+                made += 1
+                await asyncio.sleep(0)
+                if rng.random() < 0.2:
+                    await books.release(name)
+                    return
+                await limits.settle(place, rng.choice([ONE, Amount()]))
+
+        await asyncio.wait_for(asyncio.gather(*(worker(str(number)) for number in range(8))), 10)
+        exhausted, payments = await books.standing()
+        assert sum(paid.calls for paid in payments.values()) <= 20
+        assert made >= 20 or not exhausted
+
+    for seed in range(200):
+        asyncio.run(run(seed))
+
+
+def test_a_worker_that_dies_while_it_waits_holds_nothing() -> None:
+    async def run() -> int | str:
+        books = ledger(max_calls=1)
+        first = await books.reserve("a", "thread a", ONE)
+        waiting = asyncio.create_task(books.reserve("b", "thread b", ONE))
+        await asyncio.sleep(0)
+        await books.release("b")
+        assert isinstance(first, int)
+        await books.settle(first, Amount())
+        assert isinstance(await waiting, str)
+        return await books.reserve("c", "thread c", ONE)
+
+    assert isinstance(asyncio.run(run()), int)
+
+
+def test_calls_of_a_dead_worker_count_as_made() -> None:
+    async def run() -> int | str:
+        books = ledger(max_calls=1)
+        number = await books.reserve("a", "thread", ONE)
+        await books.release("a")
+        assert isinstance(number, int)
+        await books.settle(number, Amount())
+        return await books.reserve("b", "other", ONE)
+
+    assert "max_calls=1" in str(asyncio.run(run()))
+
+
+@pytest.mark.parametrize("limit", [3, 10])
+def test_all_workers_share_the_attempts_of_a_minute(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = Experiment.model_validate({"dataset": "hotpotqa:x.json"})
+    books = Ledger(experiment, (), Prices({}), requests_per_minute=limit)
+
+    async def run() -> list[int]:
+        asking = [asyncio.create_task(books.admit("model", 5)) for _ in range(limit + 2)]
+        done, waiting = await asyncio.wait(asking, timeout=0.2)
+        for task in waiting:
+            task.cancel()
+        other = await books.admit("another model", 5)
+        return [*sorted(task.result() for task in done), other]
+
+    admitted = asyncio.run(run())
+    assert len(admitted) == limit + 1
+    assert all(one < other for one, other in pairwise(admitted))
