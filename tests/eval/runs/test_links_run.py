@@ -1,0 +1,43 @@
+"""A batch run that follows links: it makes the graph of its own corpus, and refuses to go on with another rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgetree import evaluation
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.settings import Settings, load_settings
+from tests.app.conftest import CHAIN, CHINESE, write_corpus
+
+KEYS: dict[str, object] = {
+    "questions": [{"question": CHAIN.question, "answer": CHAIN.answer}],
+    "corpus": "./docs",
+    "search_type": "sparse",
+    "topk": 1,
+    "systems": ("naive", "judge"),
+    "expansion": "both",
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    write_corpus(tmp_path / "docs", {"a.md": "# Norm A\n\nNorm A names the drum.", "c.md": "# The drum\n\nIt is grey."})
+    monkeypatch.chdir(tmp_path)
+    with ScriptedServer([CHAIN, CHINESE]) as server:
+        yield load_settings(llm=f"{server.base_url}#scripted", home=tmp_path / "home", retries=0)
+
+
+def test_a_run_makes_the_graph_of_its_corpus_and_again_once_it_has_changed(settings: Settings) -> None:
+    for out in ("first", "second"):
+        report = evaluation.run(out=out, settings=settings, **KEYS)
+        [judged] = report.questions.query("system == 'judge'")["thread_id"]
+        tree = evaluation.TreeStore(Path(out)).read(judged)
+        assert tree is not None
+        assert [each.linked_by for each in tree.root.chunks] == ["", "The drum"]
+        Path("docs", "c.md").write_text("# The drum\n\nIt is green.")
+    with pytest.raises(SettingsError, match="expansion"):
+        evaluation.run(out="first", settings=settings, **{**KEYS, "expansion": "link"})
