@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 from langchain_milvus import Milvus
 
 from ..errors import SettingsError
+from ..index.connection import milvus_errors
 from ..index.content import text_in
 from ..index.index import Index
 from ..structure.graph_files import GraphFiles
@@ -56,8 +57,12 @@ class LinkedChunks:
         context = RagContext(reader=llm, retriever=retriever, judge=judge, links=links, limits=Limits(expansion="link"))
     """
 
-    def __init__(self, index: Index, home: Path) -> None:
-        """``home`` is the data folder that has the graph; it is read at the first use."""
+    def __init__(self, index: Index, home: Path, *, expr: str | None = None) -> None:
+        """``home`` is the data folder that has the graph; it is read at the first use.
+
+        With ``expr``, a filter of Milvus, other chunks are left out.
+        """
+        self._expr = expr
         self._index = index
         self._home = home
         self._opened: Links | None = None
@@ -110,10 +115,11 @@ class LinkedChunks:
             return {}
         with self._index.searches.entered():
             target = self._target()
-            with target.turn:
+            wanted = text_in(target.pk_field, chunk_ids)
+            with milvus_errors("read linked chunks"), target.turn:
                 rows = target.client.query(
                     target.collection,
-                    filter=text_in(target.pk_field, chunk_ids),
+                    filter=wanted if self._expr is None else f"{wanted} and ({self._expr})",
                     output_fields=[target.pk_field, *target.output_fields],
                     timeout=SEARCH_TIMEOUT_S,
                 )
@@ -127,7 +133,7 @@ class LinkedChunks:
 
 
 def linked_chunks_of(retriever: object, home: Path) -> LinkedChunks:
-    """Return the links of the collection that a retriever searches; ``home`` is the data folder.
+    """Return the links of the collection that a retriever searches, by its filter; ``home`` is the data folder.
 
     Raises:
         SettingsError: It is no ``Retriever`` over an ``Index``, so that there is no graph of what it searches.
@@ -138,7 +144,7 @@ def linked_chunks_of(retriever: object, home: Path) -> LinkedChunks:
             "Links are of an indexed collection, and this retriever searches none. Take the built-in retriever, or "
             "give RagContext(links=…) what says which of its chunks are linked."
         )
-    return LinkedChunks(index, home)
+    return LinkedChunks(index, home, expr=getattr(retriever, "expr", None))
 
 
 def _in_turn(

@@ -80,11 +80,16 @@ from .modules.prompts.reading import load_prompts as load_prompts
 from .modules.prompts.table import PROMPTS as PROMPTS
 from .modules.reader.evidence_choice import EvidenceChoice as EvidenceChoice
 from .modules.retriever.contract import ChunkRetriever as ChunkRetriever
+from .modules.retriever.linked_chunks import ChunkLinks as ChunkLinks
+from .modules.retriever.linked_chunks import LinkedChunk as LinkedChunk
+from .modules.retriever.linked_chunks import LinkedChunks as LinkedChunks
 from .modules.retriever.own import LangChainRetriever as LangChainRetriever
 from .modules.retriever.rerank import RerankModel as RerankModel
 from .modules.retriever.retriever import Retriever as Retriever
 from .modules.settings import Settings as Settings
 from .modules.settings import load_settings as load_settings
+from .modules.structure.building import GraphReport as GraphReport
+from .modules.structure.building import build_graph as build_graph
 from .modules.tools.factory import create_tools as create_tools
 
 __version__: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, lite_server: LiteServe
     ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
     uri = str(tmp_path / "milvus.db") if request.param == "folder" else lite_server.uri
-    made = Index(BagOfWordsEmbedder(), tmp_path / "corpus.jsonl", vector_store_name="structure_passages", uri=uri)
+    made = Index(BagOfWordsEmbedder(), tmp_path / "corpus.jsonl", vector_store_name=f"passages_{uuid.uuid4().hex}", uri=uri)
     request.addfinalizer(made.close)
     made.get_index_done()
     return made
@@ -45,6 +46,10 @@ def test_passages_links_and_linked_chunks_of_a_collection(index: Index, tmp_path
     hit = hits[oslo]
     assert (linked.chunk.page_content, linked.chunk.metadata) == (hit.page_content, hit.metadata)
     assert asyncio.run(links.linked([anna], without={anna, oslo}, most=3)) == []
+    filtered = Retriever(index)
+    filtered.expr = "year == 1900"
+    assert asyncio.run(linked_chunks_of(filtered, tmp_path / "home").linked([anna], without={anna}, most=3)) == []
+    assert asyncio.run(linked_chunks_of(filtered, tmp_path / "home").linked([oslo], without={oslo}, most=3))
 
 
 def test_links_of_a_changed_collection_are_refused(index: Index, tmp_path: Path) -> None:
@@ -55,3 +60,11 @@ def test_links_of_a_changed_collection_are_refused(index: Index, tmp_path: Path)
     index.add_new_files(tmp_path / "new.md")
     with pytest.raises(CollectionError, match="out of date"):
         links.fingerprint()
+
+
+def test_a_refusal_of_the_store_is_a_user_error(index: Index, tmp_path: Path) -> None:
+    build_graph(index, "links", tmp_path / "home")
+    links = LinkedChunks(index, tmp_path / "home", expr="no filter(")
+    graph = links.open().graph
+    with pytest.raises(CollectionError, match="could not read linked chunks"):
+        asyncio.run(links.linked(graph.passages, without=(), most=3))

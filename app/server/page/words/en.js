@@ -46,7 +46,7 @@ export default {
   "verdict.2": "answers the question alone", "verdict.1": "holds a needed fact", "verdict.0": "does not help", "verdict.unknown": "no verdict: the judge failed", "verdict.cancelled": "not judged: the call was cancelled", "verdict.pending": "not judged",
   "skip.calls": "not asked: too few calls left", "skip.sub_runs": "not asked: no sub-runs left", "skip.tokens": "not asked: too few tokens left", "skip.cost": "not asked: too little money left", "skip.seconds": "not asked: time was over",
   "skip.stopped": "not asked: it was stopped", "skip.policy": "not asked: the policy ended it", "skip.cycle": "not asked: it waits for itself", "skip.stop": "not judged: another sufficed",
-  "chunk.title": "Chunk", "chunk.error": "sub-question failed: {error}", "chunk.shared": "asked already: answer shared", "chunk.probability": "Probability", "chunk.calibrated": "calibrated", "chunk.uncalibrated": "not calibrated", "chunk.confidence": "Confidence",
+  "chunk.title": "Chunk", "chunk.error": "sub-question failed: {error}", "chunk.shared": "asked already: answer shared", "chunk.linked": "linked by “{title}”", "chunk.probability": "Probability", "chunk.calibrated": "calibrated", "chunk.uncalibrated": "not calibrated", "chunk.confidence": "Confidence",
   "chunk.asks": "Asks on", "chunk.subAnswer": "Sub-answer", "chunk.shown": "In the evidence", "chunk.passage": "passage {number}", "chunk.source": "Source", "chunk.rank": "Rank", "chunk.score": "Search score", "chunk.text": "Text", "chunk.metadata": "All fields",
   "cost.cost": "Cost", "cost.calls": "Model calls", "cost.node": "Step", "cost.model": "Model", "cost.tokens": "Tokens", "cost.seconds": "Seconds", "cost.cached": "cached",
 

@@ -46,7 +46,7 @@ export default {
   "verdict.2": "单独即可回答问题", "verdict.1": "含有所需的事实", "verdict.0": "没有帮助", "verdict.unknown": "没有评判：评判者失败", "verdict.cancelled": "未评判：调用被取消", "verdict.pending": "未评判",
   "skip.calls": "未追问：调用次数不足", "skip.sub_runs": "未追问：子问题已达上限", "skip.tokens": "未追问：词元不足", "skip.cost": "未追问：费用不足", "skip.seconds": "未追问：时间已到",
   "skip.stopped": "未追问：搜索已停止", "skip.policy": "未追问：策略结束了搜索", "skip.cycle": "未追问：它在等待自己", "skip.stop": "未评判：已有片段足够",
-  "chunk.title": "片段", "chunk.error": "子问题失败：{error}", "chunk.shared": "已问过：共用答案", "chunk.probability": "概率", "chunk.calibrated": "已校准", "chunk.uncalibrated": "未校准", "chunk.confidence": "置信度",
+  "chunk.title": "片段", "chunk.error": "子问题失败：{error}", "chunk.shared": "已问过：共用答案", "chunk.linked": "由“{title}”链接", "chunk.probability": "概率", "chunk.calibrated": "已校准", "chunk.uncalibrated": "未校准", "chunk.confidence": "置信度",
   "chunk.asks": "追问", "chunk.subAnswer": "子答案", "chunk.shown": "在依据中", "chunk.passage": "第 {number} 段", "chunk.source": "出处", "chunk.rank": "名次", "chunk.score": "检索得分", "chunk.text": "原文", "chunk.metadata": "全部字段",
   "cost.cost": "开销", "cost.calls": "模型调用", "cost.node": "步骤", "cost.model": "模型", "cost.tokens": "词元", "cost.seconds": "秒", "cost.cached": "缓存",
 

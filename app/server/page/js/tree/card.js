@@ -66,7 +66,7 @@ function chunkWords({ data }, pattern) {
       make("span.source", { title: source ?? "" }, ...marked(fileOf(source ?? ""), pattern)),
       make("span.cost", { title: typeof score === "number" ? number(score, 4) : "" }, [probability, place].filter(Boolean).join(" · "))),
     make("span.title", null, ...marked(headlineOf(data), pattern)),
-    note && make("span.note", null, hasWords(note) ? say(note, { error: data.metadata.sub_run_error }) : data.metadata.skipped),
+    note && make("span.note", null, hasWords(note) ? say(note, { error: data.metadata.sub_run_error, title: data.metadata.linked_by }) : data.metadata.skipped),
   ].filter(Boolean);
 }
 

@@ -45,7 +45,7 @@ function chunkDetails({ data, query }, pattern) {
   return [
     make(`p.verdict.verdict-${verdict}`, null, make("span.badge", null, MARKS[verdict]), " ", say(`verdict.${verdict}`)),
     meta.reason && make("p.reason", null, ...marked(meta.reason, pattern)),
-    note && make("p.note", null, hasWords(note) ? say(note, { error: meta.sub_run_error }) : meta.skipped),
+    note && make("p.note", null, hasWords(note) ? say(note, { error: meta.sub_run_error, title: meta.linked_by }) : meta.skipped),
     rows([
       ["chunk.probability", probabilityWords(meta)],
       ["chunk.confidence", numberWords(meta.score_confidence)],

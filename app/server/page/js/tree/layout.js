@@ -19,12 +19,13 @@ export function heightOf(node) {
   return 70 + (noteOf(node.data) ? 20 : 0);
 }
 
-/** The key of what a chunk's card says below: why it asked nothing, what went wrong; "" for nothing. */
+/** The key of what a chunk's card says below: why it asked nothing, what went wrong, what linked it; "" for nothing. */
 export function noteOf(chunk) {
-  const { skipped, sub_run_error: error, shared_thread_id: shared } = chunk.metadata;
+  const { skipped, sub_run_error: error, shared_thread_id: shared, linked_by: linked } = chunk.metadata;
   if (skipped) return `skip.${skipped}`;
   if (error) return "chunk.error";
-  return shared ? "chunk.shared" : "";
+  if (shared) return "chunk.shared";
+  return linked ? "chunk.linked" : "";
 }
 
 /**
