@@ -69,6 +69,8 @@ class LiveTree:
             case "chunks":
                 query.query = str(event["query"])
                 query.verdicts = dict.fromkeys(_texts(event["chunk_ids"]), "pending")
+            case "chunks_linked":
+                query.verdicts |= dict.fromkeys(_texts(event["chunk_ids"]), "pending")
             case "verdict":
                 query.verdicts[str(event["chunk_id"])] = _label(event["verdict"], event["score"])
             case "sub_run_planned":

@@ -148,3 +148,10 @@ def test_a_file_gets_the_answer_once_it_is_sure(monkeypatch: pytest.MonkeyPatch)
     assert file.getvalue() == ""
     growing.finish("40 mm")
     assert file.getvalue() == "40 mm\n"
+
+
+def test_linked_chunks_wait_for_their_verdicts() -> None:
+    tree = new_tree(RETRIEVED, *JUDGED, event("chunks_linked", query=QUESTION, chunk_ids=["w"]))
+    assert tree.counts() == "1 query · 3 of 4 chunks judged"
+    tree.apply(event("verdict", chunk_id="w", verdict="judged", score=0))
+    assert tree.counts() == "1 query · 4 of 4 chunks judged"

@@ -27,7 +27,9 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, lite_server: LiteServe
     ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
     uri = str(tmp_path / "milvus.db") if request.param == "folder" else lite_server.uri
-    made = Index(BagOfWordsEmbedder(), tmp_path / "corpus.jsonl", vector_store_name=f"passages_{uuid.uuid4().hex}", uri=uri)
+    made = Index(
+        BagOfWordsEmbedder(), tmp_path / "corpus.jsonl", vector_store_name=f"passages_{uuid.uuid4().hex}", uri=uri
+    )
     request.addfinalizer(made.close)
     made.get_index_done()
     return made
