@@ -20,6 +20,7 @@ BENCHMARKS = (
     "indexing",
     "embedding_speed",
     "search_latency",
+    "unit_costs",
     "rankers",
     "links",
     "drawing",

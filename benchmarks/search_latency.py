@@ -73,7 +73,8 @@ def _paragraphs() -> Iterator[str]:
             yield from (f"{each['title']}. {each['paragraph_text']}" for each in row["paragraphs"])  # type: ignore[attr-defined]
 
 
-def _texts(count: int) -> Sequence[str]:
+def sample_texts(count: int) -> Sequence[str]:
+    """Return so many texts: the real ones, then made ones of their words and lengths."""
     rng = random.Random(11)
     real = list(dict.fromkeys(text[:_LONGEST] for text in _paragraphs()))
     words = [word for text in real for word in text.split()] or WORDS
@@ -103,7 +104,7 @@ def _anonymous_mb() -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon")), 0.0)
 
 
-def _held_mb(index: Index) -> float:
+def snapshot_mb(index: Index) -> float:
     """Memory that the snapshot holds besides the mapped files; 0 without one."""
     searcher = searcher_of(describe_target(index.vector_store), index)
     snapshot = searcher.snapshot() if isinstance(searcher, SnapshotTarget) else None
@@ -134,7 +135,7 @@ def search(folder: Path, snapshot: SearchSnapshot) -> dict[str, float]:
         times.sort()
         return {
             "first_s": first_s,
-            "mb": _held_mb(index) or _anonymous_mb() - before,
+            "mb": snapshot_mb(index) or _anonymous_mb() - before,
             "ms": statistics.median(times) * 1000,
             "p95_ms": times[int(len(times) * 0.95)] * 1000,
             "cpu_ms": cpu_ms,
@@ -148,7 +149,7 @@ def _searched(folder: Path, snapshot: SearchSnapshot) -> dict[str, float]:
 
 
 def _measure_size(chunks: int) -> tuple[list[Row], float]:
-    texts = _texts(chunks)
+    texts = sample_texts(chunks)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_corpus(folder / "corpus", texts)
