@@ -11,6 +11,7 @@ from ...modules.formats import check_text
 from ...modules.judge.contract import LONGEST_SUB_QUESTION, Score
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
+from ..search.expansion_rule import expansion_rule, follows_links
 from ..threads.overrides import Overrides, described
 from ..tree.nodes import ChunkNode
 from ..tree.places import Place
@@ -63,6 +64,22 @@ class Change:
             self._check_query(place, of_query=of_query)
         else:
             self._check_chunk(place, place.chunk, is_deepest=is_deepest)
+
+    def check_links(self, expansion: str) -> None:
+        """Check that the change needs no links to be followed anew, which a fork does not do.
+
+        Raises:
+            SettingsError: It searches again where links are followed, or asks on where no chunk does.
+        """
+        if self.topk is not None and follows_links(expansion):
+            raise SettingsError(
+                f"topk cannot be changed in a tree with expansion={expansion!r}: a fork follows no links of what it "
+                "finds. Ask the question anew with another topk."
+            )
+        if self.next_query is not None and not expansion_rule(expansion).asks:
+            raise SettingsError(
+                f"next_query cannot be changed in a tree with expansion={expansion!r}: no chunk asks on there."
+            )
 
     def _check_query(self, place: Place, *, of_query: bool) -> None:
         if place.chunk is not None:

@@ -128,6 +128,7 @@ class TreeSession(ABC):
             tree, services = await self._origin(thread_id, _FORKED)
             place = find_place(tree.root, node)
             change.check(place, is_deepest=place.query.depth >= services.limits.max_rec_depth)
+            change.check_links(services.limits.expansion)
             changed = await self.open_services(change.overrides)
             chunk_id = place.chunk.chunk_id if place.chunk else ""
             origin = Fork(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
+from judgetree import RagSession, Settings
 from judgetree.graphs.drawing.dot import draw_dot
 from judgetree.graphs.drawing.text import draw_text
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -257,3 +258,28 @@ def test_a_killed_search_with_links_ends_as_the_unbroken_one(tmp_path: Path) -> 
         assert subprocess.run([*command, str(last)], cwd=REPO, capture_output=True, check=False).returncode == 9
     assert search(url, "best_first", 2, parts, expansion="both") == unbroken
     assert parts.read_text().count("called") - made <= 3 * 2 * 4
+
+
+def test_a_fork_keeps_linked_passages_and_follows_no_links_anew(tmp_path: Path) -> None:
+    context = context_of("link", {"film": ["man", "city"]}, {"film": 1, "man": 1, "city": 1})
+    with RagSession(context=context, settings=Settings(home=tmp_path)) as session:
+        session.ask(QUESTION, thread_id="origin")
+        fork = session.fork("origin", "1#2", drop=True)
+        kept = [each.chunk_id for each in fork.tree.chunk_nodes() if each.score]
+        assert kept == ["film", "man"], "the first linked one was dropped"
+        assert fork.usage_this_run["llm_calls"] == 1
+        with pytest.raises(SettingsError, match="topk cannot be changed"):
+            session.fork("origin", "1", topk=1)
+        with pytest.raises(SettingsError, match="no chunk asks on there"):
+            session.fork("origin", "1#0", next_query="Where?")
+
+
+def test_a_saved_linked_chunk_that_is_kept_for_a_later_question_is_no_longer_linked(tmp_path: Path) -> None:
+    context = context_of("link", {"film": ["man"], "man": ["city"]}, {"film": 1, "man": 1})
+    tree = asked(context)
+    kept = [Document(page_content=each.text, metadata=dict(each.metadata)) for each in tree.chunk_nodes()]
+    with build_judge_rag(context=context) as graph:
+        graph.invoke({"query": SUB, "kept_chunks": kept}, thread("next"))
+        later = SearchTree.from_history(graph, "next")
+    found = {each.chunk_id: each.linked_from for each in later.chunk_nodes()}
+    assert found == {"man": "", "film": "", "noise": "", "city": "man"}
