@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from filelock import FileLock
+
 from ..disk import refusing_full_disk, write_whole
 from ..errors import CollectionError
 from ..index.index import Index
@@ -83,6 +85,8 @@ class GraphFiles:
     def save(self, graph: PassageGraph) -> None:
         """Keep a graph, as ``GraphStore.save``: other processes see the former file or all of the new one."""
         path = self.path(graph.kind)
+        data = graph.to_bytes()
         with refusing_full_disk(path):
             self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, graph.to_bytes())
+            with FileLock(path.with_name(f"{path.name}.lock")):  # workers of a run may all make the graph at once
+                write_whole(path, data)

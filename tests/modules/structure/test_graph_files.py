@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,13 @@ def test_a_failed_write_leaves_the_former_graph(tmp_path: Path) -> None:
 def test_two_graphs_that_differ_have_two_digests() -> None:
     assert graph().digest == graph().digest
     assert len({graph().digest, graph("later").digest, graph(weight=2.0).digest}) == 3
+
+
+def test_processes_that_save_at_once_leave_a_whole_graph(tmp_path: Path) -> None:
+    def save(number: int) -> None:
+        for _ in range(10):
+            files(tmp_path).save(graph(weight=float(number)))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(save, range(1, 9)))
+    assert files(tmp_path).load("links", "now").phrases == ["Oslo", ""]
