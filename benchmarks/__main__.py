@@ -30,6 +30,7 @@ BENCHMARKS = (
     "hotpotqa_oracle",
     "eval_throughput",
     "run_workers",
+    "ray_kills",
     "eval_kills",
     "eval_faults",
     "eval_replay",

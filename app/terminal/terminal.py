@@ -37,6 +37,7 @@ STAGES: Mapping[str, str] = {
     "load": "reading files",
     "embed": "embedding chunks",
     "write": "writing chunks",
+    "workers": "starting workers",
 }
 LINE_EVERY_S = 5.0
 
@@ -76,7 +77,7 @@ def _lines_of_progress(clock: Callable[[], float]) -> Callable[[int, int, str], 
         if now - printed >= LINE_EVERY_S:
             printed = now
             speed = (done - before) / (now - began) if done > before else 0.0
-            rest = f", {speed:,.0f} a second, {_duration((total - done) / speed)} left" if speed else ""
+            rest = f", {speed:,.0f} a second, {_duration((total - done) / speed)} left" if speed >= 1 else ""
             say(f"{STAGES.get(stage, stage)}: {done:,} of {total:,}{rest}")
 
     return report
@@ -90,7 +91,7 @@ class _SpeedColumn(ProgressColumn):
     """Steps a second, once they are known."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+        return Text(f"{task.speed:,.0f}/s" if task.speed and task.speed >= 1 else "")
 
 
 @contextmanager

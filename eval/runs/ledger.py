@@ -16,10 +16,13 @@ from ...modules.calls.journal import BOOKED_TO
 from ...modules.calls.prices import Prices
 from ...modules.calls.record import CallRecord
 from ...modules.errors import RunLimitReached
-from ...modules.llm.rate_limit import RateLimit
+from ...modules.llm.rate_limit import MINUTE_S, RateLimit
 from ..rows.store import RunRow
 from .experiment import Experiment
 from .limits import Amount, Spending, amount_of
+
+_ON_THE_WAY_S = 2.0
+"""Seconds that may pass between an admission here and the request that a busy worker sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,9 @@ class Ledger:
         """Wait until an endpoint may be asked once more, count it, and return its number for ``correct``."""
         if endpoint not in self._rates:
             self._rates[endpoint] = RateLimit(
-                requests_per_minute=self._requests_per_minute, tokens_per_minute=self._tokens_per_minute
+                requests_per_minute=self._requests_per_minute,
+                tokens_per_minute=self._tokens_per_minute,
+                minute_s=MINUTE_S + _ON_THE_WAY_S,
             )
         rates = self._rates[endpoint]
         correct = await rates.admit(tokens)

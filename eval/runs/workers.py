@@ -254,7 +254,10 @@ def _start_ledger(ray: ModuleType, order: WorkOrder, attempts: Sequence[RunRow],
     rates = {name: getattr(settings, name) for name in ("requests_per_minute", "tokens_per_minute")}
     if not any((experiment.max_calls, experiment.max_tokens, experiment.max_cost, *rates.values())):
         return None
-    actor = ray.remote(Ledger).options(num_cpus=0, max_concurrency=_UNLIMITED)
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        node_id=ray.get_runtime_context().get_node_id(), soft=False
+    )  # it lives as long as the driver's node, as the run does
+    actor = ray.remote(Ledger).options(num_cpus=0, max_concurrency=_UNLIMITED, scheduling_strategy=here)
     return actor.remote(experiment, list(attempts), prices, **rates)
 
 

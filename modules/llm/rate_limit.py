@@ -42,9 +42,10 @@ class Amount:
 class SlidingWindow:
     """The use of the last minute, against a limit for any minute."""
 
-    def __init__(self, limit: int) -> None:
-        """Allow at most ``limit`` (at least 1) in any 60 seconds."""
+    def __init__(self, limit: int, *, minute_s: float = MINUTE_S) -> None:
+        """Allow at most ``limit`` (at least 1) in any ``minute_s`` seconds."""
         self._limit = limit
+        self._minute_s = minute_s
         self._amounts: deque[Amount] = deque()
         self._used = 0
 
@@ -57,7 +58,7 @@ class SlidingWindow:
             if surplus <= 0:
                 break
             surplus -= used.amount
-            free_at_s = used.at_s + MINUTE_S
+            free_at_s = used.at_s + self._minute_s
         return free_at_s - now_s
 
     def add(self, amount: int, now_s: float) -> Amount:
@@ -73,7 +74,7 @@ class SlidingWindow:
         used.amount = amount
 
     def _forget(self, now_s: float) -> None:
-        while self._amounts and self._amounts[0].at_s + MINUTE_S <= now_s:
+        while self._amounts and self._amounts[0].at_s + self._minute_s <= now_s:
             past = self._amounts.popleft()
             past.is_past = True
             self._used -= past.amount
@@ -90,6 +91,7 @@ class RateLimit:
         *,
         requests_per_minute: int = 0,
         tokens_per_minute: int = 0,
+        minute_s: float = MINUTE_S,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -98,11 +100,12 @@ class RateLimit:
         Args:
             requests_per_minute: Most attempts in any 60 seconds.
             tokens_per_minute: Most tokens in any 60 seconds, reserved by estimate and then corrected.
+            minute_s: Longer than 60 seconds where attempts reach their endpoint some time after they are admitted.
             clock: Returns monotonic seconds.
             sleep: Waits the given seconds.
         """
-        self._requests = SlidingWindow(requests_per_minute) if requests_per_minute else None
-        self._tokens = SlidingWindow(tokens_per_minute) if tokens_per_minute else None
+        self._requests = SlidingWindow(requests_per_minute, minute_s=minute_s) if requests_per_minute else None
+        self._tokens = SlidingWindow(tokens_per_minute, minute_s=minute_s) if tokens_per_minute else None
         self._clock = clock
         self._sleep = sleep
         self._turn = asyncio.Lock()  # fair: the longest waiter is next
