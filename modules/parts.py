@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -83,6 +83,16 @@ def remembered(given: object) -> str:
 def remembered_as(name: str) -> object:
     """Return the object that was last remembered under a name; None if there is none."""
     return _GIVEN.get(name)
+
+
+def given_parts(names: Collection[str]) -> dict[str, object]:
+    """Return the objects that were remembered under these names, for ``remember_parts`` in another process."""
+    return {name: part for name, part in _GIVEN.items() if name in names}
+
+
+def remember_parts(parts: Mapping[str, object]) -> None:
+    """Let ``find_part`` find objects of another process, copied to this one, under the names that they have there."""
+    _GIVEN.update(parts)
 
 
 def digest_of_fields(value: object, *, besides: type = object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import UserError
+from ...modules.parts import given_parts, remember_parts
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 from ..rows.store import Place, RunRow, RunStore
@@ -34,6 +35,8 @@ class WorkOrder:
     run_id: str
     jobs: tuple[Job, ...]
     """One job of each system, repeat and freshness."""
+    parts: Mapping[str, object]
+    """Parts of one's own that were given as objects, by their names in experiment and settings."""
 
 
 def order_of(services: Services, store: RunStore, run_id: str, jobs: Sequence[Job]) -> WorkOrder:
@@ -46,7 +49,18 @@ def order_of(services: Services, store: RunStore, run_id: str, jobs: Sequence[Jo
         folder=store.folder.resolve(),
         run_id=run_id,
         jobs=tuple(kinds.values()),
+        parts=given_parts({*_texts(services.experiment.model_dump()), *_texts(services.settings.model_dump())}),
     )
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value, inside lists and mappings too."""
+    if isinstance(value, str):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        yield from (text for each in value.values() for text in _texts(each))
+    elif isinstance(value, list | tuple):
+        yield from (text for each in value for text in _texts(each))
 
 
 class Worker:
@@ -67,6 +81,7 @@ class Worker:
     ) -> UserError | None:
         """Open index, models and sessions; does nothing the second time. ``holder`` names it in the ledger."""
         settings = order.settings.model_copy(update={"max_concurrency": max_concurrency})
+        remember_parts(order.parts)
         try:
             async with self._opening:
                 if self._asking is None:

@@ -217,7 +217,8 @@ def crew_of(
     """
     settings, report = order.settings, on_setup or (lambda done, total, stage: None)
     report(0, workers.count, "workers")
-    ledger, given = _start_ledger(ray, order, attempts, load_prices(settings.home)), ray.put(order)
+    given = _sent(ray, order)
+    ledger = _start_ledger(ray, order, attempts, load_prices(settings.home))
     options = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": _UNLIMITED}
     actor_class = ray.remote(Worker).options(**options, scheduling_strategy="SPREAD")
     share, rest = divmod(settings.max_concurrency, workers.count)
@@ -246,6 +247,17 @@ def crew_of(
     finally:
         for hand in hands:
             ray.kill(hand.actor)
+
+
+def _sent(ray: ModuleType, order: WorkOrder) -> Any:
+    try:
+        return ray.put(order)
+    except TypeError as error:
+        named = ", ".join(map(repr, order.parts)) or "the experiment"
+        raise SettingsError(
+            f"{named} cannot be sent to workers: {str(error).splitlines()[0][:200]} Name a class or function by its "
+            "import path, which each worker makes for itself, or leave out the workers."
+        ) from error
 
 
 def _start_ledger(ray: ModuleType, order: WorkOrder, attempts: Sequence[RunRow], prices: Prices) -> Any:

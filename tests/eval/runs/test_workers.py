@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
@@ -22,8 +23,10 @@ from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.workers import Workers
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.cluster import HERE, connected
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.settings import load_settings
 from tests.eval.dataset_files import standards_row, write_standards
 from tests.eval.run_bench import RunBench
@@ -127,6 +130,26 @@ def test_a_question_whose_worker_is_killed_is_asked_again_and_pays_only_what_was
     assert {row.prediction for row in rows.values()} == {f"{number + 3} mm" for number in range(QUESTIONS)}
     again = asked.total() - len(asked)
     assert again <= 2 * 2, "two questions with two judgements each were in flight"
+
+
+class OwnJudge:
+    """Finds every chunk sufficient."""
+
+    def __init__(self, field: object = "") -> None:
+        self.field = field
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "own"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=2)
+
+
+def test_parts_given_as_objects_are_sent_or_refused(bench: RunBench) -> None:
+    assert bench.run(TWO, cache="off", judge=OwnJudge(), limit=2).failed == 0
+    assert {chunk.verdict for row in rows_of(bench.out).values() for chunk in row.chunks} == {"2"}
+    with pytest.raises(SettingsError, match=r"OwnJudge.* cannot be sent to workers.* import path"):
+        bench.run(TWO, out=bench.out.with_name("other"), judge=OwnJudge(threading.Lock()), limit=2)
 
 
 @pytest.mark.parametrize(
