@@ -119,7 +119,7 @@ class LinkedChunks:
             with milvus_errors("read linked chunks"), target.turn:
                 rows = target.client.query(
                     target.collection,
-                    filter=wanted if self._expr is None else f"{wanted} and ({self._expr})",
+                    filter=f"{wanted} and ({self._expr})" if self._expr else wanted,
                     output_fields=[target.pk_field, *target.output_fields],
                     timeout=SEARCH_TIMEOUT_S,
                 )

@@ -48,6 +48,7 @@ def test_passages_links_and_linked_chunks_of_a_collection(index: Index, tmp_path
     hit = hits[oslo]
     assert (linked.chunk.page_content, linked.chunk.metadata) == (hit.page_content, hit.metadata)
     assert asyncio.run(links.linked([anna], without={anna, oslo}, most=3)) == []
+    assert asyncio.run(linked_chunks_of(Retriever(index), tmp_path / "home").linked([anna], without={anna}, most=3))
     filtered = Retriever(index)
     filtered.expr = "year == 1900"
     assert asyncio.run(linked_chunks_of(filtered, tmp_path / "home").linked([anna], without={anna}, most=3)) == []
