@@ -21,6 +21,9 @@ PUBLIC = {
 }
 WITHOUT_EXAMPLE = {
     "judgetree.ChatLLM",
+    "judgetree.ChunkLinks",
+    "judgetree.GraphReport",
+    "judgetree.LinkedChunk",
     "judgetree.ModelCall",
     "judgetree.Overrides",
     "judgetree.RagState",

@@ -48,6 +48,12 @@ def check_kind(kind: str) -> None:
 def build_graph(index: Index, kind: str, home: Path, on_progress: StageProgress | None = None) -> GraphReport:
     """Make the graph of a collection as it is now, and keep it below ``home``, the data folder.
 
+    ::
+
+        settings = load_settings()
+        with open_index("standards", settings) as index:
+            report = build_graph(index, "links", settings.home)
+
     Raises:
         SettingsError: There is no such kind.
         CollectionError: There is no such collection, or it was written to meanwhile.

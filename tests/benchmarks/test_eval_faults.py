@@ -30,7 +30,8 @@ def test_no_row_is_lost_or_doubled_or_damaged_without_a_mark(tmp_path: Path) -> 
         )
         given = {"dataset": f"hotpotqa:{tmp_path / 'set.json'}", "systems": SYSTEMS, "judge": "generated"}
         experiment = Experiment.model_validate({**given, "search_type": "sparse"})
-        run_experiment(experiment.model_copy(update={"cache": "off"}), tmp_path / "clean", settings=settings)
+        patient = settings.model_copy(update={"timeout_s": 60.0})  # only the faults' silence should run into time-outs
+        run_experiment(experiment.model_copy(update={"cache": "off"}), tmp_path / "clean", settings=patient)
         clean = RunStore(tmp_path / "clean").read_rows()
         assert {row.completeness for row in clean} == {"complete"}
 
@@ -51,7 +52,7 @@ def test_no_row_is_lost_or_doubled_or_damaged_without_a_mark(tmp_path: Path) -> 
         assert {row.completeness for row in attempts} == {"complete", "degraded", "failed"}, "or nothing was tried"
 
         server.configure(faults={})
-        run_experiment(experiment, store.folder, options=RunOptions(retry="incomplete"), settings=settings)
+        run_experiment(experiment, store.folder, options=RunOptions(retry="incomplete"), settings=patient)
         mended = store.read_rows()
         assert [row.place for row in unmarked(mended, clean)] == []
         assert {row.completeness for row in mended} == {"complete"}
