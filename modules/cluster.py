@@ -8,7 +8,9 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SettingsError, needs_extra
@@ -22,7 +24,7 @@ _HEAD = """
 import logging, sys
 logging.disable(logging.WARNING)
 import ray
-options = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
+options = {"include_dashboard": False, "log_to_driver": False, "_temp_dir": sys.argv[2]}
 node = ray.init(address="local", num_cpus=int(sys.argv[1]), **options)
 print(node.address_info["gcs_address"], flush=True)
 sys.stdin.read()
@@ -93,20 +95,25 @@ def _head(workers: int) -> Iterator[str]:
     Not in this process: Ray forks, and a fork of a process with open Milvus connections may hang. The head ends as soon
     as its standard input does.
     """
-    command = [sys.executable, "-c", _HEAD, str(workers)]
-    pipe = subprocess.PIPE
-    head = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
-    with head:
-        assert head.stdin is not None and head.stdout is not None and head.stderr is not None
-        try:
-            address = head.stdout.readline().strip()
-            if not address:
-                said = head.communicate()[1].strip().splitlines()[-3:]
-                raise SettingsError(f"Ray does not start on this machine: {' '.join(said)[:500]}")
-            yield address
-        finally:
-            head.stdin.close()
+    short = "/tmp" if Path("/tmp").is_dir() else None  # Ray's sockets need short paths
+    with (
+        tempfile.TemporaryDirectory(prefix="judgetree-ray-", dir=short, ignore_cleanup_errors=True) as folder,
+        Path(folder, "said").open("w+", encoding="utf-8") as said,
+    ):
+        command = [sys.executable, "-c", _HEAD, str(workers), folder]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, start_new_session=True) as head:
+            assert head.stdin is not None and head.stdout is not None
             try:
-                head.wait(timeout=_ENDING_S)
-            except subprocess.TimeoutExpired:
-                head.kill()
+                address = head.stdout.readline().strip()
+                if not address:
+                    said.seek(0)
+                    reason = " ".join(said.read().split())[-500:]
+                    raise SettingsError(f"Ray does not start on this machine: {reason}")
+                yield address
+            finally:
+                head.stdin.close()
+                try:
+                    head.wait(timeout=_ENDING_S)
+                except subprocess.TimeoutExpired:
+                    head.kill()
