@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ print(node.address_info["gcs_address"], flush=True)
 sys.stdin.read()
 ray.shutdown()
 """
+_CONNECTING_S = 10.0
 _ENDING_S = 20.0
 _TOKEN = secrets.token_hex(32)
 """One for each process: Ray reads it once."""
@@ -59,14 +61,26 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
             closing.enter_context(_own_token(ray))
         found = closing.enter_context(_head(workers)) if address == HERE else address
         try:
+            _refuse_silent(found)
             ray.init(address=found, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise SettingsError(
-                f"Ray cannot be reached at {address!r}: {error}. Start a node (ray start --head), or leave out --ray "
-                "and give --workers N for this machine."
+                f"Ray cannot be reached at {address!r}: {str(error).rstrip('.')}. Start a node (ray start --head), or "
+                "leave out --ray and give --workers N for this machine."
             ) from error
         closing.callback(ray.shutdown)
         yield ray
+
+
+def _refuse_silent(address: str) -> None:
+    """Check that something listens at HOST:PORT, for which Ray itself would wait for minutes.
+
+    Raises:
+        OSError: Nothing does within ten seconds.
+    """
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECTING_S).close()
 
 
 @contextlib.contextmanager
