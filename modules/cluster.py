@@ -61,7 +61,8 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
             closing.enter_context(_own_token(ray))
         found = closing.enter_context(_head(workers)) if address == HERE else address
         try:
-            _refuse_silent(found)
+            if address != HERE:
+                _refuse_silent(address)
             ray.init(address=found, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
         except (OSError, ValueError, RuntimeError) as error:
             raise SettingsError(
