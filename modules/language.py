@@ -9,7 +9,10 @@ from typing import Literal
 CJK_THRESHOLD = 0.05
 Language = Literal["cjk", "other"]
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]")
+CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+"""Chinese, Japanese and Korean letters, for a character class of a regular expression."""
+
+_CJK = re.compile(f"[{CJK}]")
 _NO_LETTER = re.compile(r"[\W\d_]+")
 
 
@@ -26,3 +29,8 @@ def cjk_share(texts: str | Iterable[str]) -> float:
 def language_of(share: float) -> Language:
     """Return ``"cjk"`` for a share over 5 %, else ``"other"``; it decides analyzer and embedder."""
     return "cjk" if share > CJK_THRESHOLD else "other"
+
+
+def is_cjk(letter: str) -> bool:
+    """Whether a text begins with a Chinese, Japanese or Korean letter."""
+    return _CJK.match(letter) is not None

@@ -69,7 +69,11 @@ def index(  # noqa: PLR0913 - one parameter an option
     ] = None,
     graph: Annotated[
         list[str] | None,
-        typer.Option(metavar="links", help="Make a graph of the collection, of titles named in its text; repeatable."),
+        typer.Option(
+            metavar="links",
+            help="Make a graph of the collection: links, of titles named in its text, or entities, of names that "
+            "passages share; repeatable.",
+        ),
     ] = None,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")

@@ -10,12 +10,15 @@ from pathlib import Path
 from ..errors import CollectionError, SettingsError
 from ..index.index import Index
 from ..progress import StageProgress
-from . import links
+from . import entities, links
 from .graph_files import GraphFiles
 from .passage_graph import PassageGraph
 from .passages import Passage, passages_of
 
-GRAPHS: Mapping[str, Callable[[Iterable[Passage], str], PassageGraph]] = {links.KIND: links.link_graph}
+GRAPHS: Mapping[str, Callable[[Iterable[Passage], str], PassageGraph]] = {
+    links.KIND: links.link_graph,
+    entities.KIND: entities.entity_graph,
+}
 """What makes a graph of the passages and the content digest of a collection, by kind."""
 
 

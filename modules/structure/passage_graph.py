@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,9 @@ from ..formats import FORMAT_KEY, format_of, refuse_other_format
 Nodes = npt.NDArray[np.int32]
 EdgeWeights = npt.NDArray[np.float32]
 
-_HEADER, _PASSAGES, _PHRASES, _EDGES = "header", "passages", "phrases", "edges"
+_HEADER, _PASSAGES, _PHRASES, _RELATIONS, _EDGES = "header", "passages", "phrases", "relations", "edges"
 _COLUMNS = ("sources", "targets", "weights")
+_LABELS = "labels"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,6 +37,8 @@ class Edges:
     targets: Nodes
     weights: EdgeWeights
     """Each above 0; of ``sources[i]`` to ``targets[i]``."""
+    labels: Nodes | None = None
+    """Of each edge the place of its relation in ``PassageGraph.relations``; None if edges of this type have none."""
 
     @classmethod
     def of(cls, edges: Iterable[tuple[int, int, float]]) -> Edges:
@@ -46,9 +50,29 @@ class Edges:
         return cls._sorted(pairs[:, 0], pairs[:, 1], np.fromiter(added.values(), np.float32, len(added)))
 
     @classmethod
-    def _sorted(cls, sources: Nodes, targets: Nodes, weights: EdgeWeights) -> Edges:
-        order = np.lexsort((targets, sources))
-        return cls(sources=sources[order], targets=targets[order], weights=weights[order])
+    def labelled(cls, edges: Iterable[tuple[int, int, int, float]]) -> Edges:
+        """Make edges of (source, target, label, weight); weights of the same three are added up.
+
+        >>> likes = Edges.labelled([(1, 2, 0, 1.0), (1, 2, 0, 1.0), (1, 2, 1, 1.0)])
+        >>> likes.labels.tolist(), likes.weights.tolist()
+        ([0, 1], [2.0, 1.0])
+        """
+        added: dict[tuple[int, int, int], float] = {}
+        for source, target, label, weight in edges:
+            added[source, target, label] = added.get((source, target, label), 0.0) + weight
+        ends = np.array(list(added), dtype=np.int32).reshape(-1, 3)
+        weights = np.fromiter(added.values(), np.float32, len(added))
+        return cls._sorted(ends[:, 0], ends[:, 1], weights, ends[:, 2])
+
+    @classmethod
+    def _sorted(cls, sources: Nodes, targets: Nodes, weights: EdgeWeights, labels: Nodes | None = None) -> Edges:
+        order = np.lexsort((targets, sources) if labels is None else (labels, targets, sources))
+        return cls(
+            sources=sources[order],
+            targets=targets[order],
+            weights=weights[order],
+            labels=None if labels is None else labels[order],
+        )
 
     def targets_of(self, node: int) -> tuple[Nodes, EdgeWeights]:
         """Return the targets of a node, in order, with their weights; empty if it has none."""
@@ -57,7 +81,7 @@ class Edges:
 
     def reversed(self) -> Edges:
         """Return the same edges in the other direction."""
-        return self._sorted(self.targets, self.sources, self.weights)
+        return self._sorted(self.targets, self.sources, self.weights, self.labels)
 
     def __len__(self) -> int:
         return int(self.sources.size)
@@ -84,7 +108,9 @@ class PassageGraph:
     phrases: Sequence[str]
     """Each once."""
     edges: Mapping[str, Edges]
-    """By type."""
+    """By type, between any nodes: passage and phrase, or phrase and phrase, such as the two of a triple."""
+    relations: Sequence[str] = ()
+    """What the labels of edges mean, such as "was born in"."""
     made_with: Mapping[str, str | int | float] | None = None
     """Everything else that determines the graph, such as a version and limits."""
 
@@ -142,10 +168,8 @@ class PassageGraph:
             graph = cls(
                 passages=_names(arrays, _PASSAGES),
                 phrases=_names(arrays, _PHRASES),
-                edges={
-                    each: Edges(**{column: arrays[f"{_EDGES}/{each}/{column}"] for column in _COLUMNS})
-                    for each in edge_types
-                },
+                relations=_names(arrays, _RELATIONS) if _RELATIONS in arrays else (),
+                edges={each: _edges(arrays, each) for each in edge_types},
                 **header,
             )
             is_whole = graph.digest == digest
@@ -160,14 +184,23 @@ class PassageGraph:
 
     def _arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         arrays: dict[str, npt.NDArray[np.generic]] = {}
-        for part, names in ((_PASSAGES, self.passages), (_PHRASES, self.phrases)):
+        parts = [(_PASSAGES, self.passages), (_PHRASES, self.phrases)]
+        # A graph without relations has the bytes, and the digest, of one from before there were any.
+        for part, names in [*parts, (_RELATIONS, self.relations)] if self.relations else parts:
             encoded = [name.encode("utf-8", "surrogatepass") for name in names]
             arrays[part] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
             arrays[f"{part}/ends"] = np.cumsum([len(each) for each in encoded], dtype=np.int64)
         for kind, edges in sorted(self.edges.items()):
             for column in _COLUMNS:
                 arrays[f"{_EDGES}/{kind}/{column}"] = getattr(edges, column)
+            if edges.labels is not None:
+                arrays[f"{_EDGES}/{kind}/{_LABELS}"] = edges.labels
         return arrays
+
+
+def _edges(arrays: Mapping[str, npt.NDArray[Any]], kind: str) -> Edges:
+    columns = {column: arrays[f"{_EDGES}/{kind}/{column}"] for column in _COLUMNS}
+    return Edges(**columns, labels=arrays.get(f"{_EDGES}/{kind}/{_LABELS}"))
 
 
 def _as_bytes(text: str) -> npt.NDArray[np.uint8]:

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ..index.schema import STOP_WORDS
+from ..language import CJK
 from .passages import Passage
 
 MOST_WORDS = 16
 """Longest title in words; a Chinese, Japanese or Korean letter counts as one."""
 
-_CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
-_TOKEN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
+_TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _HEADING = re.compile(r"\s*(?:#+\s+)?(\S[^\r\n]{0,99})(?=[\r\n]|$)")
 _SENTENCE_END = (".", "!", "?", ":", ";", ",", "。", "！", "？", "：", "；", "，")
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
-_DESIGNATION = re.compile(rf"(?=[^\s{_CJK}]*[A-Za-z])(?=[^\s{_CJK}]*\d)[^\s{_CJK}]+")
+_DESIGNATION = re.compile(rf"(?=[^\s{CJK}]*[A-Za-z])(?=[^\s{CJK}]*\d)[^\s{CJK}]+")
 _STOP_WORDS = frozenset(STOP_WORDS)
 
 Words = tuple[str, ...]

@@ -40,6 +40,25 @@ def test_a_graph_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (back.passage("c2"), back.passage("c9"), back.name_of(3)) == (1, None, "Oslo")
 
 
+def test_relations_come_back_and_change_the_digest(tmp_path: Path) -> None:
+    def triples(relation: str) -> PassageGraph:
+        edges = {"triples": Edges.labelled([(1, 2, 1, 1.0), (1, 2, 0, 1.0), (2, 1, 1, 3.0)])}
+        names = ["likes", relation]
+        return PassageGraph(
+            kind="triples", content="", passages=["c"], phrases=["a", "b"], relations=names, edges=edges
+        )
+
+    files(tmp_path).save(triples("is in"))
+    back = files(tmp_path).load("triples", "")
+    labels = back.edges["triples"].reversed().labels
+    assert labels is not None
+    assert ([back.relations[label] for label in labels], back.digest) == (
+        ["is in", "likes", "is in"],
+        triples("is in").digest,
+    )
+    assert back.digest != triples("is at").digest
+
+
 def test_a_graph_of_another_content_is_out_of_date_and_one_of_another_database_unknown(tmp_path: Path) -> None:
     files(tmp_path).save(graph())
     with pytest.raises(CollectionError, match=r"out of date.*judgetree index --collection c --graph links"):
