@@ -9,13 +9,16 @@ ifneq ($(JUDGETREE_LLM),)
 OTHER_MODEL := $(filter-out local:%,$(JUDGETREE_LLM))
 endif
 
-.PHONY: demo test test-local check bench lock docs notebooks clean
+.PHONY: demo test test-slow test-local check bench lock docs notebooks clean
 
 demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)
 	$(BIN)/judgetree demo $(DEMO_ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not local_model" --ignore tests/notebooks $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not local_model and not slow" --ignore tests/notebooks $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow" --ignore tests/notebooks $(PYTEST_ARGS)
 
 test-local: $(VENV)/.dev $(VENV)/.local
 	$(BIN)/python -m pytest -m local_model $(PYTEST_ARGS)

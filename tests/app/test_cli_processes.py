@@ -74,6 +74,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert f"at first {CHUNK_OVERLAP}" in shown
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_the_way_to_go_on(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
     thread = new_thread()
     scripted.configure(latency_s=3600)
@@ -94,6 +95,7 @@ def test_ctrl_c_ends_with_130_and_the_way_to_go_on(cli: Cli, home: Path, scripte
     assert (resumed.status, resumed.out) == (0, "40 mm\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_it_quietly(home: Path) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -109,6 +111,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(home: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.slow
 def test_a_database_that_another_process_holds_is_shared(cli: Cli, home: Path) -> None:
     holding = "import sys; from judgetree.modules.index.connection import connect; connect(sys.argv[1]); "
     holder = subprocess.Popen(

@@ -88,6 +88,7 @@ def undisturbed(cli: Cli, server: ScriptedServer) -> Counter[tuple[str, str, str
     return Counter(dam.let_through)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "query"),
     [
@@ -119,6 +120,7 @@ def test_a_killed_question_is_drawn_and_resumed(
     assert without_texts(cli, thread_id) == []
 
 
+@pytest.mark.slow
 def test_question_without_a_checkpoint_repays_only_in_flight_calls(
     cli: Cli, server: ScriptedServer, pumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -227,6 +227,7 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
     ]
 
 
+@pytest.mark.slow
 def test_every_command_keeps_every_secret(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -271,6 +272,7 @@ def test_every_command_keeps_every_secret(
     assert leaks(secrets, {**files, **streams}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 500, 200])
 def test_no_command_repeats_what_a_server_echoes(
     tmp_path: Path,

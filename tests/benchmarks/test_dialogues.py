@@ -47,6 +47,7 @@ def test_follow_ups_are_answered_as_well_as_their_stand_alone_form(asked: list[A
     assert [saved(each.result)["standalone_query"] for each in asked] == [each.turn.standalone for each in asked]
 
 
+@pytest.mark.slow
 def test_a_topic_switch_uses_no_chunk_that_its_own_search_does_not_find(asked: list[Asked]) -> None:
     switches = [each for each in asked if each.turn.topic_switch]
     assert switches

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.fuzzing import measure, rows_of
 from tests.app.server.fuzzing import Failed
 
@@ -21,6 +23,7 @@ def test_every_operation_that_failed_is_named_with_its_first_failure() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_streams_of_answers_are_as_described() -> None:
     """The examples of the description are about this corpus, so that chats are answered."""
     assert [row for row in measure(150) if not row.holds] == []

@@ -219,6 +219,7 @@ assert_type(Adder().acount(end=1), AsyncIterator[int])
 WRONG = ('add("1")', "add(1, time=2)", "add()", 'aadd("1")', "aadd(1, time=2)", "aadd()", 'count("1")', 'acount("1")')
 
 
+@pytest.mark.slow
 def test_mypy_sees_both_signatures_and_rejects_wrong_arguments(installed: Path) -> None:
     (installed / "checked.py").write_text(CHECKED + "\n".join(f"print(Adder().{call})" for call in WRONG))
     options = ["--strict", "--follow-imports=silent", f"--cache-dir={os.devnull}"]

@@ -68,6 +68,7 @@ def thinking(request: ChatRequest) -> ChatReply | None:
     return ChatReply(text="the drum", reasoning=THOUGHT) if is_first else None
 
 
+@pytest.mark.slow
 def test_a_user_types_stops_an_answer_resumes_it_and_leaves(terminal: Terminal, scripted: ScriptedServer) -> None:
     scripted.responses = thinking
     assert "/help" in terminal.read_until("main 1> ")

@@ -22,6 +22,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_lines(tmp_path / "data", asdict(CHAIN), asdict(CHINESE), name="qa.jsonl")
 
 
+@pytest.mark.slow
 def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "a"
     config = tmp_path / "experiment.yaml"
@@ -102,6 +103,7 @@ def test_failed_questions_end_with_1_and_a_remedy(
     assert "--retry failed" in ran.out
 
 
+@pytest.mark.slow
 def test_killed_run_resumes_without_loss_or_copies(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
 ) -> None:

@@ -156,6 +156,7 @@ def test_endpoint_without_log_probabilities_is_told(cli: Cli, train: str, script
     cli("eval", "calibrate", "--dataset", train).refused("no log probabilities", "use the judge 'generated'")
 
 
+@pytest.mark.slow
 def test_stopped_calibration_goes_on_and_pays_nothing_twice(cli: Cli, train: str, scripted: ScriptedServer) -> None:
     scripted.responses = dam = Dam(lambda _: len(scripted.log) >= 40, answer=judging(0.7, 0.2))
     killed("eval", "calibrate", "--dataset", train, at=dam)

@@ -24,6 +24,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_lines(tmp_path / "data", asdict(DRUM), name="dialogues.jsonl")
 
 
+@pytest.mark.slow
 def test_run_report_and_comparison(cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer) -> None:
     out, config = tmp_path / "run", tmp_path / "experiment.yaml"
     config.write_text("topk: 1\nsearch_type: sparse\nconversation: {direct_answer: true}\n", encoding="utf-8")

@@ -76,6 +76,7 @@ def test_user_errors_end_with_2(cli: Cli, run: Path, options: tuple[str, ...], n
     cli("eval", "ragas", str(run), *options).refused(named)
 
 
+@pytest.mark.slow
 def test_without_the_extra_help_works_and_scoring_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['ragas'] = None; from judgetree.app.cli import main; "

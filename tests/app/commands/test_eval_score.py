@@ -15,6 +15,7 @@ from tests.app.conftest import Cli
 __all__ = ["data"]
 
 
+@pytest.mark.slow
 def test_scores_are_in_the_report(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.app.commands.test_eval import data
 from tests.app.conftest import Cli
 
 __all__ = ["data"]
 
 
+@pytest.mark.slow
 def test_lists_in_the_file_make_a_sweep(cli: Cli, data: Path, tmp_path: Path) -> None:
     config, out = tmp_path / "sweep.yaml", tmp_path / "sweep"
     config.write_text("topk: [1, 2]\nmax_rec_depth: [0, 2]\nsearch_type: sparse\n", encoding="utf-8")

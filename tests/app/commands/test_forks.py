@@ -72,6 +72,7 @@ def test_another_model_answers_one_query_alone(cli: Cli, asked: str, scripted: S
     assert answered == [["other"], ["scripted"]]
 
 
+@pytest.mark.slow
 def test_a_fork_that_was_killed_pays_only_what_was_in_flight(cli: Cli, asked: str, scripted: ScriptedServer) -> None:
     """Killed at the answer of the root, after the verdicts on the new chunks."""
     dam = Dam(lambda request: (request.prompt.kind, request.prompt.query) == ("read", CHAIN.question))

@@ -66,6 +66,7 @@ def test_wrong_options_are_told(cli: Cli, run: Path, tmp_path: Path, monkeypatch
     cli("label", str(run)).refused("--annotator")
 
 
+@pytest.mark.slow
 def test_the_page_is_served_until_ctrl_c(run: Path) -> None:
     arguments = command("label", str(run), "--annotator", "ada")
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:

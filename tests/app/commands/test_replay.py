@@ -100,6 +100,7 @@ def test_a_limit_leaves_questions_and_the_next_call_pays_for_the_rest(
     assert scripted.requests.total() == paid + 3
 
 
+@pytest.mark.slow
 def test_a_killed_recording_goes_on_and_pays_for_nothing_twice(
     cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer
 ) -> None:
@@ -157,6 +158,7 @@ def test_what_cannot_be_replayed_is_refused(cli: Cli, data: str, tmp_path: Path)
         cli("replay", str(folder), *options).refused(advice)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import httpx
+import pytest
 
 from tests.app.server.fuzzing import Fuzzing
 
@@ -41,6 +42,7 @@ def test_streams_are_described_by_their_events(http: httpx.Client) -> None:
     assert [name for name, schema in streams.items() if schema.get("required") != ["data"]] == []
 
 
+@pytest.mark.slow
 def test_made_up_requests_find_no_server_error_and_answers_keep_to_the_description(address: str) -> None:
     fuzzing = Fuzzing(address=address)
     sent = fuzzing.fuzz(cases=CASES, seeded=random.randrange(2**32))

@@ -30,6 +30,7 @@ def drawn_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, str]:
     return out, sent.decode("utf-8", "replace")
 
 
+@pytest.mark.slow
 def test_the_tree_is_drawn_in_a_terminal_and_the_answer_goes_down_the_pipe(drawn_run: tuple[bytes, str]) -> None:
     out, sent = drawn_run
     assert out == b"40 mm\n"

@@ -137,6 +137,7 @@ def listed(dom: str) -> list[str]:
     return [html.unescape(asked.replace("<mark>", "").replace("</mark>", "")) for asked in shown]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_tables_scroll_and_nothing_else_reaches_over_the_edge_of_a_narrow_window(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path)

@@ -84,6 +84,7 @@ def test_lists_that_make_no_grid_are_refused(listed: dict[str, object], said: st
         load_sweep(**{"dataset": "hotpotqa:d.json", **listed})
 
 
+@pytest.mark.slow
 def test_sweep_is_one_report_and_costs_nothing_again(
     tmp_path: Path, settings: Settings, server: ScriptedServer
 ) -> None:

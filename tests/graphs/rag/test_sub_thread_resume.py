@@ -83,6 +83,7 @@ build_judge_rag(checkpointer=sys.argv[1], context=context).invoke(ROOT, {"config
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_between_a_step_and_its_checkpoint_is_resumed(tmp_path: Path) -> None:
     """There every task of the newest checkpoint has its result, and LangGraph names none as next."""
     url = f"sqlite:///{tmp_path / 'c.sqlite'}"

@@ -248,6 +248,7 @@ def test_trees_with_links_depend_on_verdicts_and_not_on_timing(policy: str, call
         assert any(">" in each.split(" > ")[-1] for each in outlines[0])
 
 
+@pytest.mark.slow
 def test_a_killed_search_with_links_ends_as_the_unbroken_one(tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     unbroken = search(f"sqlite:///{tmp_path / 'w.sqlite'}", "best_first", 2, whole, expansion="both")

@@ -62,6 +62,7 @@ def run_without_embedders(home: Path, *arguments: str, **settings: str) -> subpr
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["auto", "local:minilm", "local:use"])
 def test_without_their_packages_the_extra_is_named(spec: str, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
@@ -73,6 +74,7 @@ def test_without_their_packages_the_extra_is_named(spec: str, tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_hosted_models_work_without_their_packages(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("Norm A names the drum.", encoding="utf-8")

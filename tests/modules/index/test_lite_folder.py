@@ -88,6 +88,7 @@ def send_line(other: subprocess.Popen[str]) -> None:
     other.stdin.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["kill", "close"])
 def test_a_second_process_asks_and_writes_and_outlives_the_first(tmp_path: Path, docs: Path, end: str) -> None:
     (docs / "a.txt").write_text("Cats sleep.")

@@ -150,6 +150,7 @@ def test_names_of_locks_are_no_names_of_collections(collection: str) -> None:
 class TestTwoProcesses:
     """Different folders into one collection at once."""
 
+    @pytest.mark.slow
     def test_nothing_is_lost(self, lite_server: LiteServer, tmp_path: Path, name: str) -> None:
         one, other = (write(tmp_path / str(number) / "docs", number) for number in range(2))
         # Both are held at their first stage. The second one must be waiting there, and not reading what the first is

@@ -113,6 +113,7 @@ def test_an_unknown_parent_and_a_failed_model_are_errors_of_the_stream(http: htt
     assert failed.done["status"] == "failed"
 
 
+@pytest.mark.slow
 def test_another_worker_takes_over_and_begins_the_answer_again(settings: Settings, scripted: ScriptedServer) -> None:
     """The first worker is killed before the last call: the turn is kept once, and no verdict is paid for twice."""
     scripted.responses = dam = Dam(lambda request: (request.prompt.kind, request.prompt.query) == LAST_CALL)

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
@@ -208,6 +210,7 @@ def test_a_question_has_limits_of_its_own(page: Page) -> None:
     page.wait("document.querySelector('[aria-label=\"Limits: 2 chosen\"]')")
 
 
+@pytest.mark.slow
 @needs_driver
 def test_a_question_goes_on_after_a_lost_connection(page: Page, site: str, model: ScriptedServer) -> None:
     with relaying(site) as relay, held(model, SUB_QUESTION) as going:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.app.server.page.looking import look
 from tests.driver import Page, needs_driver
 
 
+@pytest.mark.slow
 @needs_driver
 def test_a_collection_is_looked_into_and_searched_in_three_ways(page: Page, site: str) -> None:
     page.click("[href='#/collections']")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.app.server.page.looking import look
 from tests.driver import Page, needs_driver
 
@@ -27,6 +29,7 @@ def test_two_runs_are_compared(page: Page) -> None:
     look(page, "runs-compared-phone-dark")
 
 
+@pytest.mark.slow
 @needs_driver
 def test_questions_that_one_system_had_right_show_both_trees(page: Page, site: str) -> None:
     page.open(f"{site}/#/runs/deep")

@@ -90,6 +90,7 @@ def test_a_run_that_cannot_be_read_says_why_and_hides_no_other(http: httpx.Clien
         assert str(folder) not in answer.text
 
 
+@pytest.mark.slow
 def test_one_run_has_the_report_of_the_command_line(http: httpx.Client, folder: Path) -> None:
     run = http.get("/v1/runs/mill").json()
     assert run["name"] == run["report"]["run"] == "mill"

@@ -37,6 +37,7 @@ def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_said(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -46,6 +47,7 @@ def test_a_port_that_is_taken_is_said(settings: Settings) -> None:
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in " ".join(ended.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServer) -> None:
     scripted.responses = dam = Dam(stops=lambda request: request.prompt.kind == "read")
     limits = ("--max-runs", "1", "--requests-per-minute", "1000")
@@ -69,6 +71,7 @@ def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServ
         process.wait(30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_streamed", [True, False])
 def test_what_takes_longer_is_resumed_by_the_next_server(
     settings: Settings, scripted: ScriptedServer, *, is_streamed: bool

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import jsonpatch
+import pytest
 from ag_ui.core import Event
 from pydantic import TypeAdapter
 
@@ -61,6 +62,7 @@ def test_a_sub_run_names_its_parent(http: httpx.Client, thread: str) -> None:
     assert (first["runId"], first["parentRunId"]) == (sub_run, thread)
 
 
+@pytest.mark.slow
 def test_deltas_make_the_final_tree(http: httpx.Client, scripted: ScriptedServer) -> None:
     scripted.responses = dam = at_the_sub_answer()
     tree: object = None

@@ -84,6 +84,7 @@ def follow(http: httpx.Client, thread: str, client: Client) -> None:
             client.take(event)
 
 
+@pytest.mark.slow
 def test_a_run_of_another_process_is_seen_while_it_grows(http: httpx.Client, scripted: ScriptedServer) -> None:
     scripted.responses = dam = at_the_sub_answer()
     client, before = Client(), ""
@@ -105,6 +106,7 @@ def test_a_run_of_another_process_is_seen_while_it_grows(http: httpx.Client, scr
     assert again[0].data == client.tree
 
 
+@pytest.mark.slow
 def test_who_comes_back_to_another_server_goes_on(
     settings: Settings, http: httpx.Client, scripted: ScriptedServer, cli: Cli
 ) -> None:
@@ -136,6 +138,7 @@ def test_who_waits_sees_a_question_that_is_asked_later(http: httpx.Client, cli: 
     assert client.root["answer"] == CHAIN.answer
 
 
+@pytest.mark.slow
 def test_a_tree_of_a_thousand_nodes(settings: Settings, http: httpx.Client) -> None:
     thread = new_thread()
     context = bushy_context("breadth", topk=6, max_rec_depth=4, max_llm_calls=1700, suffices=0.0, seed=3)
@@ -149,6 +152,7 @@ def test_a_tree_of_a_thousand_nodes(settings: Settings, http: httpx.Client) -> N
     assert watch(http, thread, snapshot.id) == [end]
 
 
+@pytest.mark.slow
 def test_who_leaves_frees_everything(settings: Settings, scripted: ScriptedServer) -> None:
     scripted.responses = dam = at_the_sub_answer()
     app = create_app(settings)

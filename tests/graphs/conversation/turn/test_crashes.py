@@ -314,6 +314,7 @@ def test_an_answer_is_given_though_its_thread_cannot_be_deleted(
     assert own_threads(talks, "s") == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="its processes are forked")
 def test_turns_whose_process_is_killed_are_there_once(tmp_path: Path) -> None:
     talk = kill_turns(tmp_path, kills=4)
