@@ -19,6 +19,7 @@ BENCHMARKS = (
     "search_kills",
     "indexing",
     "embedding_speed",
+    "hosted_embedding",
     "search_latency",
     "unit_costs",
     "rankers",

@@ -32,6 +32,7 @@ import functools
 import inspect
 import os
 import queue
+import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
@@ -94,12 +95,33 @@ class _Work(Generic[T]):
             self.outcome.set_result(task.result())
 
 
+_LOOKUPS_AT_ONCE = 4
+
+
+class _Loop(asyncio.SelectorEventLoop if sys.platform != "win32" else asyncio.ProactorEventLoop):  # type: ignore[misc]
+    """An event loop that looks host names up in threads of its own.
+
+    Blocking calls made in the loop's default threads wait for connections that this loop makes. Lookups in the same
+    threads would wait for those calls to end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lookups = concurrent.futures.ThreadPoolExecutor(_LOOKUPS_AT_ONCE, "judgetree-lookup")
+
+    async def getaddrinfo(  # type: ignore[no-untyped-def]
+        self, host, port, *, family=0, type=0, proto=0, flags=0
+    ):
+        arguments = (host, port, family, type, proto, flags)
+        return await self.run_in_executor(self._lookups, socket.getaddrinfo, *arguments)
+
+
 class BackgroundLoop:
     """An event loop on a daemon thread, which runs until the process ends."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._thread = threading.Thread(target=self._serve, name="judgetree-loop", daemon=True)
         self._thread.start()
 

@@ -143,8 +143,12 @@ class Settings(BaseSettings):
         "their endpoint's way.",
     )
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
-    requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
-    tokens_per_minute: int = Field(default=0, ge=0, description="Most chat tokens a minute, per model; 0: no limit.")
+    requests_per_minute: int = Field(
+        default=0, ge=0, description="Most calls a minute, per chat or embedding model; 0: no limit."
+    )
+    tokens_per_minute: int = Field(
+        default=0, ge=0, description="Most tokens a minute, per chat or embedding model; 0: no limit."
+    )
     timeout_s: float = Field(
         default=600.0,
         gt=0,

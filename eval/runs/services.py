@@ -259,11 +259,11 @@ class Services:
 
     def _open_index(self) -> Index:
         if self.is_indexed and (self.experiment.corpus is None or self.experiment.corpus_folder is not None):
-            return self._resources.enter_context(open_index(collection_of(self.dataset), self.settings))
+            return self._resources.enter_context(self._index_of(collection_of(self.dataset)))
         if self.experiment.corpus is None or self.experiment.corpus_folder is not None:
             index = open_corpus(self.dataset, self.settings, on_progress=self.on_progress)
             return self._resources.enter_context(index)
-        index = self._resources.enter_context(open_index(self.experiment.corpus, self.settings))
+        index = self._resources.enter_context(self._index_of(self.experiment.corpus))
         try:
             index.info()
         except CollectionError as error:
@@ -271,6 +271,9 @@ class Services:
             hint = f" For the folder, write ./{self.experiment.corpus}." if is_folder else ""
             raise CollectionError(f"{error}{hint}") from error
         return index
+
+    def _index_of(self, collection: str) -> Index:
+        return open_index(collection, self.settings, admissions=self.admissions)
 
     def _create_judge(self, llm: ChatLLM) -> AnyJudge:
         settings = self.settings
@@ -281,6 +284,7 @@ class Services:
             settings=settings,
             prompts=self._prompts,
             gold=self._gold,
+            admissions=self.admissions,
         )
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:

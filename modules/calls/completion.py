@@ -26,8 +26,8 @@ LONGEST_ERROR = 64_000
 class ReplyTooLong(ValueError):
     """A reply is longer than the setting allows; a repeated call would fail too."""
 
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"its reply is longer than {max_bytes:,} bytes. To allow more: JUDGETREE_MAX_REPLY_BYTES")
+    def __init__(self, max_bytes: int, *, end: str = ". To allow more: JUDGETREE_MAX_REPLY_BYTES") -> None:
+        super().__init__(f"its reply is longer than {max_bytes:,} bytes{end}")
 
 
 class PackedReply(ValueError):

@@ -14,25 +14,24 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langchain_core.exceptions import ModelError
-from pydantic import SecretStr
 
 from ..addresses import Address
-from ..errors import ModelCallError, SettingsError
+from ..background_loop import background_loop
+from ..errors import SettingsError
 from ..language import language_of
-from ..llm.attempts import endpoint_failure, redacted_line
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
 from .local import find_minilm, find_multilingual, load_minilm, load_multilingual
 
 if TYPE_CHECKING:
-    from langchain_openai import OpenAIEmbeddings
+    from ..llm.rate_limit import Admissions
+    from .hosted import EmbeddingEndpoint
 
 SPECS = "local:minilm, local:use, openai:MODEL, dashscope:MODEL or URL#MODEL"
 
@@ -54,6 +53,16 @@ class Embedder(Embeddings):
     def dimension(self) -> int:
         """Length of a vector; an endpoint finds it by one call."""
 
+    def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
+        """Yield vectors by the position of their texts, each batch once it is done, in any order."""
+        for start in range(0, len(texts), _TEXTS_A_BATCH):
+            yield dict(enumerate(self.embed_documents(texts[start : start + _TEXTS_A_BATCH]), start))
+
+    async def aembed_batches(self, texts: list[str]) -> AsyncIterator[Mapping[int, list[float]]]:
+        """Yield vectors as ``embed_batches`` does, without blocking the event loop."""
+        for start in range(0, len(texts), _TEXTS_A_BATCH):
+            yield dict(enumerate(await self.aembed_documents(texts[start : start + _TEXTS_A_BATCH]), start))
+
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text."""
         return self.embed_documents([text])[0]
@@ -68,10 +77,13 @@ def spec_for_language(cjk_share: float) -> str:
     return "local:use" if language_of(cjk_share) == "cjk" else "local:minilm"
 
 
-def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> Embedder:
+def create_embeddings(
+    spec: str, settings: Settings, *, cache: bool = True, admissions: Admissions | None = None
+) -> Embedder:
     """Create the embedder of a spec, listed in the module's docstring, without loading or calling it.
 
-    With ``cache`` its vectors are saved in ``settings.home`` for all runs. The settings give retries and time-outs.
+    With ``cache`` its vectors are saved in ``settings.home`` for all runs. The settings give an endpoint's cap on
+    simultaneous calls, rate limits, retries and time-outs; ``admissions`` are rate limits that other processes share.
 
     >>> from judgetree import load_settings
     >>> embedder = create_embeddings("openai:text-embedding-3-small", load_settings(llm_api_key="sk-secret"))
@@ -80,47 +92,34 @@ def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> E
         SettingsError: The spec is unknown, or the key of its endpoint is missing.
         DependencyError: The package of a local model is not installed.
     """
-    embedder = _create_uncached(spec, settings)
+    embedder = _create_uncached(spec, settings, admissions)
     return CachedEmbedder(embedder, VectorCache(settings.home / "vectors.sqlite")) if cache else embedder
 
 
-def _create_uncached(spec: str, settings: Settings) -> Embedder:
+def _create_uncached(spec: str, settings: Settings, admissions: Admissions | None) -> Embedder:
     if spec == MiniLMEmbedder.name:
         return MiniLMEmbedder()
     if spec == MultilingualEmbedder.name:
         return MultilingualEmbedder()
     if spec.startswith(("openai:", "dashscope:", "http://", "https://")):
-        return _create_endpoint_embedder(spec, settings)
+        return _create_endpoint_embedder(spec, settings, admissions)
     shown = without_secrets(Address(spec))
     raise SettingsError(f"Unknown embedding model {shown!r}. Allowed: {SPECS}. Set JUDGETREE_EMBEDDINGS.")
 
 
-def _create_endpoint_embedder(spec: str, settings: Settings) -> EndpointEmbedder:
-    # langchain-openai takes two seconds to load, which local models do not need.
-    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415
-
+def _create_endpoint_embedder(spec: str, settings: Settings, admissions: Admissions | None) -> EndpointEmbedder:
+    # The client takes two seconds to load, which local models do not need.
     from ..llm.factory import resolve_endpoint  # noqa: PLC0415
+    from .hosted import DASHSCOPE_TEXTS_A_CALL, TEXTS_A_CALL, open_embedding_endpoint  # noqa: PLC0415
 
     endpoint = resolve_endpoint(spec, settings)
-    address = endpoint.base_url or Address()
-    client = OpenAIEmbeddings(
-        model=endpoint.model,
-        base_url=str(address) or None,
-        default_headers=address.headers(),
-        default_query=address.query_params() or None,
-        api_key=SecretStr(endpoint.api_key),
-        # The length check downloads a tokenizer and sends token ids, which other servers do not understand.
-        check_embedding_ctx_length=False,
-        chunk_size=_DASHSCOPE_TEXTS_A_CALL if spec.startswith("dashscope:") else _TEXTS_A_CALL,
-        max_retries=settings.retries,
-        timeout=settings.timeout_s,
-        # The SDK requests base64 by default, which not every compatible server has.
-        model_kwargs={"encoding_format": "float"},
-    )
     # A model of the same name on another server may have other vectors, so the address is part of the name.
-    moved = spec.startswith("openai:") and address
-    name = f"{address}#{endpoint.model}" if moved else str(Address(spec))
-    return EndpointEmbedder(client, name=name, secrets=endpoint.secrets())
+    moved = spec.startswith("openai:") and endpoint.base_url
+    name = f"{endpoint.base_url}#{endpoint.model}" if moved else str(Address(spec))
+    is_dashscope = spec.startswith("dashscope:") or "dashscope" in str(endpoint.base_url or "")
+    size = DASHSCOPE_TEXTS_A_CALL if is_dashscope else TEXTS_A_CALL
+    opened = open_embedding_endpoint(endpoint, settings, name=name, texts_a_call=size, admissions=admissions)
+    return EndpointEmbedder(opened, name=name)
 
 
 class MiniLMEmbedder(Embedder):
@@ -162,13 +161,14 @@ class MultilingualEmbedder(Embedder):
 
 
 class EndpointEmbedder(Embedder):
-    """A model behind an OpenAI-compatible endpoint; the client makes the retries."""
+    """A model behind an OpenAI-compatible endpoint, which gets batches of texts in parallel.
 
-    def __init__(self, client: OpenAIEmbeddings, *, name: str, secrets: Sequence[str] = ()) -> None:
-        """Use a client; ``secrets`` are keys and passwords to star out of error messages."""
-        self._client = client
+    Its blocking methods work in any thread but that of judgetree's own loop, where the async ones do.
+    """
+
+    def __init__(self, endpoint: EmbeddingEndpoint, *, name: str) -> None:
+        self._endpoint = endpoint
         self._name = name
-        self._secrets = tuple(secrets)
 
     @property
     def name(self) -> str:
@@ -191,28 +191,21 @@ class EndpointEmbedder(Embedder):
             ModelCallError: The endpoint failed after the last attempt, or sent a malformed reply.
             ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
             ModelRequestError: The endpoint refused the texts for good.
+            LoopReentryError: Called on judgetree's own loop.
         """
-        try:
-            return self._checked(texts, self._client.embed_documents(texts))
-        except _call_errors() as error:
-            raise self._failure(error) from error
+        return background_loop().run(self._endpoint.embed(texts))
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order, without blocking the event loop."""
-        try:
-            return self._checked(texts, await self._client.aembed_documents(texts))
-        except _call_errors() as error:
-            raise self._failure(error) from error
+        return await background_loop().arun(self._endpoint.embed(texts))
 
-    def _checked(self, texts: list[str], vectors: list[list[float]]) -> list[list[float]]:
-        if len(vectors) != len(texts) or not all(vectors):
-            raise ValueError(f"{len(vectors)} vectors came back for {len(texts)} texts")
-        return vectors
+    def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
+        """Yield the vectors of each request once it is done; those under way at a failure come before it."""
+        return background_loop().iterate(self._endpoint.batches(texts))
 
-    def _failure(self, error: Exception) -> ModelCallError:
-        found = endpoint_failure(error)
-        what = found.what or redacted_line(error, self._secrets)
-        return found.error_class(f"The embedding model {self.name} failed: {what}{found.to_do}", status=found.status)
+    def aembed_batches(self, texts: list[str]) -> AsyncIterator[Mapping[int, list[float]]]:
+        """Yield vectors as ``embed_batches`` does, without blocking the event loop."""
+        return background_loop().aiterate(self._endpoint.batches(texts))
 
 
 class CachedEmbedder(Embedder):
@@ -243,17 +236,29 @@ class CachedEmbedder(Embedder):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order; finished batches are saved even if a later text fails."""
-        vectors = self._lookup(texts)
-        for batch in self._missing(texts, vectors):
-            vectors |= self._keep(batch, self.inner.embed_documents(batch))
-        return [_as_list(vectors[text]) for text in texts]
+        return _in_order(texts, self.embed_batches(texts))
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order, without blocking the event loop."""
-        vectors = await asyncio.to_thread(self._lookup, texts)
-        for batch in self._missing(texts, vectors):
-            vectors |= await asyncio.to_thread(self._keep, batch, await self.inner.aembed_documents(batch))
-        return [_as_list(vectors[text]) for text in texts]
+        return _in_order(texts, [batch async for batch in self.aembed_batches(texts)])
+
+    def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
+        """Yield the saved vectors, then those of the model, each batch once it is saved."""
+        places, vectors = _places(texts), self._lookup(texts)
+        if vectors:
+            yield _placed(places, vectors)
+        missing = [text for text in places if text not in vectors]
+        for batch in self.inner.embed_batches(missing):
+            yield _placed(places, self._keep(missing, batch))
+
+    async def aembed_batches(self, texts: list[str]) -> AsyncIterator[Mapping[int, list[float]]]:
+        """Yield vectors as ``embed_batches`` does, without blocking the event loop."""
+        places, vectors = _places(texts), await asyncio.to_thread(self._lookup, texts)
+        if vectors:
+            yield _placed(places, vectors)
+        missing = [text for text in places if text not in vectors]
+        async for batch in self.inner.aembed_batches(missing):
+            yield _placed(places, await asyncio.to_thread(self._keep, missing, batch))
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text; in microseconds for a recent query."""
@@ -275,12 +280,8 @@ class CachedEmbedder(Embedder):
         self._count(hits=hits, misses=len(set(texts) - vectors.keys()))
         return vectors
 
-    def _missing(self, texts: list[str], vectors: dict[str, Vector]) -> list[list[str]]:
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        return [missing[start : start + _TEXTS_A_BATCH] for start in range(0, len(missing), _TEXTS_A_BATCH)]
-
-    def _keep(self, texts: list[str], vectors: list[list[float]]) -> dict[str, Vector]:
-        kept = {text: np.asarray(vector, dtype=np.float32) for text, vector in zip(texts, vectors, strict=True)}
+    def _keep(self, texts: list[str], batch: Mapping[int, list[float]]) -> dict[str, Vector]:
+        kept = {texts[place]: np.asarray(vector, dtype=np.float32) for place, vector in batch.items()}
         self._cache.put_many(self.name, kept)
         return kept
 
@@ -301,20 +302,27 @@ class CachedEmbedder(Embedder):
             self.misses += misses
 
 
-_TEXTS_A_CALL = 64
-_DASHSCOPE_TEXTS_A_CALL = 10
-"""Most texts that DashScope accepts in one call."""
 _TEXTS_A_BATCH = 256
-"""Texts embedded between two writes to the cache; an interrupted indexing loses at most these."""
+"""Texts of a local model between two writes to the cache, which an interrupted indexing may lose: enough for all cores
+to have batches of texts of like length."""
+
+
+def _places(texts: list[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        places.setdefault(text, []).append(place)
+    return places
+
+
+def _placed(places: Mapping[str, list[int]], vectors: Mapping[str, Vector]) -> dict[int, list[float]]:
+    return {place: _as_list(vector) for text, vector in vectors.items() for place in places[text]}
+
+
+def _in_order(texts: list[str], batches: Iterable[Mapping[int, list[float]]]) -> list[list[float]]:
+    vectors = {place: vector for batch in batches for place, vector in batch.items()}
+    return [vectors[place] for place in range(len(texts))]
 
 
 def _as_list(vector: Vector) -> list[float]:
     floats: list[float] = vector.tolist()
     return floats
-
-
-def _call_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a call: the client's own, and builtins on malformed replies."""
-    import openai  # noqa: PLC0415 - loaded with the client
-
-    return (ModelError, openai.OpenAIError, ValueError, TypeError, KeyError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
 from ..embedding.cache import Vector
+from ..embedding.embedder import Embedder
 from ..errors import CollectionError
 from ..language import cjk_share, language_of
 from ..progress import StageProgress
@@ -23,7 +24,7 @@ EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
 """An embedder, one for each dense field, or a function from the documents' share of CJK letters (0 to 1) to one."""
 
 _BATCH = 256
-"""Texts between two reports of progress: enough for all cores to have batches of texts of like length."""
+"""Texts between two reports of progress, for an embedder that has no batches of its own."""
 
 
 def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
@@ -112,18 +113,25 @@ def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: StagePr
     Raises:
         ModelCallError: An embedding endpoint failed.
     """
-    vectors: list[dict[str, Vector]] = []
+    vectors: list[dict[str, Vector]] = [{} for _ in texts]
+    done, wanted = 0, list(texts)
     if texts:
         on_progress(0, len(texts), "embed")
-    for start in range(0, len(texts), _BATCH):
-        batch = list(texts[start : start + _BATCH])
-        columns = {field: embedder.embed_documents(batch) for field, embedder in embedders.items()}
-        vectors.extend(
-            {field: np.asarray(column[row], dtype=np.float32) for field, column in columns.items()}
-            for row in range(len(batch))
-        )
-        on_progress(len(vectors), len(texts), "embed")
+    for field, embedder in embedders.items():
+        for batch in _batches(embedder, wanted):
+            for place, vector in batch.items():
+                vectors[place][field] = np.asarray(vector, dtype=np.float32)
+            done += len(batch)
+            on_progress(done // len(embedders), len(texts), "embed")
     return vectors
+
+
+def _batches(embedder: Embeddings, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
+    if isinstance(embedder, Embedder):
+        yield from embedder.embed_batches(texts)
+        return
+    for start in range(0, len(texts), _BATCH):
+        yield dict(enumerate(embedder.embed_documents(texts[start : start + _BATCH]), start))
 
 
 def _listed(names: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..llm.rate_limit import Admissions
 from ..progress import StageProgress
 from ..settings import Settings
 from .file_parsers import LoadLimits
@@ -25,11 +26,13 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     source_prefix: str | None = None,
     index_params: Mapping[str, IndexParams] | None = None,
     lock: LockOptions | None = None,
+    admissions: Admissions | None = None,
     on_progress: StageProgress | None = None,
 ) -> Index:
     """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
 
-    With ``embeddings="auto"`` the documents' language chooses the embedder.
+    With ``embeddings="auto"`` the documents' language chooses the embedder. ``admissions`` are rate limits of embedding
+    endpoints that other processes share.
 
     ::
 
@@ -41,7 +44,9 @@ def open_index(  # noqa: PLR0913 - one parameter an option
         return create_embeddings(spec_for_language(cjk_share), settings)
 
     return Index(
-        by_language if settings.embeddings == "auto" else create_embeddings(settings.embeddings, settings),
+        by_language
+        if settings.embeddings == "auto"
+        else create_embeddings(settings.embeddings, settings, admissions=admissions),
         data_path,
         file_type_wanted,
         collection,

@@ -13,6 +13,7 @@ from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
 from ..errors import SettingsError
 from ..llm.endpoint import ChatLLM
 from ..llm.factory import is_local
+from ..llm.rate_limit import Admissions
 from ..llm.wrapper import model_fingerprint
 from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
@@ -46,10 +47,11 @@ class _Given:
     prompts: Prompts
     gold: GoldTable | None
     fitted: bool
+    admissions: Admissions | None
 
     def embedder(self, named: str) -> Embedder:
         """Return the embedder of a judge: that of its parameter, else of the settings, else the English local one."""
-        return judge_embedder(self.settings, named)
+        return judge_embedder(self.settings, named, self.admissions)
 
     def asker(self) -> SubQuestionAsker:
         return SubQuestionAsker(self.llm, prompts=self.prompts)
@@ -165,10 +167,10 @@ def _with_curve(judge: AnyJudge, given: _Given) -> AnyJudge:
     return calibrated(judge, find_fit(made_for(judge), given.settings)) if given.fitted else judge
 
 
-def judge_embedder(settings: Settings, named: str = "") -> Embedder:
+def judge_embedder(settings: Settings, named: str = "", admissions: Admissions | None = None) -> Embedder:
     """Return the embedder of a judge: the one ``named``, else that of the settings, else the English local one."""
     chosen = settings.embeddings if settings.embeddings != "auto" else spec_for_language(0.0)
-    return create_embeddings(named or chosen, settings)
+    return create_embeddings(named or chosen, settings, admissions=admissions)
 
 
 def is_own_judge(kind: str) -> bool:
@@ -198,6 +200,7 @@ def create_judge(
     prompts: Prompts = DEFAULT_PROMPTS,
     gold: GoldTable | None = None,
     fitted: bool = True,
+    admissions: Admissions | None = None,
 ) -> AnyJudge:
     """Create a judge; ``auto`` is ``logprob`` for a local model and ``generated`` for any other.
 
@@ -212,6 +215,7 @@ def create_judge(
             one that takes the model has its name.
         gold: Gold documents, for ``noisy``.
         fitted: Whether to use what was fitted for the judge; without it, P(needed) is as the judge gives it.
+        admissions: Rate limits of the judge's embedder that other processes share.
 
     Raises:
         SettingsError: The kind is unknown, a judge of one's own cannot be made, a fit is missing or made for another
@@ -219,7 +223,15 @@ def create_judge(
     """
     settings = settings or load_settings()
     if isinstance(kind, str) and not is_own_judge(kind):
-        given = _Given(llm=llm, spec=spec, settings=settings, prompts=prompts, gold=gold, fitted=fitted)
+        given = _Given(
+            llm=llm,
+            spec=spec,
+            settings=settings,
+            prompts=prompts,
+            gold=gold,
+            fitted=fitted,
+            admissions=admissions,
+        )
         return made_of_spec("judge", kind, _KINDS).make(given)
     part = part_of("judge", kind)
     judge = made(part, llm=llm, settings=settings, prompts=prompts)

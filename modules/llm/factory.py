@@ -122,12 +122,7 @@ def create_llm(
     else:
         endpoint = resolve_endpoint(spec, settings)
         name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names.items())
-        limits = settings.requests_per_minute, settings.tokens_per_minute
-        if admissions is not None and any(limits):
-            shared_name = f"{name} {endpoint.model}"
-            rates = SharedRateLimit(admissions, shared_name, counts_tokens=bool(settings.tokens_per_minute))
-        else:
-            rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
+        rates = rates_of(endpoint, settings, admissions)
     chat = open_chat(
         endpoint.model,
         base_url=endpoint.base_url,
@@ -176,10 +171,28 @@ def create_judge_llm(
     return create_llm(settings.judge_spec, settings, gate, admissions=admissions, on_progress=on_progress)
 
 
+def rates_of(endpoint: Endpoint, settings: Settings, admissions: Admissions | None = None) -> RateLimit:
+    """Return the rate limits of an endpoint's model, shared by all its callers of the process.
+
+    Providers count by model, so chat and embeddings share limits and pauses where they name the same model.
+    ``admissions`` are limits that other processes share too.
+    """
+    requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
+    if admissions is not None and (requests or tokens):
+        name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names.items())
+        return SharedRateLimit(admissions, f"{name} {endpoint.model}", counts_tokens=bool(tokens))
+    return _rates_at(background_loop(), endpoint.base_url, endpoint.model, requests, tokens)
+
+
 @functools.cache
 def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: int, tokens: int) -> RateLimit:
-    """Return the rate limit that all sessions of the process share for an endpoint and model."""
     return RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
+
+
+@functools.cache
+def gate_at(loop: BackgroundLoop, base_url: str | None, model: str, max_concurrency: int) -> CallGate:
+    """Return the cap on simultaneous calls that all embedders of the process share for an endpoint and model."""
+    return CallGate(max_concurrency)
 
 
 def _local_endpoint(spec: str, settings: Settings, on_progress: StageProgress | None) -> Endpoint:

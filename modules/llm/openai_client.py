@@ -27,11 +27,11 @@ from ..settings import MAX_REPLY_BYTES
 
 _WHOLE = "was_not_streamed"
 """Metadata key of a message that was sent whole although a stream was requested."""
-_UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
+UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
 """Options of a request whose response is returned before its body has been read."""
 _CLOSING_S = 2.0
 """Most seconds that closing the connections may delay the end of the process."""
-_CONNECTING_S = 20.0
+CONNECTING_S = 20.0
 """Most seconds for making a connection."""
 _NOT_KEPT = httpx2.Limits(max_keepalive_connections=0)
 _UNPACKED = ("Accept-Encoding", "identity")
@@ -68,12 +68,12 @@ def open_chat(
         default_headers=address.headers(),
         default_query=address.query_params() or None,
         api_key=SecretStr(api_key),
-        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECTING_S)),
+        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECTING_S)),
         call_timeout_s=timeout_s,
         max_reply_bytes=max_reply_bytes,
         max_retries=0,
         use_responses_api=False,
-        http_async_client=_http_client_on(background_loop()),
+        http_async_client=http_client_on(background_loop()),
     )
 
 
@@ -104,7 +104,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     ) -> ChatResult:
         # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
         body = self._body(messages, stop, **kwargs)
-        async with await self.root_async_client.post(self._address, body=body, **_UNREAD) as stream:
+        async with await self.root_async_client.post(self._address, body=body, **UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_WHOLE)
             return self._result(json.loads(await stream.response.aread()))
 
@@ -120,7 +120,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
         if self._should_stream_usage(stream_usage, **kwargs):
             kwargs["stream_options"] = {"include_usage": True}
         body = self._body(messages, stop, stream=True, **kwargs)
-        async with await self.root_async_client.post(self._address, body=body, **_UNREAD) as stream:
+        async with await self.root_async_client.post(self._address, body=body, **UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_STREAMED)
             whole = await _whole_completion(stream.response)
             if whole is not None:
@@ -229,7 +229,8 @@ class _Connections(openai.DefaultAioHttpClient):
 
 
 @functools.cache
-def _http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
+def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
+    """Return the client whose connections all models share; packed replies are not asked for, errors are cut short."""
     # aiohttp takes a third less CPU a call than the SDK's own transport.
     client = _Connections(loop, event_hooks={"response": [cut_error_short]})
     atexit.register(_close, client, loop)

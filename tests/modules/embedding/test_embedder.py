@@ -61,7 +61,6 @@ class EmbeddingEndpoint:
         self.keys: list[str | None] = []
         self.failures: list[int] = []
         """HTTP status of the next replies; afterwards they succeed."""
-        self.too_few = False
         endpoint = self
 
         class Handler(QuietHandler):
@@ -71,7 +70,7 @@ class EmbeddingEndpoint:
                 endpoint.keys.append(self.headers.get("authorization"))
                 status = endpoint.failures.pop(0) if endpoint.failures else 200
                 reply = endpoint.reply(body["input"]) if status == 200 else {"error": {"message": "no"}}
-                headers = {"content-type": "application/json", "retry-after-ms": "1"}
+                headers = {"content-type": "application/json", "retry-after": "0.001"}
                 self.answer(json.dumps(reply).encode(), status=status, headers=headers)
 
         self.handler = Handler
@@ -83,7 +82,7 @@ class EmbeddingEndpoint:
             for index, text in enumerate(texts)
         ]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
-        return {"object": "list", "model": "m", "data": data[: -1 if self.too_few else None], "usage": usage}
+        return {"object": "list", "model": "m", "data": data, "usage": usage}
 
 
 @pytest.fixture
@@ -178,7 +177,7 @@ def test_endpoint_gets_plain_texts_in_batches(endpoint: EmbeddingEndpoint, tmp_p
     embedder = create_embeddings(f"{endpoint.base_url}#m", Settings(home=tmp_path), cache=False)
     texts = ["x" * length for length in range(1, 101)]
     assert [vector[0] for vector in embedder.embed_documents(texts)] == [len(text) for text in texts]
-    assert [request["input"] for request in endpoint.requests] == [texts[:64], texts[64:]]
+    assert sorted(request["input"] for request in endpoint.requests) == [texts[:64], texts[64:]]
     assert {(request["path"], request["model"], request["encoding_format"]) for request in endpoint.requests} == {
         ("/v1/embeddings", "m", "float")
     }
@@ -216,13 +215,6 @@ def test_endpoint_that_fails_raises_our_errors(
     assert type(caught.value) is error
     with pytest.raises(error):
         asyncio.run(embedder.aembed_query("text"))
-
-
-def test_endpoint_that_sends_too_few_vectors_is_refused(endpoint: EmbeddingEndpoint, tmp_path: Path) -> None:
-    embedder = create_embeddings(f"{endpoint.base_url}#m", Settings(home=tmp_path), cache=False)
-    endpoint.too_few = True
-    with pytest.raises(ModelCallError, match="2 vectors came back for 3 texts"):
-        embedder.embed_documents(["a", "b", "c"])
 
 
 def test_endpoint_asks_for_its_dimension_once(endpoint: EmbeddingEndpoint, tmp_path: Path) -> None:

@@ -1,0 +1,300 @@
+"""Calls of embedding endpoints: parallel batches within cap and rate limits, retries, and checked replies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Annotated
+
+import httpx2
+import openai
+from openai._base_client import get_platform
+from pydantic import BaseModel, Field, ValidationError
+
+from ..background_loop import background_loop
+from ..calls.completion import PackedReply, ReplyTooLong, cap_reply
+from ..calls.tokens import text_tokens
+from ..errors import ModelCallError
+from ..llm.attempts import Attempts, endpoint_failure, redacted_line, retry_after_s, spread_s
+from ..llm.call_gate import CallGate
+from ..llm.factory import Endpoint, gate_at, rates_of
+from ..llm.openai_client import CONNECTING_S, UNREAD, http_client_on
+from ..llm.rate_limit import Admissions, RateLimit
+from ..settings import Settings
+
+logger = logging.getLogger(__name__)
+
+TEXTS_A_CALL = 64
+DASHSCOPE_TEXTS_A_CALL = 10
+"""Most texts that DashScope accepts in one call."""
+MAX_DIMENSION = 32_768
+"""Longest vector that is accepted; Milvus takes none that is longer."""
+_BYTES_A_NUMBER = 32
+"""A double takes at most 25 bytes in JSON, with its comma; the rest is for spaces."""
+_BYTES_A_TEXT = 1_000
+"""Bytes that a reply may take for each vector besides its numbers."""
+_BACKOFF_S = 0.5
+"""Mean seconds before the second attempt; doubled with each further one. Retry-After overrides it."""
+_MOST_TOKENS = 2**31
+_FLOAT32_MAX = 3.4e38
+
+Vectors = dict[int, list[float]]
+"""Vectors by the position of their texts."""
+
+
+class _Item(BaseModel):
+    """A vector of a reply."""
+
+    index: int | None = None
+    embedding: Annotated[
+        list[Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-_FLOAT32_MAX, le=_FLOAT32_MAX)]],
+        Field(min_length=1, max_length=MAX_DIMENSION),
+    ]
+
+
+class _Reply(BaseModel):
+    """A reply, as far as it is read."""
+
+    data: list[_Item]
+    usage: object = None
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Tokens that the endpoint counted; None if it names no possible number."""
+        tokens = self.usage.get("total_tokens") if isinstance(self.usage, dict) else None
+        return tokens if type(tokens) is int and 0 < tokens < _MOST_TOKENS else None
+
+    def vectors(self, count: int) -> list[list[float]]:
+        """Return the vectors in the order of the texts.
+
+        Raises:
+            ValueError: There are not ``count``, their indexes are no order, or their lengths differ.
+        """
+        if len(self.data) != count:
+            raise ValueError(f"{len(self.data)} vectors came back for {count} texts")
+        places = [place if item.index is None else item.index for place, item in enumerate(self.data)]
+        if sorted(places) != list(range(count)):
+            raise ValueError("the indexes of its vectors are not those of the texts")
+        ordered = [item.embedding for _, item in sorted(zip(places, self.data, strict=True), key=lambda pair: pair[0])]
+        if len(lengths := {len(vector) for vector in ordered}) > 1:
+            raise ValueError(f"its vectors have different lengths: {', '.join(map(str, sorted(lengths)[:5]))}")
+        return ordered
+
+
+@dataclass(kw_only=True)
+class _Batch:
+    """The texts of one call."""
+
+    start: int
+    texts: Sequence[str]
+    of: int
+    """Number of all texts."""
+    is_sending: bool = False
+    """True while a request is under way."""
+    is_last_attempt: bool = False
+    """True once another batch has failed, so that this one makes no further attempt."""
+
+    @property
+    def in_words(self) -> str:
+        """Which texts these are, for messages; ``""`` if they are all."""
+        end = self.start + len(self.texts)
+        return f" on texts {self.start + 1:,} to {end:,} of {self.of:,}" if len(self.texts) < self.of else ""
+
+
+_CLIENT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, ValueError)
+
+
+class EmbeddingEndpoint:
+    """A model behind an OpenAI-compatible endpoint, called on judgetree's own loop."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        name: str,
+        gate: CallGate,
+        rates: RateLimit,
+        texts_a_call: int = TEXTS_A_CALL,
+        retries: int = 3,
+        timeout_s: float = 600.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Open a client without retries of its own; nothing is sent.
+
+        Args:
+            endpoint: Address, model and key.
+            name: The model in messages.
+            gate: Cap on simultaneous calls; none counts that waits for its rate or for its next attempt.
+            rates: The endpoint's limits a minute.
+            texts_a_call: Most texts in one request.
+            retries: Further attempts of each request after a failed one.
+            timeout_s: Seconds that an attempt may take to the end of its reply.
+            sleep: Waits the given seconds.
+        """
+        address = endpoint.base_url
+        self._client = openai.AsyncOpenAI(
+            api_key=endpoint.api_key,
+            base_url=str(address) if address else None,
+            default_headers=address.headers() if address else None,
+            default_query=dict(address.query_params()) if address else None,
+            timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECTING_S)),
+            max_retries=0,
+            http_client=http_client_on(background_loop()),
+        )
+        # The first request would find it in the loop's default threads, which may all wait for this request.
+        self._client._platform = get_platform()
+        self._model = endpoint.model
+        self._name = name
+        self._gate = gate
+        self._rates = rates
+        self._texts_a_call = texts_a_call
+        self._attempts = retries + 1
+        self._timeout_s = timeout_s
+        self._secrets = endpoint.secrets()
+        self._sleep = sleep
+        self._dimension = 0  # until the first reply
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in their order, see ``batches``."""
+        vectors: Vectors = {}
+        async for batch in self.batches(texts):
+            vectors |= batch
+        return [vectors[position] for position in range(len(texts))]
+
+    async def batches(self, texts: Sequence[str]) -> AsyncIterator[Vectors]:
+        """Yield the vectors of each request once it is done, in any order.
+
+        As many requests as the gate allows are under way or wait for it, so that another caller waits for no more.
+        After a failure no request is begun; those under way are yielded before it is raised.
+
+        Raises:
+            ModelCallError: A request failed after its last attempt, or its reply is malformed.
+            ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
+            ModelRequestError: The endpoint refused the texts for good.
+        """
+        waiting = iter(
+            _Batch(start=start, texts=texts[start : start + self._texts_a_call], of=len(texts))
+            for start in range(0, len(texts), self._texts_a_call)
+        )
+        running: dict[asyncio.Task[Vectors], _Batch] = {}
+        failure: BaseException | None = None
+        try:
+            while True:
+                for batch in islice(waiting, 0 if failure else self._gate.max_concurrency - len(running)):
+                    running[asyncio.create_task(self._embed(batch))] = batch
+                if not running:
+                    break
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    del running[task]
+                    if task.cancelled():
+                        continue
+                    if (error := task.exception()) is None:
+                        yield task.result()
+                    elif failure is None:
+                        failure = error
+                        _wind_down(running)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        if failure is not None:
+            raise failure
+
+    async def _embed(self, batch: _Batch) -> Vectors:
+        tokens = sum(map(text_tokens, batch.texts)) if self._rates.counts_tokens else 0
+        attempts = Attempts(self._attempts, backoff_s=_BACKOFF_S)
+        while True:
+            try:
+                async with self._rates.admitted(self._gate, tokens) as correct:
+                    batch.is_sending = True
+                    async with asyncio.timeout(self._timeout_s):
+                        reply = _parsed(await self._post(batch.texts))
+                    if reply.total_tokens is not None:
+                        correct(reply.total_tokens)
+                return dict(enumerate(self._checked(reply, len(batch.texts)), batch.start))
+            except _CLIENT_ERRORS as error:
+                batch.is_sending = False
+                if (failure := await self._back_off(error, attempts, batch)) is not None:
+                    raise failure from error
+
+    async def _post(self, texts: Sequence[str]) -> bytes:
+        body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
+        async with await self._client.post("/embeddings", body=body, **UNREAD) as stream:
+            a_text = _BYTES_A_TEXT + _BYTES_A_NUMBER * (self._dimension or MAX_DIMENSION)
+            limit = len(texts) * a_text
+            cap_reply(stream.response, limit=limit, max_bytes=limit)
+            try:
+                whole: bytes = await stream.response.aread()
+                return whole
+            except ReplyTooLong:
+                longest = self._dimension or MAX_DIMENSION
+                raise ReplyTooLong(limit, end=f", which {len(texts)} vectors of length {longest:,} need") from None
+
+    def _checked(self, reply: _Reply, count: int) -> list[list[float]]:
+        vectors = reply.vectors(count)
+        self._dimension = self._dimension or len(vectors[0])
+        if len(vectors[0]) != self._dimension:
+            raise ValueError(f"its vectors have length {len(vectors[0])}, those before had {self._dimension}")
+        return vectors
+
+    async def _back_off(self, error: Exception, attempts: Attempts, batch: _Batch) -> ModelCallError | None:
+        """Wait before the next attempt; return the error to raise if there is none."""
+        found, asked_s = endpoint_failure(error), retry_after_s(error)
+        is_final = found.is_final or batch.is_last_attempt or isinstance(error, PackedReply | ReplyTooLong)
+        wait_s = attempts.wait_s(replace(found, is_final=is_final), asked_s=asked_s)
+        said = found.what or redacted_line(error, self._secrets)
+        if not found.what and isinstance(error, TimeoutError | openai.APITimeoutError):
+            said = f"no whole reply came within {self._timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
+        what = f"The embedding model {self._name} failed{batch.in_words} in {attempts.in_words}: {said}{found.to_do}"
+        failure = found.error_class(what, status=found.status)
+        if wait_s is None:
+            return failure
+        logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        # A wait that the endpoint asks of one call holds for all calls.
+        with self._rates.paused(spread_s=spread_s(asked_s)) if asked_s else nullcontext():
+            await self._sleep(wait_s)
+        return None
+
+
+def open_embedding_endpoint(
+    endpoint: Endpoint, settings: Settings, *, name: str, texts_a_call: int, admissions: Admissions | None = None
+) -> EmbeddingEndpoint:
+    """Return the endpoint with the limits of the settings, shared by all embedders of its model in the process.
+
+    Args:
+        endpoint: Address, model and key.
+        settings: Give cap, rates, retries and time-out.
+        name: The model in messages.
+        texts_a_call: Most texts in one request.
+        admissions: Rate limits that other processes share; None for those of this process.
+    """
+    return EmbeddingEndpoint(
+        endpoint,
+        name=name,
+        gate=gate_at(background_loop(), endpoint.base_url, endpoint.model, settings.max_concurrency),
+        rates=rates_of(endpoint, settings, admissions),
+        texts_a_call=texts_a_call,
+        retries=settings.retries,
+        timeout_s=settings.timeout_s,
+    )
+
+
+def _wind_down(running: dict[asyncio.Task[Vectors], _Batch]) -> None:
+    for task, batch in running.items():
+        batch.is_last_attempt = True
+        if not batch.is_sending:
+            task.cancel()
+
+
+def _parsed(body: bytes) -> _Reply:
+    try:
+        return _Reply.model_validate_json(body)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, fault["loc"])) or "the whole"
+        raise ValueError(f"its reply is no list of embeddings ({where}: {fault['msg'][:100]})") from None
