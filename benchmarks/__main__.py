@@ -24,6 +24,7 @@ BENCHMARKS = (
     "unit_costs",
     "rankers",
     "links",
+    "triples",
     "drawing",
     "weight",
     "recording",

@@ -91,6 +91,7 @@ Thing = Literal[
     "store",
     "sweep",
     "transcripts",
+    "triples",
     "vector-cache",
 ]
 """Kinds of saved data: a "conversation-tree" is an exported conversation, "prompts" are a user's own, a "store" is the
@@ -105,6 +106,7 @@ _VERSIONS: Mapping[Thing, int] = {
     "recording": 5,
     "rows": 6,
     "search-tree": 7,
+    "triples": 1,
 }
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"

@@ -15,12 +15,11 @@ import typer
 from ...modules.errors import SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, progress_bar, write_json, write_result
-from .options import Json
+from .options import Json, Prompts
 
 if TYPE_CHECKING:
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
-    from ...modules.structure.building import GraphReport
 
 _NAMES_SHOWN = 10
 _TELLING_S = 0.5
@@ -70,11 +69,22 @@ def index(  # noqa: PLR0913 - one parameter an option
     graph: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="links",
-            help="Make a graph of the collection: links, of titles named in its text, or entities, of names that "
-            "passages share; repeatable.",
+            metavar="KIND",
+            help="Make a graph of the collection: links, of titles named in its text, entities, of names that passages "
+            "share, or triples, of facts that a model draws from each passage once its cost is confirmed; repeatable.",
         ),
     ] = None,
+    graph_llm: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Model that draws triples; else JUDGETREE_LLM.")
+    ] = None,
+    prompts: Prompts = None,
+    max_passages: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Ask about at most N passages now; default: all.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="Most US dollars for triples now; default: no limit.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask the model without confirmation.")] = False,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
     ] = 600.0,
@@ -88,7 +98,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.index.file_parsers import LoadLimits
         from ...modules.index.writer_lock import LockOptions
         from ...modules.settings import load_settings
-        from ...modules.structure.building import build_graph, check_kind
+        from ...modules.structure.building import check_kind
 
     if not any((paths, remove, rebuild_index, index_params, graph)):
         raise SettingsError(
@@ -123,17 +133,25 @@ def index(  # noqa: PLR0913 - one parameter an option
             rest = opened.remove_files(*remove)
             report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
         indexes = opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {}
-        graphs = [build_graph(opened, kind, load_settings().home, on_progress) for kind in kinds]
         embedders = opened.info().embedders
+    graphs = []
+    if kinds:
+        with busy("starting"):
+            from ..terminal.graph_making import ModelOptions, make_graphs
+
+        options = ModelOptions(
+            llm=graph_llm, prompts=prompts, max_passages=max_passages, max_cost_usd=max_cost, is_confirmed=yes
+        )
+        graphs = make_graphs(collection, kinds, options)
     seconds = time.monotonic() - started
     if as_json:
         done = {**(_document(report) if report else {}), **({"indexes": indexes} if indexes else {})}
-        done |= {"graphs": [asdict(each) for each in graphs]} if graphs else {}
+        done |= {"graphs": [each.to_document() for each in graphs]} if graphs else {}
         write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
     else:
         lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
         changed = (_index_line(field, params) for field, params in indexes.items())
-        write_result("\n".join([*lines, *changed, *map(_graph_line, graphs)]))
+        write_result("\n".join([*lines, *changed, *(line for each in graphs for line in each.lines())]))
     if strict and report and report.skipped:
         raise typer.Exit(FAILED)
 
@@ -174,14 +192,6 @@ def _index_line(field: str, params: IndexParams) -> str:
     inner = params.get("params")
     values |= inner if isinstance(inner, Mapping) else {}
     return f"index of {field}: {params.get('index_type')}, " + ", ".join(f"{key} {values[key]}" for key in values)
-
-
-def _graph_line(report: GraphReport) -> str:
-    edges = ", ".join(f"{count:,} {name}" for name, count in sorted(report.edges.items()))
-    return (
-        f"graph {report.kind}: {report.passages:,} passages, {report.phrases:,} phrases, edges {edges}; "
-        f"{report.bytes / 1e6:.1f} MB, {report.seconds:.1f} s"
-    )
 
 
 def _summary(

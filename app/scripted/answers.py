@@ -19,6 +19,7 @@ from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_o
 from ...evaluation.scoring.prompts import correctness_messages
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
+from ...modules.extraction.prompts import triples_messages
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import (
     ASK_AGAIN,
@@ -33,6 +34,7 @@ from ...modules.memory.prompts import UNDERSTOOD
 from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
 from .ragas import correctness_reply, is_ragas, ragas_reply
 from .templates import QUERY, Template, find_script, scripts_for, template_of
+from .triples import triples_reply
 
 PromptKind = Literal[
     "judge",
@@ -45,6 +47,7 @@ PromptKind = Literal[
     "read",
     "closed_book",
     "correctness",
+    "triples",
     "ragas",
     "other",
 ]
@@ -107,6 +110,7 @@ def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
         ("read", reader_messages(QUERY, _PASSAGE, prompts)),
         ("closed_book", closed_book_messages(QUERY, prompts)),
         ("correctness", correctness_messages(QUERY, (_GOLD,), _PASSAGE)),
+        ("triples", triples_messages(_PASSAGE, prompts)),
     )
     return [(template_of(messages, _GROUPS, built_by=_BUILDERS), kind) for kind, messages in built]
 
@@ -285,6 +289,9 @@ class ScriptedAnswers:
             return ChatReply(text=self.recall(prompt.query) if knows_by_heart else REFUSAL)
         if prompt.kind == "correctness":
             return ChatReply(text=correctness_reply(prompt.gold, prompt.passage))
+        if prompt.kind == "triples":
+            facts = dict.fromkeys(fact for known in self._known.values() for each in known for fact in each.facts)
+            return ChatReply(text=triples_reply(facts, prompt.passage))
         if prompt.kind == "ragas":
             return ChatReply(text=ragas_reply(prompt.passage))
         return ChatReply(text=REFUSAL) if prompt.kind == "other" else self._reply_as_judge(prompt)

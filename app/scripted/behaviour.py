@@ -35,6 +35,7 @@ _GARBLINGS: dict[RequestKind, frozenset[Fault]] = {
     "ask_again": _TEXT,
     "read": _TEXT,
     "closed_book": _TEXT,
+    "triples": _ALL,
     "ragas": _ALL,
     "other": _TEXT,
     "embeddings": frozenset(),

@@ -37,6 +37,7 @@ STAGES: Mapping[str, str] = {
     "load": "reading files",
     "embed": "embedding chunks",
     "write": "writing chunks",
+    "triples": "drawing triples",
     "workers": "starting workers",
 }
 LINE_EVERY_S = 5.0
@@ -77,8 +78,9 @@ def _lines_of_progress(clock: Callable[[], float]) -> Callable[[int, int, str], 
         if now - printed >= LINE_EVERY_S:
             printed = now
             speed = (done - before) / (now - began) if done > before else 0.0
-            rest = f", {speed:,.0f} a second, {_duration((total - done) / speed)} left" if speed >= 1 else ""
-            say(f"{STAGES.get(stage, stage)}: {done:,} of {total:,}{rest}")
+            rate = f", {speed:,.0f} a second" if speed >= 1 else ""
+            rest = f", {_duration((total - done) / speed)} left" if speed else ""
+            say(f"{STAGES.get(stage, stage)}: {done:,} of {total:,}{rate}{rest}")
 
     return report
 

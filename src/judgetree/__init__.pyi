@@ -48,6 +48,11 @@ from .modules.errors import ModelCallError as ModelCallError
 from .modules.errors import ThreadMismatch as ThreadMismatch
 from .modules.errors import UnknownThread as UnknownThread
 from .modules.errors import UserError as UserError
+from .modules.extraction.extraction import aextract_triples as aextract_triples
+from .modules.extraction.extraction import build_triple_graph as build_triple_graph
+from .modules.extraction.extraction import extract_triples as extract_triples
+from .modules.extraction.plan import TripleModel as TripleModel
+from .modules.extraction.plan import plan_extraction as plan_extraction
 from .modules.index.factory import open_index as open_index
 from .modules.index.index import Index as Index
 from .modules.index.plan import IndexReport as IndexReport
@@ -90,6 +95,7 @@ from .modules.settings import Settings as Settings
 from .modules.settings import load_settings as load_settings
 from .modules.structure.building import GraphReport as GraphReport
 from .modules.structure.building import build_graph as build_graph
+from .modules.structure.passages import passages_of as passages_of
 from .modules.tools.factory import create_tools as create_tools
 
 __version__: str

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.app.scripted.server import ScriptedServer
 from tests.app.conftest import COLLECTION, Cli, write_corpus
 
 
@@ -155,5 +156,36 @@ def test_a_graph_is_made_with_the_index_or_of_what_is_there(cli: Cli, tmp_path: 
 def test_an_unknown_graph_is_refused_before_anything_is_indexed(cli: Cli, corpus: Path) -> None:
     done = cli("index", str(corpus), "-c", "c", "--graph", "mesh")
     assert (done.status, done.out) == (2, "")
-    assert "There is no graph 'mesh'. Allowed: links." in done.err
+    assert "There is no graph 'mesh'. Allowed: entities, links, triples." in done.err
     assert "none yet" in cli("index", "-c", "c", "--graph", "links").err
+
+
+def test_triples_cost_what_was_said_before_and_only_once(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    (home / "prices.toml").write_text("[chat.scripted]\nprompt = 1.0\ncompletion = 2.0\n")
+    asked = cli("index", "-c", COLLECTION, "--graph", "triples")
+    asked.refused("triples: 4 passages, 0 drawn already; 4 calls to scripted, about", "cost about $0.00", "--yes")
+    assert scripted.requests.total() == 0
+
+    [first] = json.loads(cli("index", "-c", COLLECTION, "--graph", "triples", "--yes", "--json").ok().out)["graphs"]
+    drawn = first["extraction"]
+    assert (first["phrases"], first["edges"]) == (8, {"object": 4, "related": 4, "subject": 4})
+    assert (drawn["calls"], drawn["triples"], drawn["failed"], drawn["left"]) == (4, 4, [], 0)
+    assert 0 < drawn["cost_usd"] < 0.01
+
+    again = cli("index", "-c", COLLECTION, "--graph", "triples").ok()
+    assert "triples: 4 triples of 4 passages by scripted, 0 entries dropped; 0 calls paid, $0.00" in again.out
+    assert "4 drawn already; 0 calls" in again.err
+
+
+def test_triples_that_cannot_be_had_are_named_and_asked_for_by_the_next_command(
+    cli: Cli, home: Path, scripted: ScriptedServer
+) -> None:
+    command = ("index", "-c", COLLECTION, "--graph", "triples", "--yes")
+    done = cli(*command, "--max-passages", "1").ok()
+    assert "3 passages left without triples; the same command asks about them" in done.out
+    scripted.configure(faults={"prose": 1.0})
+    done = cli(*command).ok()
+    assert done.out.count("no triples of ") == 3
+    assert "It holds no JSON object." in done.out
+    scripted.configure(faults={})
+    assert "4 passages by scripted" in cli(*command).ok().out

@@ -23,6 +23,7 @@ from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_qa import SupportingFact
 from judgetree.modules.calls.messages import JSON_REPAIR, Message
 from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
+from judgetree.modules.extraction.prompts import triples_messages
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.memory.prompts import SELECT_SYSTEM
 from judgetree.modules.reader import prompts
@@ -269,3 +270,12 @@ def test_where_two_rows_ask_the_same_either_fact_will_do() -> None:
     for quote in quotes:
         assert answers.judge(RIVET.question, quote) == (2, "")
         assert answers.read(RIVET.question, quote) == "R7"
+
+
+def test_triples_are_drawn_from_the_facts_that_a_passage_quotes() -> None:
+    passage = "# Rivet R7\n\nRivet R7 is forged from\nsteel S2. It is old."
+    prompt = parse_prompt(triples_messages(passage))
+    assert json.loads(ANSWERS.reply(prompt).text) == {"triples": [["Rivet R7", "is forged from steel", "S2"]]}
+    assert json.loads(ANSWERS.reply(parse_prompt(triples_messages("橡木密度为720。"))).text) == {
+        "triples": [["橡木密度为", "is", "720"]]
+    }

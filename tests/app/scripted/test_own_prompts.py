@@ -10,6 +10,7 @@ import pytest
 from judgetree.app.scripted.endpoints import Endpoints
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.prompts import DEFAULT_PROMPTS, Prompts
+from judgetree.modules.extraction.prompts import triples_messages
 from judgetree.modules.judge import prompts as judge
 from judgetree.modules.memory import prompts as memory
 from judgetree.modules.prompts.reading import load_prompts
@@ -56,6 +57,7 @@ CALLS: Mapping[str, Callable[[Prompts], list[Message]]] = {
     "answer_from_knowledge": lambda own: own.messages(memory.KNOWLEDGE, query=QUERY),
     "fold_summary": lambda own: memory.summary_messages(SHOWN, own),
     "direct_answer": lambda own: memory.small_talk_messages("Hello!", own),
+    "triples": lambda own: triples_messages(NAMED.quote, own),
     "web_or_rag": lambda own: memory.route_messages(QUERY, own),
 }
 

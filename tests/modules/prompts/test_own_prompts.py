@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import judgetree
 from judgetree.modules.calls.prompts import Prompt, Prompts
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.extraction.prompts import EXTRACTION
 from judgetree.modules.judge.prompts import (
     ASK_AGAIN_PROMPTS,
     BATCHED_JUDGE,
@@ -38,7 +39,7 @@ reader:
 """
 GROUPS = (
     *(GENERATED_JUDGE, BATCHED_JUDGE, LOGPROB_JUDGE, ASK_AGAIN_PROMPTS, INSERT_BLOCK_PROMPTS),
-    *(READER_PROMPTS, CLOSED_BOOK_PROMPTS, CONVERSATION_PROMPTS),
+    *(READER_PROMPTS, CLOSED_BOOK_PROMPTS, CONVERSATION_PROMPTS, EXTRACTION),
 )
 
 

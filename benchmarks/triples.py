@@ -1,0 +1,116 @@
+"""Triples drawn from passages: estimate against calls, kills (-9), a second index, and the cost of the machinery."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.extraction.cache import FILE_NAME
+from judgetree.modules.extraction.extraction import extract_triples
+from judgetree.modules.extraction.plan import TripleModel, plan_extraction
+from judgetree.modules.index.factory import open_index
+from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.factory import create_llm
+from judgetree.modules.settings import Settings, load_settings
+from judgetree.modules.structure.passages import Passage, passages_of
+from judgetree.modules.structure.triples import triple_graph
+
+from .measurement import Row
+
+REPO = Path(__file__).parents[1]
+STANDARDS = REPO / "data" / "standards"
+QUESTIONS = REPO / "data" / "standards_qa.jsonl"
+AT_ONCE = 8
+KILLS = 10
+COLLECTION = "standards"
+
+
+def measure() -> list[Row]:
+    """Draw the triples of the standards from the scripted model, unbroken and killed at random moments."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, ScriptedServer(QUESTIONS) as server:
+        whole = _settings(Path(folder) / "whole", server)
+        with open_index(COLLECTION, whole, data_path=STANDARDS) as index:
+            index.get_index_done()
+            passages = list(passages_of(index))
+        rows += _unbroken(passages, whole, server)
+        server.reset()
+        server.configure(latency_s=0.2)
+        rows.append(_killed(Path(folder) / "whole", Path(folder) / "parts", server, len(passages)))
+    return rows
+
+
+def _settings(home: Path, server: ScriptedServer) -> Settings:
+    os.environ["JUDGETREE_HOME"] = str(home)
+    os.environ["JUDGETREE_LLM"] = f"{server.base_url}#scripted"
+    return load_settings(max_concurrency=AT_ONCE)
+
+
+def _unbroken(passages: list[Passage], settings: Settings, server: ScriptedServer) -> list[Row]:
+    llm = create_llm(settings.llm_spec, settings, CallGate(AT_ONCE))
+    model = TripleModel(llm=llm, home=settings.home, at_once=AT_ONCE)
+    plan = plan_extraction(passages, model)
+    before, cpu = time.perf_counter(), time.process_time()
+    report = extract_triples(plan, model)
+    seconds, cpu_s = time.perf_counter() - before, time.process_time() - cpu
+    asked = server.requests.total()
+    started = time.perf_counter()
+    again = extract_triples(second := plan_extraction(passages, model), model)
+    kept_s = time.perf_counter() - started
+    started = time.perf_counter()
+    graph = triple_graph(passages, "", report.triples, "")
+    graph_s = time.perf_counter() - started
+    return [
+        Row("calls said before, and made", f"{plan.calls}, {asked}", "equal", holds=plan.calls == asked),
+        Row(
+            "tokens of prompts said before, and counted by the server",
+            f"{plan.prompt_tokens:,}, {report.prompt_tokens:,}",
+        ),
+        Row(
+            f"one passage, model server in the same process: wall and CPU time, {AT_ONCE} at once",
+            f"{1000 * seconds / plan.calls:.1f} ms, {1000 * cpu_s / plan.calls:.1f} ms",
+        ),
+        Row(
+            "a second index: calls, and time a passage to read what is kept",
+            f"{second.calls}, {1000 * kept_s / len(passages):.2f} ms",
+            "0",
+            holds=second.calls == again.calls == 0 and again.triples == report.triples,
+        ),
+        Row("making the graph, a passage", f"{1000 * graph_s / len(passages):.2f} ms, {len(graph.phrases)} phrases"),
+    ]
+
+
+def _killed(whole: Path, parts: Path, server: ScriptedServer, passages: int) -> Row:
+    (whole / FILE_NAME).unlink()
+    (whole / "completions.sqlite").unlink()
+    whole.rename(parts)
+    command = [sys.executable, "-m", "judgetree.app", "index", "-c", COLLECTION, "--graph", "triples", "--yes"]
+    surroundings = {**os.environ, "JUDGETREE_HOME": str(parts)}
+    rng, kills = random.Random(3), 0
+    for _ in range(KILLS):
+        before = server.requests.total()
+        with subprocess.Popen(command, cwd=REPO, env=surroundings, stderr=subprocess.DEVNULL) as process:
+            until = before + rng.randrange(1, passages // KILLS)
+            while server.requests.total() < until and process.poll() is None:
+                time.sleep(0.002)
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+        server.wait_until_idle()
+    done = subprocess.run(command, cwd=REPO, env=surroundings, check=True, capture_output=True, text=True)
+    again = server.requests.total() - passages
+    drawn = re.search(r"of (\d+) passages by", done.stdout)
+    return Row(
+        f"killed (-9) {kills} times and continued, {AT_ONCE} at once: calls made again",
+        f"{again} of {passages}; {drawn[1] if drawn else 0} passages have their triples",
+        f"≤ {kills * AT_ONCE} in flight at the kills; {passages}",
+        holds=again <= kills * AT_ONCE and bool(drawn) and int(drawn[1]) == passages,
+    )

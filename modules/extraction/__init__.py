@@ -1,0 +1,1 @@
+"""What a model draws from the passages of a collection at index time."""
