@@ -14,7 +14,8 @@ from ..llm.cache import CacheableLLM
 from ..llm.wrapper import model_fingerprint, tuning_fingerprint
 from ..sqlite_cache import SqliteCache, transaction
 from ..structure.triples import Triple
-from .prompts import EXTRACTION, Extracted
+from .prompts import EXTRACTION
+from .replies import Extracted
 
 FILE_NAME = "triples.sqlite"
 _SCHEMA = """\

@@ -24,7 +24,8 @@ from ..structure.building import GraphReport, build_graph
 from ..structure.triples import KIND, Triple, triple_graph
 from .cache import FILE_NAME, KeptTriples, TripleCache
 from .plan import Asked, ExtractionPlan, TripleModel, prices_of
-from .prompts import MOST_REPLY_TOKENS, TRIPLES_SCHEMA, Extracted, parse_triples, triples_messages
+from .prompts import MOST_REPLY_TOKENS, TRIPLES_SCHEMA, triples_messages
+from .replies import Extracted, parse_triples
 
 STAGE = "triples"
 MOST_FAILURES = 20

@@ -14,7 +14,8 @@ from ..llm.cache import CacheableLLM
 from ..reader.evidence import as_line
 from ..structure.passages import Passage
 from .cache import FILE_NAME, KeptTriples, TripleCache, TripleKeys
-from .prompts import MOST_LETTERS, MOST_REPLY_TOKENS, Extracted, triples_messages
+from .prompts import MOST_REPLY_TOKENS, triples_messages
+from .replies import MOST_LETTERS, Extracted
 
 MOST_PASSAGE_TOKENS = 4_000
 """Most tokens of a passage that are sent; of a longer one its middle is left out."""

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from judgetree.modules.extraction.prompts import MOST_LETTERS, MOST_TRIPLES, parse_triples, triples_messages
+from judgetree.modules.extraction.prompts import MOST_TRIPLES, triples_messages
+from judgetree.modules.extraction.replies import MOST_LETTERS, parse_triples
 from judgetree.modules.llm.json_reply import ReplyProblem
 from judgetree.modules.structure.triples import Triple
 
