@@ -47,7 +47,7 @@ UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --no-annotate --n
 lock:
 	$(PIP) install "uv>=0.9,<1"
 	$(UV_COMPILE) --generate-hashes --extra dev --extra docs --extra embedders --extra eval --extra postgres --extra server \
-	  --extra telemetry --extra treequest --extra ray --extra graph \
+	  --extra telemetry --extra treequest --extra ray --extra graph --extra prebuilt \
 	  -o requirements.lock
 	$(UV_COMPILE) --generate-hashes --extra embedders --extra local -c requirements.lock -o requirements-local.lock
 	$(UV_COMPILE) --all-extras -c requirements.lock -c requirements-local.lock -o constraints.txt

@@ -23,13 +23,14 @@ from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned
+from ..modules.prebuilt.files import is_prebuilt
 from ..modules.prompts.reading import GivenPrompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
-from ..modules.retriever.own import create_own_retriever, needs_index
+from ..modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
@@ -162,6 +163,14 @@ class SessionServices:
         return tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking)
 
     def _open_retriever(self) -> ChunkRetriever:
+        if isinstance(self.retriever, str) and is_prebuilt(self.retriever):
+            return prebuilt_retriever(
+                self.retriever,
+                self.settings,
+                topk=self.topk,
+                search_type=self.search_type,
+                on_progress=self.on_progress,
+            )
         if self.retriever is not None:
             index = self._open_index() if needs_index(self.retriever) else None
             return create_own_retriever(self.retriever, index=index, topk=self.topk, settings=self.settings)

@@ -17,6 +17,7 @@ from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
+from ..modules.prebuilt.files import is_prebuilt
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.evidence_selection import EvidenceRanker
@@ -62,8 +63,10 @@ class RagSession(TreeSession):
             plug-in's name, or the builder itself.
         topk: Chunks that each query retrieves.
         search_type: "hybrid", "dense" or "sparse".
-        retriever: One of your own in place of ``search_type``: ``module:name``, a plug-in's name, an object (see
-            ``retriever.own``), or a class or function that makes it and may take ``index``, ``topk`` and ``settings``.
+        retriever: What is searched in place of a collection: ``prebuilt:PATH``, an index that others have built (see
+            ``open_prebuilt``); or a retriever of your own in place of ``search_type``: ``module:name``, a plug-in's
+            name, an object (see ``retriever.own``), or a class or function that makes it and may take ``index``,
+            ``topk`` and ``settings``.
         judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a ``Judge``, or
             a class or function that makes it and may take ``llm``, ``settings`` and ``prompts``.
         llm: The model that answers, and judges unless the settings name another for that: a ``ChatLLM``, or a
@@ -130,7 +133,7 @@ class RagSession(TreeSession):
             raise SettingsError(f"The system {system!r} has no evidence: leave evidence_tokens out.")
         if tools and not chosen.uses_tools:
             raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
-        if retriever is not None and search_type != "hybrid":
+        if retriever is not None and not is_prebuilt(retriever) and search_type != "hybrid":
             raise SettingsError(
                 f"search_type={search_type!r} of the built-in search cannot be set beside a retriever of your own: "
                 "leave it out, or give functools.partial(MyRetriever, search_type=…)."

@@ -76,6 +76,7 @@ Thing = Literal[
     "collection",
     "conversation",
     "conversation-tree",
+    "file-digests",
     "judge-fits",
     "judge-thresholds",
     "keys",
@@ -99,6 +100,7 @@ id of a checkpoint store."""
 
 VERSION = 3
 _VERSIONS: Mapping[Thing, int] = {
+    "file-digests": 1,
     "judge-fits": 1,
     "labels": 1,
     "passage-graph": 1,

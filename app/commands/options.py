@@ -53,7 +53,12 @@ JudgeKind = Annotated[
     ),
 ]
 Retriever = Annotated[
-    str | None, typer.Option(metavar="MODULE:NAME", help="One of your own, in place of the search of the collection.")
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="In place of a collection: prebuilt:PATH, a YAML file or folder of an index that others have built, or "
+        "module:name of a retriever of your own.",
+    ),
 ]
 Tools = Annotated[
     list[str] | None,

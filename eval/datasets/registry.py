@@ -21,7 +21,7 @@ from .musique import load_musique
 from .own_questions import load_own_questions, questions_in
 from .quac import load_quac
 from .questions import Dataset
-from .rows import select_questions, with_digests
+from .rows import keyed_by_title, select_questions, with_digests
 from .standards import load_standards
 
 
@@ -32,6 +32,7 @@ class ReadingOptions:
     split: str | None = None
     columns: Mapping[str, str] | None = None
     folder: Path | None = None
+    by_title: bool = False
 
 
 Loader = Callable[[Path, ReadingOptions], Dataset]
@@ -85,8 +86,8 @@ DATASETS: Mapping[str, DatasetFormat] = {
         licence="Each set has its own; the page names them.",
         homepage="https://github.com/beir-cellar/beir",
     ),
-    "flashrag": _by_path(
-        load_flashrag,
+    "flashrag": DatasetFormat(
+        load=lambda path, options: load_flashrag(path, by_title=options.by_title),
         licence="CC BY-SA 4.0 for the collection; each set has its own besides.",
         homepage="https://huggingface.co/datasets/RUC-NLPIR/FlashRAG_datasets",
     ),
@@ -126,6 +127,7 @@ def load_dataset(
     ids: Collection[str] | None = None,
     columns: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    by_title: bool = False,
 ) -> Dataset:
     """Read a data set.
 
@@ -146,6 +148,7 @@ def load_dataset(
         ids: Ids of the questions to keep, in file order; turns bring the earlier turns of their path. None for all.
         columns: Names of columns of a ``questions`` file that are called otherwise: ``{"question": "Frage"}``.
         folder: Folder of documents to search in place of the data set's own; gold documents are named by their paths.
+        by_title: Whether another corpus is searched, in which gold documents are known by their titles.
 
     Returns:
         The data set with its digests; ``malformed`` lists the rows that were left out, with reasons.
@@ -154,13 +157,15 @@ def load_dataset(
         SettingsError: The spec, split, limit or ids are invalid; the message says what is allowed.
         LoadingError: PATH cannot be read, or has no valid row in the format NAME.
     """
-    options = ReadingOptions(split=split, columns=columns, folder=folder)
+    options = ReadingOptions(split=split, columns=columns, folder=folder, by_title=by_title)
     name = spec.partition(":")[0]
     if columns is not None and name != OWN_QUESTIONS:
         raise SettingsError(f"columns are not allowed: {name} has its own. Use {OWN_QUESTIONS}:PATH for other files.")
     dataset = _load_format(spec, options) if name in DATASETS else load_own(spec, options)
     if folder is not None and dataset.folder != folder:
         dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))
+    if by_title:
+        dataset = keyed_by_title(dataset)
     if ids is not None:
         dataset = with_parents(dataset, {ids} if isinstance(ids, str) else ids)
     return select_questions(dataset, limit=limit)

@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
 
 from ...modules.errors import LoadingError, SettingsError, faults_of
+from ...modules.index.content import SOURCE
 from ...modules.index.file_parsers import clean_text
 from ...modules.index.folder_scan import scan_files
 from ...modules.language import cjk_share, language_of
@@ -248,6 +249,27 @@ def with_digests(dataset: Dataset) -> Dataset:
         LoadingError: A file of the folder cannot be read.
     """
     return _with_digest(replace(dataset, corpus_digest=_corpus_digest(dataset)))
+
+
+def keyed_by_title(dataset: Dataset) -> Dataset:
+    """Name gold documents by their titles, for a search of another corpus than the data set's, which is left out.
+
+    Any passage of that corpus with the title of a gold document counts as that document.
+    """
+    titles = {document.key: document.title or document.key for document in dataset.documents}
+
+    def titled(question: EvalQuestion) -> EvalQuestion:
+        supporting = tuple(dict.fromkeys(titles.get(key, key) for key in question.supporting))
+        others = dict.fromkeys(titles.get(key, key) for key in question.distractors)
+        return replace(
+            question,
+            supporting=supporting,
+            distractors=tuple(title for title in others if title not in supporting),
+            facts=tuple((titles.get(key, key), words) for key, words in question.facts),
+        )
+
+    questions = tuple(map(titled, dataset.questions))
+    return with_digests(replace(dataset, questions=questions, documents=(), folder=None, key_field=SOURCE))
 
 
 def select_questions(dataset: Dataset, *, limit: int | None = None, ids: Collection[str] | None = None) -> Dataset:

@@ -31,6 +31,7 @@ from ...modules.errors import SettingsError, faults_of
 from ...modules.judge.factory import is_own_judge
 from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
+from ...modules.prebuilt.files import is_prebuilt
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.evidence_choice import EvidenceKind
 from ...modules.reader.evidence_selection import EvidenceRanker
@@ -137,7 +138,9 @@ class Experiment(BaseModel):
         default="stuff", description="How the reader takes in its evidence: stuff, map_reduce, refine or map_rerank."
     )
     retriever: str | None = Field(
-        default=None, description="One of your own, as module:name, in place of search_type and ranker_type."
+        default=None,
+        description="What is searched in place of corpus: prebuilt:PATH, an index that others have built; or a "
+        "retriever of your own, as module:name, in place of search_type and ranker_type too.",
     )
     judge: str = Field(default="auto", description="auto, generated or logprob; one of your own as module:name.")
     policy: str = Field(
@@ -293,7 +296,7 @@ class Experiment(BaseModel):
         """
         fields = type(self).model_fields
         unused = [name for name in OF_BUILT_IN_SEARCH if getattr(self, name) != fields[name].default]
-        if self.retriever is not None and unused:
+        if self.retriever is not None and not is_prebuilt(self.retriever) and unused:
             raise SettingsError(
                 f"{', '.join(unused)} of the built-in search cannot be set beside the retriever {self.retriever!r}: "
                 f"leave {'it' if len(unused) == 1 else 'them'} out, or give functools.partial(MyRetriever, …)."

@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import PurePosixPath
 
 from ...modules.errors import SettingsError
+from ...modules.index.content import SOURCE
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
 from ..datasets.questions import Dataset
 
@@ -13,7 +14,8 @@ from ..datasets.questions import Dataset
 def gold_table(dataset: Dataset) -> GoldTable:
     """Return the needs of each question with gold documents, in the order of ``supporting``.
 
-    A file of a folder has its name without the ending for a title; of these, those that some question names are known.
+    A file of a folder has its name without the ending for a title, a document of another corpus its key; of these,
+    those that some question names are known.
 
     Raises:
         SettingsError: No question has gold documents in the corpus.
@@ -42,7 +44,7 @@ def gold_table(dataset: Dataset) -> GoldTable:
 
 
 def _file_titles(dataset: Dataset) -> dict[str, str]:
-    if dataset.folder is None:
-        return {}
     keys = (key for question in dataset.questions for key in (*question.supporting, *question.distractors))
+    if dataset.folder is None:
+        return {key: key for key in keys} if dataset.key_field == SOURCE else {}
     return {key: PurePosixPath(key).stem for key in keys}

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ...modules.prebuilt.files import is_prebuilt
 from ..datasets.dialogue_turns import turn_of, with_parents
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
@@ -23,13 +24,17 @@ from .experiment import Experiment
 
 
 def dataset_of(experiment: Experiment) -> Dataset:
-    """Read the whole data set of an experiment, over the folder that it searches, if it names one.
+    """Read the whole data set of an experiment, over the folder or prebuilt index that it searches, if it names one.
 
     Raises:
         UserError: The data set or the folder cannot be read.
     """
     return load_dataset(
-        experiment.dataset, split=experiment.split, columns=experiment.columns, folder=experiment.corpus_folder
+        experiment.dataset,
+        split=experiment.split,
+        columns=experiment.columns,
+        folder=experiment.corpus_folder,
+        by_title=is_prebuilt(experiment.retriever),
     )
 
 

@@ -16,6 +16,7 @@ from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERS
 from ...modules.llm.factory import source_of_llm
 from ...modules.memory.prompts import CONVERSATION_VERSION
 from ...modules.parts import find_part
+from ...modules.prebuilt.files import is_prebuilt
 from ...modules.reader.multistep_prompts import STEP_VERSIONS, TOOL_PROMPTS
 from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
@@ -115,7 +116,7 @@ def _sources_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[st
         yield "judge_source", find_part("judge", experiment.judge).source
     if name_in(experiment.policy) not in POLICIES:
         yield "policy_source", find_part("policy", experiment.policy).source
-    if experiment.retriever is not None:
+    if experiment.retriever is not None and not is_prebuilt(experiment.retriever):
         yield "retriever_source", find_part("retriever", experiment.retriever).source
     if own := [name for name in experiment.tools if name not in TOOLS]:
         yield "tools_source", " ".join(tool_part(name).source for name in own)

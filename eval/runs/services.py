@@ -31,11 +31,12 @@ from ...modules.llm.factory import create_judge_llm, create_llm, is_local, sourc
 from ...modules.llm.rate_limit import Admissions
 from ...modules.llm.tuned import tuned
 from ...modules.llm.wrapper import model_fingerprint
+from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
-from ...modules.retriever.own import create_own_retriever, needs_index
+from ...modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
 from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
@@ -130,7 +131,7 @@ class Services:
         self._retriever: ChunkRetriever | None = None
         self._links: LinkedChunks | None = None
         self.own_retriever: ChunkRetriever | None = None
-        """The retriever, if it is one of one's own."""
+        """The retriever, if it is one of one's own, or of a prebuilt index."""
         self.index: Index | None = None
         """The open index; None without a system that retrieves."""
         self.judge: AnyJudge | None = None
@@ -229,6 +230,17 @@ class Services:
         experiment = self.experiment
         if experiment.retriever is not None:
             experiment.refuse_unused_search()
+            if is_prebuilt(experiment.retriever):
+                self.own_retriever = prebuilt_retriever(
+                    experiment.retriever,
+                    self.settings,
+                    topk=experiment.topk,
+                    search_type=experiment.search_type,
+                    ranker_type=experiment.ranker_type,
+                    ranker_params=experiment.ranker_params,
+                    on_progress=self.on_progress,
+                )
+                return self.own_retriever
             if needs_index(experiment.retriever):
                 self.index = self._open_index()
             self.own_retriever = create_own_retriever(

@@ -1,4 +1,4 @@
-"""Retrievers of one's own: any of LangChain's, or any object with the two methods of a ``ChunkRetriever``."""
+"""Retrievers in place of a collection's: prebuilt indexes, any of LangChain's, or any ``ChunkRetriever``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from ..errors import SettingsError
 from ..formats import storable
 from ..index.index import Index
 from ..parts import Part, digest_of_fields, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
+from ..prebuilt.files import is_prebuilt
+from ..progress import StageProgress
 from ..settings import Settings
 from .contract import ChunkRetriever
+from .prebuilt import open_prebuilt
+from .rerank import RankerParams
+from .retriever import Retriever
 
 _INT_BITS = 63
 
@@ -91,14 +96,45 @@ class OwnRetriever:
 
 
 def needs_index(given: object) -> bool:
-    """Whether a retriever of one's own is made from an index.
+    """Whether a retriever of one's own is made from an index; that of a prebuilt index is not.
 
     Raises:
         SettingsError: It cannot be imported.
     """
+    if is_prebuilt(given):
+        return False
     part = part_of("retriever", given)
     wanted = wanted_by(part) if needs_making(part) else frozenset()
     return wanted is None or not wanted.isdisjoint(("index", "vector_store"))
+
+
+def prebuilt_retriever(
+    spec: str,
+    settings: Settings,
+    *,
+    topk: int,
+    search_type: str = "hybrid",
+    ranker_type: str = "rrf",
+    ranker_params: RankerParams | None = None,
+    on_progress: StageProgress | None = None,
+) -> Retriever:
+    """Return a ``Retriever`` over the prebuilt index of a spec; ``hybrid`` takes the index's own search type.
+
+    Raises:
+        UserError: The index cannot be opened (see ``open_prebuilt``), or cannot be searched so.
+    """
+    index = open_prebuilt(spec, settings, on_progress=on_progress)
+    try:
+        chosen = index.usual_search_type() if search_type == "hybrid" else search_type
+        retriever = Retriever(
+            index, topk=topk, search_type=chosen, ranker_type=ranker_type, ranker_params=ranker_params
+        )
+        if any(field.kind == "dense" for field in retriever.check_args()):
+            index.check_embedder()
+    except BaseException:
+        index.close()
+        raise
+    return retriever
 
 
 def create_own_retriever(given: object, *, index: Index | None, topk: int, settings: Settings) -> ChunkRetriever:

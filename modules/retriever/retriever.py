@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -18,36 +17,34 @@ from pymilvus.client.abstract import BaseRanker
 from ..addresses import with_addresses
 from ..calls.usage import CallMeter
 from ..errors import SearchArgumentError
-from ..index.connection import explained
-from ..index.content import content_digest
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
-from .contract import Searcher
+from .prebuilt import PrebuiltIndex
 from .reordering import REORDERING, Reordering, RerankModels, reranked
 from .rerank import MODEL, RankerParams, RerankModel, fusion_of
 from .search import (
     Hits,
     Request,
     SearchParams,
-    SearchTarget,
     VectorField,
     as_documents,
     best_hits,
     check_limits,
     chosen_fields,
-    describe_target,
     params_by_field,
     query_data,
 )
+from .searched import Opened, Searched
 from .selection import SELECTIONS
-from .snapshot_target import searcher_of
 from .subclasses import check_overrides, subclass_fingerprint
 
 _PLAIN_ATTRIBUTES = ("search_type", "topk", "ranker_type", "score_threshold", "rerank_input_top_n", "expr")
 
 
 class Retriever(BaseRetriever):
-    """A retriever over one collection. Attributes may be set between searches; every search checks them.
+    """A retriever over one collection or prebuilt index.
+
+    Attributes may be set between searches; every search checks them.
 
     ::
 
@@ -66,7 +63,8 @@ class Retriever(BaseRetriever):
         retriever = NewestFirst(index, topk=5, field="edition")
 
     Args:
-        vector_store: An ``Index``, or the LangChain vector store of a collection (``index.vector_store``).
+        vector_store: An ``Index``, the LangChain vector store of a collection (``index.vector_store``), or an index
+            that others have built (``open_prebuilt``).
         topk: Most chunks to return.
         search_fields: Vector fields to search; None for the first dense, the first sparse, or (hybrid) all fields.
         search_type: ``dense`` (embeddings), ``sparse`` (words, BM25) or ``hybrid`` (several fields, fused).
@@ -89,7 +87,7 @@ class Retriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    vector_store: Index | Milvus
+    vector_store: Index | Milvus | PrebuiltIndex
     topk: int = 3
     search_fields: list[str] | None = None
     search_type: str = "dense"
@@ -101,13 +99,12 @@ class Retriever(BaseRetriever):
     expr: str = ""
     distinct_texts: bool = True
 
-    _opened: tuple[Milvus, SearchTarget, Searcher] | None = PrivateAttr(default=None)
-    _revision: str = PrivateAttr(default="")
+    _searched: Searched = PrivateAttr(default_factory=Searched)
     _models: RerankModels = PrivateAttr(default_factory=RerankModels)
 
     def __init__(  # noqa: PLR0913, PLR0917 - the documented signature, which pydantic's own is not
         self,
-        vector_store: Index | Milvus,
+        vector_store: Index | Milvus | PrebuiltIndex,
         topk: int = 3,
         search_fields: list[str] | None = None,
         search_type: str = "dense",
@@ -149,7 +146,7 @@ class Retriever(BaseRetriever):
         Graphs call it in a thread. Embedding and rerank calls are recorded by ``meter``.
         """
         # A cancelled asearch leaves its thread running, which must neither use a closed index nor reopen it.
-        with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
+        with self._searched.entered(self.vector_store):
             self.check_args()
             if self.ranker_type == MODEL:
                 return self.search_with_rerank_model(query, meter=meter)
@@ -206,7 +203,7 @@ class Retriever(BaseRetriever):
         """Search several fields and fuse their hits by the ranker, whatever ``search_type`` is."""
         fields = self._check_args("hybrid")
         requests = self._requests(fields, query, meter or _unread_meter())
-        fusion, searcher = self._fusion(fields), self._open()[2]
+        fusion, searcher = self._fusion(fields), self._open().searcher
         return self._best(lambda fetched: searcher.fused_search(requests, fusion, fetched))
 
     def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
@@ -227,7 +224,7 @@ class Retriever(BaseRetriever):
         Scores are gains in the order of choice, which never rise; ``score_threshold`` is the least gain.
         """
         coarse = self._coarse_search(query, meter or _unread_meter())[: self.rerank_input_top_n]
-        return self._above_threshold(self._reordering().selected(coarse, self._open()[2]))
+        return self._above_threshold(self._reordering().selected(coarse, self._open().searcher))
 
     def fingerprint(self) -> dict[str, str]:
         """Return all that determines a query's hits: collection, content, embedders, attributes; no secret.
@@ -239,7 +236,7 @@ class Retriever(BaseRetriever):
             SearchArgumentError: An attribute does not fit.
             CollectionError: The collection cannot be read.
         """
-        digest = self._content_digest()
+        digest = self._searched.content_digest(self.vector_store)
         fields = self.check_args()
         params = with_addresses(self.ranker_params or {})
         if isinstance(model := params.get("model"), RerankModel):
@@ -259,7 +256,7 @@ class Retriever(BaseRetriever):
             for name, value in attributes.items()
         }
         return {
-            "collection": self._store().collection_name,
+            **self._open().names,
             "content": digest,
             **texts,
             **subclass_fingerprint(self, base=Retriever),
@@ -280,7 +277,7 @@ class Retriever(BaseRetriever):
 
     def _search_one(self, search_type: str, query: str, meter: CallMeter) -> Hits:
         fields = self._check_args(search_type)
-        searcher, requests = self._open()[2], self._requests(fields, query, meter)
+        searcher, requests = self._open().searcher, self._requests(fields, query, meter)
         return self._best(lambda fetched: searcher.search(requests[0], fetched))
 
     def _best(self, search: Callable[[int], Hits]) -> Hits:
@@ -297,7 +294,7 @@ class Retriever(BaseRetriever):
         ]
 
     def _reordering(self) -> Reordering:
-        params, fields = self.ranker_params or {}, self._open()[1].fields
+        params, fields = self.ranker_params or {}, self._open().fields
         return Reordering(self.ranker_type, params, self.topk, fields, self.search_fields)
 
     def _fusion(self, fields: Sequence[VectorField]) -> BaseRanker:
@@ -311,7 +308,7 @@ class Retriever(BaseRetriever):
         check_limits(self.topk, self.score_threshold)
         if self.rerank_input_top_n is not None and self.rerank_input_top_n < 1:
             raise SearchArgumentError(f"rerank_input_top_n={self.rerank_input_top_n} is not allowed. Give 1 or more.")
-        fields = chosen_fields(self._open()[1].fields, self.search_fields, search_type)
+        fields = chosen_fields(self._open().fields, self.search_fields, search_type)
         self._params_by_field(fields)
         self._reordering().check()
         if self.ranker_type == MODEL:
@@ -320,24 +317,8 @@ class Retriever(BaseRetriever):
             self._fusion(fields)
         return fields
 
-    def _content_digest(self) -> str:
-        if not isinstance(self.vector_store, Index):
-            store, text_field = self.vector_store, self._open()[1].text_field
-            return content_digest(explained(store.client), store.collection_name, text_field=text_field)
-        revision, digest = self.vector_store.content_state()
-        if revision != self._revision:  # its indexes may have changed
-            self._opened, self._revision = None, revision
-        return digest
-
-    def _store(self) -> Milvus:
-        return self.vector_store.vector_store if isinstance(self.vector_store, Index) else self.vector_store
-
-    def _open(self) -> tuple[Milvus, SearchTarget, Searcher]:
-        store, opened = self._store(), self._opened
-        if opened is None or opened[0] is not store:
-            target = describe_target(store)
-            opened = self._opened = (store, target, searcher_of(target, self.vector_store))
-        return opened
+    def _open(self) -> Opened:
+        return self._searched.opened(self.vector_store)
 
 
 def _unread_meter() -> CallMeter:

@@ -89,6 +89,8 @@ from .modules.retriever.linked_chunks import ChunkLinks as ChunkLinks
 from .modules.retriever.linked_chunks import LinkedChunk as LinkedChunk
 from .modules.retriever.linked_chunks import LinkedChunks as LinkedChunks
 from .modules.retriever.own import LangChainRetriever as LangChainRetriever
+from .modules.retriever.prebuilt import PrebuiltIndex as PrebuiltIndex
+from .modules.retriever.prebuilt import open_prebuilt as open_prebuilt
 from .modules.retriever.rerank import RerankModel as RerankModel
 from .modules.retriever.retriever import Retriever as Retriever
 from .modules.settings import Settings as Settings

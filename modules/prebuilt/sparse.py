@@ -1,0 +1,146 @@
+"""A ``bm25s`` index that others have built, mapped into memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import CollectionError, SettingsError, needs_extra
+
+_NONE = "none"
+_TOKENIZER = ("vocab.tokenizer.json", "stopwords.tokenizer.json")
+_NEEDED = (
+    "params.index.json",
+    "vocab.index.json",
+    "data.csc.index.npy",
+    "indices.csc.index.npy",
+    "indptr.csc.index.npy",
+)
+_OPTIONAL = (*_TOKENIZER, "nonoccurrence_array.index.npy")
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a folder of ``bm25s`` that decide what a search finds.
+
+    Raises:
+        CollectionError: One is missing.
+    """
+    if missing := [name for name in _NEEDED if not (folder / name).is_file()]:
+        raise CollectionError(
+            f"The folder {folder} is no index of bm25s: {', '.join(missing)} is missing. Give the folder that its "
+            "save wrote; an index of Lucene, as Pyserini has it, is another kind."
+        )
+    return [*(folder / name for name in _NEEDED), *(folder / name for name in _OPTIONAL if (folder / name).is_file())]
+
+
+class Bm25sFolder:
+    """A folder that ``bm25s`` saved, with words and stop words as they were saved; safe for many threads."""
+
+    def __init__(self, folder: Path, *, stemmer: str | None = None, stopwords: str | None = None) -> None:
+        """Open a folder; scores are mapped into memory, the words of the vocabulary are read.
+
+        Args:
+            folder: The folder.
+            stemmer: Snowball stemmer, or "none"; None takes english if the words saved by a tokenizer are stemmed.
+            stopwords: Stop words of bm25s such as "en", or "none"; None takes those saved, else english ones.
+
+        Raises:
+            CollectionError: A file is missing, cut off, or no such file.
+            SettingsError: The stemmer or the stop words are unknown.
+            DependencyError: The extra is not installed.
+        """
+        files_of(folder)
+        with needs_extra("prebuilt", what=f"The index of bm25s in {folder}"):
+            import bm25s  # noqa: PLC0415 - an extra
+        self.folder = folder
+        self._module: Any = bm25s
+        try:
+            # The compiled backend needs another package, and breaks ties otherwise.
+            self._index = bm25s.BM25.load(folder, mmap=True, load_corpus=False, backend="numpy")
+            self._check()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
+            said = str(error) or type(error).__name__
+            raise CollectionError(
+                f"The index of bm25s in {folder} cannot be read: {said:.200}. It may be cut off: fetch or save it "
+                "again."
+            ) from error
+        self._tokenizing = threading.Lock()  # stemmers and the tokenizer's own tables change as they work
+        self._tokens = self._tokens_of(stemmer, stopwords)
+
+    def __len__(self) -> int:
+        return int(self._index.scores["num_docs"])
+
+    def search(self, query: str, limit: int) -> list[tuple[int, float]]:
+        """Return at most ``limit`` rows with their BM25 scores, best first; a row without any of the words is none.
+
+        Costs an array of all scores, 4 bytes a row.
+        """
+        with self._tokenizing:
+            tokens = self._tokens(query)
+        if not tokens:
+            return []
+        rows, scores = self._index.retrieve(
+            [tokens], k=min(limit, len(self)), n_threads=0, show_progress=False, backend_selection="numpy"
+        )
+        found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
+        return [(row, score) for row, score in found if score > 0]
+
+    def _check(self) -> None:
+        scores = self._index.scores
+        if not isinstance(scores["num_docs"], int):
+            raise ValueError("its parameters do not say num_docs")
+        entries = len(scores["data"])
+        if len(scores["indices"]) != entries or not len(scores["indptr"]) or int(scores["indptr"][-1]) != entries:
+            raise ValueError("its arrays do not belong together")
+
+    def _tokens_of(self, stemmer: str | None, stopwords: str | None) -> Callable[[str], list[Any]]:
+        """Return what cuts a query into the tokens of the index."""
+        has_tokenizer = (self.folder / _TOKENIZER[0]).is_file()
+        kept = self._saved_tokenizer() if has_tokenizer else None
+        if stemmer is None and kept is not None and kept.word_to_stem:
+            stemmer = "english"
+        stem = None if stemmer in (None, _NONE) else _stemmer(str(stemmer))
+        try:
+            words = self._module.tokenization._infer_stopwords(None if stopwords == _NONE else stopwords or "english")
+        except ValueError as error:
+            raise SettingsError(f"stopwords={stopwords!r} are unknown to bm25s: {error}") from error
+        if kept is None:
+            options = {"stopwords": words, "stemmer": stem, "return_ids": False, "show_progress": False}
+            known = self._index.vocab_dict
+            return lambda query: [
+                token for token in self._module.tokenize([query], allow_empty=False, **options)[0] if token in known
+            ]
+        kept.stemmer = None if stem is None else stem.stemWord
+        if stopwords is not None:
+            kept.stopwords = words
+        known_ids = self._index.unique_token_ids_set
+
+        def ids(query: str) -> list[Any]:
+            [found] = kept.tokenize([query], update_vocab=False, allow_empty=False, show_progress=False)
+            return [each for each in found if each in known_ids]
+
+        return ids
+
+    def _saved_tokenizer(self) -> Any:
+        tokenizer = self._module.tokenization.Tokenizer()
+        try:
+            tokenizer.load_vocab(self.folder)
+            if (self.folder / _TOKENIZER[1]).is_file():
+                tokenizer.load_stopwords(self.folder)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CollectionError(
+                f"The tokenizer of bm25s in {self.folder} cannot be read: {error}. Fetch or save it again."
+            ) from error
+        return tokenizer
+
+
+def _stemmer(name: str) -> Any:
+    with needs_extra("prebuilt", what=f"The stemmer {name!r}"):
+        import snowballstemmer  # noqa: PLC0415 - an extra
+    try:
+        return snowballstemmer.stemmer(name)
+    except KeyError as error:
+        allowed = ", ".join(sorted(snowballstemmer.algorithms()))
+        raise SettingsError(f"Unknown stemmer {name!r}. Allowed: {_NONE}, {allowed}.") from error

@@ -1,0 +1,97 @@
+"""``--retriever``: an index that others have built, and a retriever of LangChain, in ask, chat, eval run and YAML."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from judgetree import RagSession, evaluation
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.rows.store import RunStore
+from tests.app.conftest import CHAIN, Cli, new_thread
+from tests.modules.prebuilt_files import PASSAGES, contents, write_bm25s, write_corpus_file
+
+HOTPOT = {
+    "_id": "q1",
+    "question": CHAIN.question,
+    "answer": "40 mm",
+    "context": [[title, [text]] for title, text in PASSAGES[:3]],
+    "supporting_facts": [["Norm A", 0], ["Drums", 0]],
+}
+
+LANGCHAIN = """
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+
+class Shelf(BaseRetriever):
+    topk: int = 1
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        texts = ["Norm A names the drum.", "The drum's wall is 40 mm thick."]
+        titles = ["Norm A", "Drums"]
+        return [Document(page_content=text, metadata={"source": title}) for text, title in zip(texts, titles)]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus with words alone, beside a file of questions, in the working directory; and no collection."""
+    monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    write_corpus_file(tmp_path / "wiki")
+    write_bm25s(tmp_path / "wiki", contents())
+    Path("hotpot.json").write_text(json.dumps([HOTPOT]), encoding="utf-8")
+    Path("shelf.py").write_text(LANGCHAIN, encoding="utf-8")
+    return tmp_path / "wiki"
+
+
+def test_a_question_is_asked_and_resumed_without_a_collection(cli: Cli, folder: Path, scripted: ScriptedServer) -> None:
+    thread, options = new_thread(), ("--retriever", "prebuilt:wiki", "--topk", "2")
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    assert cli("ask", CHAIN.question, *options, "--thread-id", thread).status == 1
+    scripted.configure(faults={})
+    assert cli("ask", "--resume", "--thread-id", thread).ok().out == "40 mm\n", "the options come from the thread"
+    again = json.loads(cli("ask", CHAIN.question, *options, "--thread-id", thread, "--json").ok().out)
+    assert again["usage_this_run"]["llm_calls"] == 0
+    assert {each["metadata"]["source"] for each in again["tree"]["root"]["chunks"]} == {"Norm A", "Drums"}
+    write_corpus_file(folder, [*PASSAGES[:-1], ("Paint", "Paint is red.")])
+    cli("ask", CHAIN.question, *options, "--thread-id", thread).refused("retriever.content: ")
+    cli("ask", CHAIN.question, *options, "--search-type", "dense").refused("has nothing for a dense search")
+    cli("ask", CHAIN.question, "--retriever", "prebuilt:elsewhere").refused("'elsewhere' does not exist")
+
+
+def test_a_run_counts_supporting_titles_and_belongs_to_one_index(cli: Cli, folder: Path) -> None:
+    Path("run.yaml").write_text(
+        "dataset: hotpotqa:hotpot.json\nsystems: [naive]\nretriever: prebuilt:wiki\ntopk: 3\nsearch_type: sparse\n"
+    )
+    cli("eval", "run", "--config", "run.yaml", "--out", "run").ok()
+    [row] = RunStore(Path("run")).read_rows()
+    assert {"Norm A", "Drums"} <= {chunk.key for chunk in row.chunks}
+    assert evaluation.load_report(Path("run")).questions["tree_recall"].tolist() == [1]
+    assert RunStore(Path("run")).read_manifest()["retriever"]["part"] == "prebuilt:wiki"  # type: ignore[index]
+    write_bm25s(folder, [*contents()[:-1], "Paint is red."])
+    cli("eval", "run", "--config", "run.yaml", "--out", "run", "--repeat", "2").refused("content")
+
+
+def test_a_retriever_of_langchain_is_named_by_its_module(cli: Cli, folder: Path) -> None:
+    asked = cli("ask", CHAIN.question, "--retriever", "shelf:Shelf", "--json").ok()
+    assert {each["metadata"]["source"] for each in json.loads(asked.out)["tree"]["root"]["chunks"]} == {
+        "Norm A",
+        "Drums",
+    }
+    Path("run.yaml").write_text("dataset: hotpotqa:hotpot.json\nsystems: [naive]\nretriever: shelf:Shelf\n")
+    cli("eval", "run", "--config", "run.yaml", "--out", "of-yaml").ok()
+    named = ("--dataset", "hotpotqa:hotpot.json", "--systems", "naive", "--retriever", "shelf:Shelf")
+    cli("eval", "run", *named, "--out", "named").ok()
+    [row] = RunStore(Path("named")).read_rows()
+    assert row.prediction == "40 mm"
+
+
+def test_a_session_takes_the_spec_too(folder: Path) -> None:
+    with RagSession(retriever="prebuilt:wiki", search_type="sparse", system="naive", topk=2) as session:
+        assert session.ask(CHAIN.question).answer == "40 mm"
