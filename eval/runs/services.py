@@ -238,6 +238,7 @@ class Services:
                     search_type=experiment.search_type,
                     ranker_type=experiment.ranker_type,
                     ranker_params=experiment.ranker_params,
+                    admissions=self.admissions,
                     on_progress=self.on_progress,
                 )
                 return self.own_retriever

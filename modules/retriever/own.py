@@ -13,6 +13,7 @@ from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..formats import storable
 from ..index.index import Index
+from ..llm.rate_limit import Admissions
 from ..parts import Part, digest_of_fields, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..prebuilt.files import is_prebuilt
 from ..progress import StageProgress
@@ -116,6 +117,7 @@ def prebuilt_retriever(
     search_type: str = "hybrid",
     ranker_type: str = "rrf",
     ranker_params: RankerParams | None = None,
+    admissions: Admissions | None = None,
     on_progress: StageProgress | None = None,
 ) -> Retriever:
     """Return a ``Retriever`` over the prebuilt index of a spec; ``hybrid`` takes the index's own search type.
@@ -123,7 +125,7 @@ def prebuilt_retriever(
     Raises:
         UserError: The index cannot be opened (see ``open_prebuilt``), or cannot be searched so.
     """
-    index = open_prebuilt(spec, settings, on_progress=on_progress)
+    index = open_prebuilt(spec, settings, admissions=admissions, on_progress=on_progress)
     try:
         chosen = index.usual_search_type() if search_type == "hybrid" else search_type
         retriever = Retriever(

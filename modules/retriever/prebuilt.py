@@ -15,6 +15,7 @@ from ..embedding.embedder import create_embeddings
 from ..errors import CollectionError, SearchArgumentError, SettingsError
 from ..index.dense_fields import embedder_name
 from ..index.schema import DENSE_FIELD, SPARSE_FIELD
+from ..llm.rate_limit import Admissions
 from ..prebuilt.corpus import Corpus, open_corpus_file
 from ..prebuilt.dense import FaissFile
 from ..prebuilt.digests import FileDigests, FileState
@@ -200,6 +201,7 @@ def open_prebuilt(
     settings: Settings | None = None,
     *,
     embeddings: Embeddings | None = None,
+    admissions: Admissions | None = None,
     on_progress: StageProgress | None = None,
 ) -> PrebuiltIndex:
     """Open an index that others have built.
@@ -215,6 +217,7 @@ def open_prebuilt(
         spec: Path of a YAML file (see ``prebuilt.files.PrebuiltFiles``) or of a folder; ``prebuilt:`` may stand before.
         settings: None reads environment and ``.env``.
         embeddings: Embedder of the queries in place of the one that the YAML file or the settings name.
+        admissions: Rate limits that other processes share; None for those of this process.
         on_progress: Called with (done, total, stage) while files are read.
 
     Raises:
@@ -246,7 +249,7 @@ def open_prebuilt(
                 files=files,
                 states=[corpus.state, *states],
                 digest=_digest(parts, [files.stemmer, files.stopwords] if sparse else []),
-                embedder=None if dense is None else _query_embedder(files, settings, embeddings),
+                embedder=None if dense is None else _query_embedder(files, settings, embeddings, admissions),
             )
         except BaseException:
             corpus.close()
@@ -277,12 +280,14 @@ def _digest(parts: Sequence[str], options: Sequence[str | None]) -> str:
     return hashlib.sha256(repr((tuple(parts), tuple(options))).encode()).hexdigest()
 
 
-def _query_embedder(files: PrebuiltFiles, settings: Settings, given: Embeddings | None) -> QueryEmbedder:
+def _query_embedder(
+    files: PrebuiltFiles, settings: Settings, given: Embeddings | None, admissions: Admissions | None
+) -> QueryEmbedder:
     spec = files.embeddings or settings.embeddings
     if given is None and spec == "auto":
         raise SettingsError(
             "A faiss index does not say which embedder it was built with. Name it: embeddings in the YAML file of the "
             "prebuilt index, or JUDGETREE_EMBEDDINGS."
         )
-    inner = create_embeddings(spec, settings) if given is None else given
+    inner = create_embeddings(spec, settings, admissions=admissions) if given is None else given
     return QueryEmbedder(inner, files.query_prefix, files.normalize)
