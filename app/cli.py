@@ -23,6 +23,7 @@ from .commands.demo import demo
 from .commands.doctor import doctor
 from .commands.eval.app import eval_app
 from .commands.export import export
+from .commands.graph import graph_app
 from .commands.index import index
 from .commands.keys import keys_app
 from .commands.label import label
@@ -67,6 +68,7 @@ for command in (
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")
+app.add_typer(graph_app, name="graph")
 app.add_typer(keys_app, name="keys")
 app.add_typer(prompts_app, name="prompts")
 

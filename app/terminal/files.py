@@ -14,6 +14,7 @@ from .terminal import say, write_result
 if TYPE_CHECKING:
     from ...graphs.conversation.tree import ConversationTree
     from ...graphs.forks.explanation import Explanation
+    from ...graphs.neighbourhood.shown import ShownGraph
     from ...graphs.rag.search_tree import SearchTree
 
 TreeFormat = Literal["svg", "html", "json", "dot", "graphml"]
@@ -53,7 +54,7 @@ class TreeFiles:
         if "svg" in self.targets:
             _check_renderer()
 
-    def write(self, tree: SearchTree | ConversationTree | Explanation) -> None:
+    def write(self, tree: SearchTree | ConversationTree | Explanation | ShownGraph) -> None:
         """Write the tree in every format, and name the files.
 
         Raises:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..index.content import DYNAMIC_FIELDS, read_pages
+from ..index.connection import milvus_errors
+from ..index.content import DYNAMIC_FIELDS, read_pages, text_in
 from ..index.index import Index
 from ..index.lite_files import open_files
 from ..index.schema import PK_FIELD, TEXT_FIELD, physical_name
@@ -38,6 +39,23 @@ def passages_of(index: Index) -> Iterator[Passage]:
     return iter(sorted(_read(index), key=lambda each: each.chunk_id))
 
 
+def passages_by_id(index: Index, chunk_ids: Sequence[str]) -> list[Passage]:
+    """Return chunks by their ids, in any order; those that the collection has not are missing.
+
+    Raises:
+        CollectionError: Milvus does not answer.
+    """
+    if not chunk_ids:
+        return []
+    with milvus_errors("read passages"):
+        rows = index.connection.client.query(
+            index.vector_store_name,
+            filter=text_in(PK_FIELD, chunk_ids),
+            output_fields=[PK_FIELD, TEXT_FIELD, DYNAMIC_FIELDS],
+        )
+    return list(map(_passage, rows))
+
+
 def _read(index: Index) -> Iterator[Passage]:
     connection, name = index.connection, index.vector_store_name
     physical = physical_name(connection.client, name)
@@ -62,6 +80,9 @@ def _read(index: Index) -> Iterator[Passage]:
         )
         return list(map(dict, found))
 
-    for row in read_pages(page, _PAGE_ROWS):
-        metadata = {key: value for key, value in row.items() if key not in (PK_FIELD, TEXT_FIELD, DYNAMIC_FIELDS)}
-        yield Passage(chunk_id=str(row[PK_FIELD]), text=str(row[TEXT_FIELD]), metadata=metadata)
+    yield from map(_passage, read_pages(page, _PAGE_ROWS))
+
+
+def _passage(row: Mapping[str, object]) -> Passage:
+    metadata = {key: value for key, value in row.items() if key not in (PK_FIELD, TEXT_FIELD, DYNAMIC_FIELDS)}
+    return Passage(chunk_id=str(row[PK_FIELD]), text=str(row[TEXT_FIELD]), metadata=metadata)

@@ -8,6 +8,8 @@ from .graphs.conversation.turn.context import ConversationOptions as Conversatio
 from .graphs.conversations import Conversations as Conversations
 from .graphs.forks.explanation import Explanation as Explanation
 from .graphs.from_langchain import from_langchain as from_langchain
+from .graphs.neighbourhood.shown import ShownGraph as ShownGraph
+from .graphs.neighbourhood.shown import show_graph as show_graph
 from .graphs.rag.graph import RagGraph as RagGraph
 from .graphs.rag.model_calls import ModelCall as ModelCall
 from .graphs.rag.model_calls import ModelCalls as ModelCalls

@@ -189,3 +189,16 @@ def test_triples_that_cannot_be_had_are_named_and_asked_for_by_the_next_command(
     assert "It holds no JSON object." in done.out
     scripted.configure(faults={})
     assert "4 passages by scripted" in cli(*command).ok().out
+
+
+def test_what_a_question_reaches_in_a_graph_is_listed_and_written(cli: Cli, home: Path, tmp_path: Path) -> None:
+    show = ("graph", "show", "Which vessel does Norm A name?", "-c", COLLECTION)
+    cli(*show).refused("has no graph 'triples' yet", "judgetree index --collection notes --graph triples")
+    cli("index", "-c", COLLECTION, "--graph", "triples", "--yes").ok()
+    listed = cli(*show).ok().out
+    assert "Norm A | names | the drum" in listed
+    files = {form: tmp_path / f"g.{form}" for form in ("svg", "html", "graphml")}
+    options = [word for form, file in files.items() for word in (f"--{form}", str(file))]
+    document = json.loads(cli(*show, *options, "--json").ok().out)
+    assert document["kind"] == "triples"
+    assert all("Norm A" in file.read_text(encoding="utf-8") for file in files.values())

@@ -1,0 +1,43 @@
+"""A neighbourhood as text, picture, page, JSON and GraphML, also with names that could break them."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import networkx as nx
+import pytest
+
+from judgetree.graphs.neighbourhood.shown import ShownGraph
+from judgetree.graphs.neighbourhood.words import PassageText
+from judgetree.modules.structure.neighbourhood import Bond, Neighbourhood, Place
+
+HOSTILE = 'a "b"\\N <script>alert(1)</script>\n&\x07\x1b[2J ]]> \ud800 汉字' + "长" * 300
+
+
+def shown(text: str) -> ShownGraph:
+    places = (
+        Place(node=0, kind="passage", name=text, score=0.5, seed=0.5),
+        Place(node=1, kind="phrase", name=text, score=0.2, seed=0.0),
+        Place(node=2, kind="phrase", name="j r r tolkien", score=0.1, seed=0.5),
+    )
+    bonds = (Bond(source=0, target=1, relation=""), Bond(source=1, target=2, relation=text, passages=(text,)))
+    found = Neighbourhood(query=text, kind="triples", places=places, bonds=bonds, left_out=7)
+    return ShownGraph(neighbourhood=found, texts={text: PassageText(title=text, text=f"{text} J. R. R. Tolkien")})
+
+
+@pytest.mark.parametrize("text", ["Bergen", HOSTILE, "", "\\"])
+def test_every_form_holds_any_text(text: str) -> None:
+    value = shown(text)
+    svg = value.to_svg()
+    ET.fromstring(svg)
+    page = value.to_html()
+    assert "<script>alert" not in page + svg
+    assert page.count("<script") == 1
+    assert "J. R. R. Tolkien" in value.to_text(width=4000)
+    assert "7 more reached" in value.to_text()
+    assert "\x1b" not in value.to_text() + page + svg
+    read = nx.parse_graphml(value.to_graphml(), force_multigraph=True)
+    assert (read.number_of_nodes(), read.number_of_edges()) == (3, 2)
+    assert [each["kind"] for each in json.loads(value.to_json())["places"]] == ["passage", "phrase", "phrase"]
+    assert "<iframe" in value._repr_html_()
