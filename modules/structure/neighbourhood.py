@@ -68,7 +68,7 @@ def neighbourhood(
     Args:
         ranking: The ranking by the graph.
         query: The question; phrases that it names are seeds.
-        hits: Weights of the chunks that a search found, above 0; they are seeds too.
+        hits: Weight of each chunk that a search found, by id, above 0; they are seeds too.
         most_nodes: Most places.
     """
     graph = ranking.graph
