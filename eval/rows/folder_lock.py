@@ -15,13 +15,12 @@ from ...modules.errors import SettingsError
 
 
 @contextmanager
-def held_folder(folder: Path, *, remedy: str, shared: bool = False) -> Iterator[None]:
-    """Lock a folder, created if missing: alone, or ``shared`` with other processes.
+def held_folder(folder: Path, *, remedy: str) -> Iterator[None]:
+    """Lock a folder, created if missing, for this process.
 
     Args:
         folder: The folder.
         remedy: What the message advises, in whole sentences.
-        shared: Whether other processes may hold it too, if they share it.
 
     Raises:
         SettingsError: Another process holds the lock; the message names it.
@@ -31,7 +30,7 @@ def held_folder(folder: Path, *, remedy: str, shared: bool = False) -> Iterator[
     # filelock's default is one lock for a path and process, but two runs of one process exclude each other too.
     lock = ReadWriteLock(folder / "run.lock", timeout=0, is_singleton=False)
     try:
-        (lock.acquire_read if shared else lock.acquire_write)()
+        lock.acquire_write()
     except Timeout as error:
         named = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
         raise SettingsError(f"{folder} is being worked in by {named}. {remedy}") from error

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...graphs.threads.recording import RUN_FILE
@@ -159,10 +158,7 @@ def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
     return list({row.place: row for row in rows}.values())
 
 
-_IN_USE = (
-    "Wait for it, or give another --out. Processes share a run where for each of them JUDGETREE_MILVUS_URI is a server "
-    "and JUDGETREE_CHECKPOINTS PostgreSQL."
-)
+_IN_USE = "Wait for it, or give another --out. To ask with several processes at once, give one command --workers N."
 SYNC_S = 1.0
 """Seconds of rows that a power cut may take; a kill takes none."""
 
@@ -184,39 +180,13 @@ class RunStore:
         self._synced_at = time.monotonic()
 
     @contextmanager
-    def held(self, *, shared: bool = False) -> Iterator[None]:
-        """Lock the directory: alone, or ``shared`` with other processes that share the work.
+    def held(self) -> Iterator[None]:
+        """Lock the directory for this process.
 
         Raises:
             SettingsError: Another process holds the lock; the message names it.
         """
-        with held_folder(self.folder, shared=shared, remedy=_IN_USE):
-            yield
-
-    @contextmanager
-    def setting_up(self, on_wait: Callable[[int, int, str], None] | None = None) -> Iterator[None]:
-        """Lock the setup of a run (manifest, index, tables), which one process finishes before another starts.
-
-        Args:
-            on_wait: Called with (0, 0, stage) if another process holds the lock; this one then waits.
-        """
-        lock = FileLock(self.folder / "setup.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            if on_wait is not None:
-                on_wait(0, 0, "waiting for another process")
-            lock.acquire()
-        try:
-            yield
-        finally:
-            lock.release()
-
-    @contextmanager
-    def appending(self) -> Iterator[None]:
-        """Lock the files for appending, and cut off the torn end that a killed process left."""
-        with FileLock(self.folder / "append.lock"):
-            self.mend()
+        with held_folder(self.folder, remedy=_IN_USE):
             yield
 
     def read_manifest(self) -> Manifest | None:
@@ -263,7 +233,22 @@ class RunStore:
         Raises:
             LoadingError: A line is damaged, or has another format.
         """
-        return RowTail(self).read_new()
+        if not self.rows_file.exists():
+            return []
+        *lines, _ = self.rows_file.read_bytes().split(b"\n")  # behind the last line break a kill has torn a line
+        return [self._row(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+
+    def _row(self, line: bytes, number: int) -> RunRow:
+        where = f"{self.rows_file}, line {number}"
+        try:
+            if not line.startswith(_ROW_HEAD):
+                _refuse_other_format(json.loads(line), "rows", where=where)
+            return _ROW.validate_json(line)
+        except (ValueError, RecursionError) as error:
+            fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise LoadingError(
+                f"{where} is damaged: {fault}. Take that line out of the file; its question is asked again."
+            ) from error
 
     def append(self, row: RunRow) -> None:
         """Append a row; it survives a kill as soon as this returns, and a power cut within ``SYNC_S`` seconds.
@@ -288,46 +273,6 @@ class RunStore:
         """Cut off the torn last lines that a kill left in the files of rows and trees."""
         cut_torn_end(self.rows_file)
         TreeStore(self.folder).mend()
-
-
-class RowTail:
-    """Reader of a rows file to which this and other processes append."""
-
-    def __init__(self, store: RunStore) -> None:
-        self._file = store.rows_file
-        self._bytes_read = 0
-        self._lines_read = 0
-
-    def read_new(self) -> list[RunRow]:
-        """Read the rows since the last call, at first all, in the order in which they finished.
-
-        A last line without its line break is left for the next call: it is being written, or a kill cut it off.
-
-        Raises:
-            LoadingError: A line is damaged, or has another format.
-        """
-        if not self._file.exists():
-            return []
-        with self._file.open("rb") as file:
-            file.seek(self._bytes_read)
-            *lines, torn = file.read().split(b"\n")
-            self._bytes_read = file.tell() - len(torn)
-        rows = []
-        for line in lines:
-            self._lines_read += 1
-            if not line.strip():
-                continue
-            try:
-                if not line.startswith(_ROW_HEAD):
-                    _refuse_other_format(json.loads(line), "rows", where=f"{self._file}, line {self._lines_read}")
-                rows.append(_ROW.validate_json(line))
-            except (ValueError, RecursionError) as error:
-                fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-                raise LoadingError(
-                    f"{self._file}, line {self._lines_read} is damaged: {fault}. Take that line out of the file; its "
-                    "question is asked again."
-                ) from error
-        return rows
 
 
 def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:

@@ -11,9 +11,10 @@ from typing import Protocol
 
 from ...graphs.rag.result import RagResult
 from ...graphs.session import RagSession
-from ...graphs.threads.checkpoints import is_postgres, open_call_journal
+from ...graphs.threads.checkpoints import is_postgres, open_call_journal, open_checkpointer
 from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
+from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.prices import ModelUsage
 from ...modules.disk import is_full_disk, writing_error
@@ -57,6 +58,22 @@ def checkpoints_of(store: RunStore, settings: Settings) -> Address:
     """Return the address of a run's checkpoints and call journal: a file of the run directory, or PostgreSQL."""
     url = settings.checkpoint_url
     return url if is_postgres(url) else Address(f"sqlite:///{store.folder / 'checkpoints.sqlite'}")
+
+
+def prepare_checkpoints(settings: Settings) -> None:
+    """Make the tables of a PostgreSQL checkpoint store, which only one process may do at a time.
+
+    Raises:
+        SettingsError: The store cannot be opened.
+        DependencyError: The extra ``postgres`` is not installed.
+    """
+
+    async def opened() -> None:
+        async with open_checkpointer(settings.checkpoint_url):
+            pass
+
+    if is_postgres(settings.checkpoint_url):
+        background_loop().run(opened())
 
 
 class _Asker(Protocol):

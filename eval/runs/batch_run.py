@@ -1,4 +1,4 @@
-"""A batch run from its experiment to its finished rows, alone in its directory or shared with other processes.
+"""A batch run from its experiment to its finished rows, alone in its directory.
 
 Further commands may add questions, systems and repeats to a run. Its manifest describes their union, so that the run
 can be repeated and reported as a whole.
@@ -22,9 +22,8 @@ from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
-from ..rows.store import RowTail, RunRow, RunStore, newest_attempts, part_of
-from .asking import checkpoints_of
-from .claims import can_share, prepare_checkpoints
+from ..rows.store import RunRow, RunStore, newest_attempts, part_of
+from .asking import checkpoints_of, prepare_checkpoints
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
@@ -124,9 +123,7 @@ def run_experiment(
 ) -> RunSummary:
     """Ask every question of the experiment that ``out`` has no row for yet; the rows are in ``RunStore(out)``.
 
-    If Milvus is a server and checkpoints are in PostgreSQL, several processes may run at once: they share the
-    questions, whole dialogues each, and every one returns when all are answered. Otherwise a second process is
-    rejected.
+    A second process in the same directory is refused; ``options.workers`` gives a run more processes.
 
     Turns of dialogues are answered in conversations: with ``history: own`` one for each dialogue, led by the system;
     with ``history: given`` one for each turn, after the data set's history.
@@ -159,14 +156,11 @@ def run_experiment(
     prices = load_prices(settings.home)
     refuse_unpriced(experiment, settings, prices)
     store = RunStore(out)
-    shared = can_share(settings)
-    with store.held(shared=shared):
-        if not shared:
-            _start_over_if_unused(store, settings, identity)
-        with store.setting_up(on_setup):
-            run_id = _record_experiment(store, experiment, whole, settings, options, identity)
-        tail = RowTail(store)
-        attempts = tail.read_new()
+    with store.held():
+        store.mend()
+        _start_over_if_unused(store, settings, identity)
+        run_id = _record_experiment(store, experiment, whole, settings, options, identity)
+        attempts = store.read_attempts()
         rows = newest_attempts(attempts)
         jobs = plan_jobs(experiment, dataset.questions, rows, retry=options.retry, force=options.force)
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
@@ -179,20 +173,18 @@ def run_experiment(
             if jobs and options.workers is not None:
                 ray = resources.enter_context(open_cluster(options.workers, settings, asked))
             services = Services(asked, dataset, settings, spending=spending, on_progress=on_setup)
-            with store.setting_up(on_setup):
-                if jobs:
-                    _record_code(store, options)
-                resources.enter_context(services)
-                _record_services(store, services, options.again)
-                if not jobs:
-                    return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
-                prepare_checkpoints(settings)
+            if jobs:
+                _record_code(store, options)
+            resources.enter_context(services)
+            _record_services(store, services, options.again)
+            if not jobs:
+                return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
+            prepare_checkpoints(settings)
             open_asking = None
             if ray is not None and options.workers is not None:
-                with store.setting_up(on_setup):
-                    order = order_of(services, store, run_id, jobs)
-                    crew = crew_of(ray, options.workers, order, spending, attempts, on_setup)
-                    open_asking = resources.enter_context(crew)
+                order = order_of(services, store, run_id, jobs)
+                crew = crew_of(ray, options.workers, order, spending, attempts, on_setup)
+                open_asking = resources.enter_context(crew)
             summary = run_questions(
                 services,
                 store,
@@ -200,11 +192,10 @@ def run_experiment(
                 jobs,
                 spending=spending,
                 rows=rows,
-                others=tail if shared else None,
                 open_asking=open_asking,
                 on_progress=on_progress,
             )
-        return replace(summary, kept=kept + summary.kept, kept_incomplete=damaged + summary.kept_incomplete)
+        return replace(summary, kept=kept, kept_incomplete=damaged)
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:

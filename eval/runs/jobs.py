@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -109,16 +109,6 @@ class Chain:
     """One or more jobs of the same system, repeat and attempt."""
     place: Place
     """The place of the question, or of the dialogue; only one worker may hold it."""
-
-    def is_done(self, newest: Mapping[Place, RunRow]) -> bool:
-        """Whether all its jobs have rows in ``newest``, which is keyed by place."""
-        return all(is_answered(job, newest) for job in self.jobs)
-
-
-def is_answered(job: Job, newest: Mapping[Place, RunRow]) -> bool:
-    """Whether a job has its row, or one of a later attempt, in ``newest``, which is keyed by place."""
-    row = newest.get(job.place)
-    return row is not None and row.attempt >= job.attempt
 
 
 def plan_jobs(

@@ -7,6 +7,7 @@ seconds" holds over all workers, and no worker holds what another one needs.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -97,18 +98,26 @@ class Ledger:
 
     async def admit(self, endpoint: str, tokens: int) -> int:
         """Wait until an endpoint may be asked once more, count it, and return its number for ``correct``."""
+        rates = self._rates_of(endpoint)
+        correct = await rates.admit(tokens)
+        number = next(self._numbers)
+        if rates.counts_tokens:
+            self._admitted[number] = correct
+        return number
+
+    async def pause(self, endpoint: str, for_s: float, spread_s: float) -> None:
+        """Admit nothing at an endpoint for ``for_s`` seconds, since it asked one worker to wait."""
+        with self._rates_of(endpoint).paused(spread_s=spread_s):
+            await asyncio.sleep(for_s)
+
+    def _rates_of(self, endpoint: str) -> RateLimit:
         if endpoint not in self._rates:
             self._rates[endpoint] = RateLimit(
                 requests_per_minute=self._requests_per_minute,
                 tokens_per_minute=self._tokens_per_minute,
                 minute_s=MINUTE_S + _ON_THE_WAY_S,
             )
-        rates = self._rates[endpoint]
-        correct = await rates.admit(tokens)
-        number = next(self._numbers)
-        if rates.counts_tokens:
-            self._admitted[number] = correct
-        return number
+        return self._rates[endpoint]
 
     async def correct(self, number: int, tokens: int) -> None:
         """Replace the token estimate of an attempt by the real number."""
@@ -133,6 +142,10 @@ class RemoteLedger(Protocol):
 
     async def correct(self, number: int, tokens: int) -> None:
         """Correct an attempt, see ``Ledger``."""
+        ...
+
+    async def pause(self, endpoint: str, for_s: float, spread_s: float) -> None:
+        """Pause an endpoint, see ``Ledger``."""
         ...
 
 

@@ -13,11 +13,10 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.journal import CallJournal
 from ...modules.calls.prices import FREE, Cost
 from ...modules.errors import UserError, ungrouped
-from ..rows.store import Completeness, Place, RowTail, RunRow, RunStore
+from ..rows.store import Completeness, Place, RunRow, RunStore
 from ..rows.trees import TreeStore
 from .asking import Asked, Asking, asking_here, checkpoints_of
-from .claims import WorkList, open_claims
-from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
+from .jobs import Chain, Job, chains_of, leads_conversations, thread_id_of
 from .limits import SetupFailures, Spending
 from .services import Services
 
@@ -52,7 +51,7 @@ class RunSummary:
     degraded: int = 0
     """Degraded questions among ``asked``: answered, but damaged by faults."""
     kept: int = 0
-    """Questions finished by an earlier call, or by another process meanwhile."""
+    """Questions finished by an earlier call."""
     kept_incomplete: int = 0
     """Failed or degraded questions among ``kept``."""
     stopped_by: str = ""
@@ -70,7 +69,7 @@ class RunSummary:
         return self.cached_calls / self.calls if self.calls else 0.0
 
 
-def run_questions(  # noqa: PLR0913 - one parameter an option
+def run_questions(
     services: Services,
     store: RunStore,
     run_id: str,
@@ -78,7 +77,6 @@ def run_questions(  # noqa: PLR0913 - one parameter an option
     *,
     spending: Spending,
     rows: Iterable[RunRow] = (),
-    others: RowTail | None = None,
     open_asking: OpenAsking | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
@@ -86,9 +84,6 @@ def run_questions(  # noqa: PLR0913 - one parameter an option
 
     The turns of a system's own conversation are asked in order, which counts as one job at once. ``rows`` are the
     existing rows, whose conversations the turns continue.
-
-    If processes share the run (``claims.can_share``), jobs of another process are left to it and waited for. ``others``
-    reads its rows, starting where the jobs were planned; None for a process that works alone.
 
     ``open_asking`` opens what answers the jobs; None for this process, with ``services``.
 
@@ -105,7 +100,7 @@ def run_questions(  # noqa: PLR0913 - one parameter an option
         return asking_here(services, store, run_id, jobs, newest)
 
     opening, report = open_asking or open_here, on_progress or (lambda progress: None)
-    work = _Run(services, store, run_id, jobs, spending, rows, others, opening, report)
+    work = _Run(services, store, run_id, jobs, spending, rows, opening, report)
     return background_loop().run(work.run())
 
 
@@ -117,7 +112,6 @@ class _Run:
     jobs: Sequence[Job]
     spending: Spending
     rows: InitVar[Iterable[RunRow]]
-    others: RowTail | None
     open_asking: OpenAsking
     on_progress: Callable[[Progress], None]
 
@@ -127,7 +121,6 @@ class _Run:
         self._chains = chains_of(self.jobs, by_dialogue=leads_conversations(experiment, questions))
         self._writing = asyncio.Lock()
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
-        self._asked_here: set[Place] = set()
         self._done = 0
         self._counts: Counter[Completeness] = Counter()
         self._calls = self._cached_calls = 0
@@ -143,29 +136,17 @@ class _Run:
                 open_call_journal(checkpoints_of(self.store, self.services.settings))
             )
             await self._recover_books()
-            claims = await closing.enter_async_context(open_claims(self.services.settings, self.run_id))
-            work = WorkList(self._chains, claims, is_done=self._is_done, is_over=self._is_over)
             try:
-                await self._work_through(work, asking)
+                await self._work_through(asking)
             finally:
                 await asyncio.to_thread(self.store.sync)
         self._setup_failures.refuse()
-        others = [
-            self._newest[job.place]
-            for job in self.jobs
-            if job.place not in self._asked_here and is_answered(job, self._newest)
-        ]
-        elsewhere = len(others)
-        if elsewhere:
-            self.on_progress(Progress(done=self._done + elsewhere, total=len(self.jobs)))
         return RunSummary(
             asked=self._done,
             failed=self._counts["failed"],
             failure=self._failure,
             degraded=self._counts["degraded"],
-            kept=elsewhere,
-            kept_incomplete=sum(row.completeness != "complete" for row in others),
-            stopped_by=self.spending.exhausted if self._done + elsewhere < len(self.jobs) else "",
+            stopped_by=self.spending.exhausted if self._done < len(self.jobs) else "",
             cost=self.spending.cost,
             calls=self._calls,
             cached_calls=self._cached_calls,
@@ -184,19 +165,12 @@ class _Run:
     def _is_over(self) -> bool:
         return bool(self.spending.exhausted) or self._setup_failures.is_reached
 
-    def _is_done(self, chain: Chain) -> bool:
-        """Count the rows that other processes have written since the last call, then look for those of the chain."""
-        for row in self.others.read_new() if self.others else ():
-            if row.place not in self._asked_here:
-                self.spending.add(row)
-                self._newest[row.place] = row
-        return chain.is_done(self._newest)
+    async def _work_through(self, asking: Asking) -> None:
+        waiting = iter(self._chains)
 
-    async def _work_through(self, work: WorkList, asking: Asking) -> None:
         async def worker() -> None:
-            while (chain := await work.take()) is not None:
+            for chain in waiting:
                 await self._ask_in_turn(chain, asking)
-                await work.finish(chain)
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
@@ -207,14 +181,11 @@ class _Run:
         for job in chain.jobs:
             if self._is_over():
                 return
-            if not is_answered(job, self._newest):
-                await self._ask(asking, job)
+            await self._ask(asking, job)
 
     async def _ask(self, asking: Asking, job: Job) -> None:
-        self._asked_here.add(job.place)
         asked = await asking.ask(job)
         if asked is None:
-            self._asked_here.discard(job.place)
             return
         async with self._writing:
             await asyncio.to_thread(self._keep, asked)
@@ -235,8 +206,7 @@ class _Run:
         self.on_progress(Progress(done=self._done, total=len(self.jobs), row=row))
 
     def _keep(self, asked: Asked) -> None:
-        with self.store.appending():
-            if asked.tree:
-                self._trees.append_json(asked.row.thread_id, asked.tree)
-            self.store.append(asked.row)
-            self.store.sync(at_once=False)
+        if asked.tree:
+            self._trees.append_json(asked.row.thread_id, asked.tree)
+        self.store.append(asked.row)
+        self.store.sync(at_once=False)

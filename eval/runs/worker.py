@@ -136,3 +136,6 @@ class _Remote:
 
     async def correct(self, number: int, tokens: int) -> None:
         await self._actor.correct.remote(number, tokens)
+
+    async def pause(self, endpoint: str, for_s: float, spread_s: float) -> None:
+        await self._actor.pause.remote(endpoint, for_s, spread_s)

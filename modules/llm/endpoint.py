@@ -236,7 +236,7 @@ class EndpointLLM(JournaledLLM):
             return failure
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
         # A wait that the endpoint asks of one call holds for all calls.
-        with self._rates.paused(spread_s=spread_s(asked_s)) if asked_s else nullcontext():
+        with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             await self._sleep(wait_s)
         return None
 

@@ -123,8 +123,14 @@ class RateLimit:
 
         Returns a callback that replaces the token estimate by the real number.
         """
+        while self._pauses:
+            await self._resumed.wait()
+            await self._sleep(random.uniform(0, self._spread_s))
         async with self._turn:
             await self._rest_until_it_fits(tokens)
+            while self._pauses:  # it began while this attempt waited for its turn
+                await self._resumed.wait()
+                await self._rest_until_it_fits(tokens)
             used = self._count(tokens)
         return lambda really: self._correct(used, really)
 
@@ -150,8 +156,11 @@ class RateLimit:
             slots.release()
 
     @contextmanager
-    def paused(self, *, spread_s: float = 0.0) -> Iterator[None]:
-        """Stop all attempts inside the block; those that waited for its end come back over ``spread_s`` seconds."""
+    def paused(self, *, for_s: float = 0.0, spread_s: float = 0.0) -> Iterator[None]:
+        """Stop all attempts inside the block, which takes ``for_s`` seconds.
+
+        Those that waited for its end come back over ``spread_s`` seconds.
+        """
         self._pauses += 1
         self._spread_s = spread_s
         self._resumed.clear()
@@ -212,6 +221,10 @@ class Admissions(Protocol):
         """Replace the token estimate of an attempt by the real number."""
         ...
 
+    async def pause(self, endpoint: str, for_s: float, spread_s: float) -> None:
+        """Admit nothing for ``for_s`` seconds; those that waited come back over ``spread_s`` seconds."""
+        ...
+
 
 class SharedRateLimit(RateLimit):
     """The part of one process in the rate limits of an endpoint that it shares with other processes.
@@ -225,11 +238,21 @@ class SharedRateLimit(RateLimit):
         self._admissions = admissions
         self._endpoint = endpoint
         self._counts_tokens = counts_tokens
+        self._pausing: set[asyncio.Task[None]] = set()
 
     @property
     def counts_tokens(self) -> bool:
         """Whether tokens are limited, so that calls need an estimate."""
         return self._counts_tokens
+
+    @contextmanager
+    def paused(self, *, for_s: float = 0.0, spread_s: float = 0.0) -> Iterator[None]:
+        """Stop the attempts of all processes, see ``RateLimit.paused``."""
+        with super().paused(for_s=for_s, spread_s=spread_s):
+            pausing = asyncio.ensure_future(self._admissions.pause(self._endpoint, for_s, spread_s))
+            self._pausing.add(pausing)
+            pausing.add_done_callback(self._pausing.discard)
+            yield
 
     @asynccontextmanager
     async def admitted(self, slots: CallGate, tokens: int) -> AsyncIterator[Callable[[int], None]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -134,6 +136,21 @@ def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
     assert (first.asked, second.asked, second.kept) == (2, 0, 2)
     assert bench.requests() == calls
     assert bench.run().asked == 4
+
+
+def test_second_command_in_the_directory_is_refused_and_the_first_goes_on(bench: Bench) -> None:
+    refused: list[str] = []
+
+    def run_beside(progress: Progress) -> None:
+        if not refused:
+            with pytest.raises(SettingsError) as refusal, RunStore(bench.out).held():
+                pass
+            refused.append(str(refusal.value))
+
+    assert bench.run(on_progress=run_beside).asked == 6
+    assert re.search(rf"{bench.out} is being worked in by process {os.getpid()} on .*--workers N", refused[0])
+    assert len(RunStore(bench.out).read_attempts()) == 6
+    assert bench.run().kept == 6
 
 
 def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:

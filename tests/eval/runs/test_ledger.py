@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from itertools import pairwise
 
 import pytest
@@ -14,6 +15,8 @@ from judgetree.evaluation.runs.limits import Amount
 from judgetree.modules.calls.journal import BOOKED_TO
 from judgetree.modules.calls.prices import Prices
 from judgetree.modules.errors import RunLimitReached
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.rate_limit import SharedRateLimit
 
 ONE = Amount(calls=1, tokens=10)
 
@@ -94,3 +97,19 @@ def test_all_workers_share_the_attempts_of_a_minute(limit: int, monkeypatch: pyt
     admitted = asyncio.run(run())
     assert len(admitted) == limit + 1
     assert all(one < other for one, other in pairwise(admitted))
+
+
+def test_pause_that_one_worker_is_told_holds_all_workers() -> None:
+    books = Ledger(Experiment.model_validate({"dataset": "hotpotqa:x.json"}), (), Prices({}), requests_per_minute=100)
+    told, other = (SharedRateLimit(books, "model", counts_tokens=False) for _ in range(2))
+
+    async def run() -> None:
+        async with told.admitted(CallGate(1), 1):
+            pass
+        with told.paused(for_s=0.2):
+            await asyncio.sleep(0)
+            begun = time.monotonic()
+            async with other.admitted(CallGate(1), 1):
+                assert time.monotonic() - begun > 0.15
+
+    asyncio.run(run())
