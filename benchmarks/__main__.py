@@ -32,6 +32,7 @@ BENCHMARKS = (
     "hotpotqa_oracle",
     "eval_throughput",
     "run_workers",
+    "ledger_rate",
     "ray_kills",
     "eval_kills",
     "eval_faults",

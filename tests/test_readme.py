@@ -81,10 +81,8 @@ OTHER_PROGRAMS = {
     "--rm",
     "--wait",
     "--address",
-    "--block",
-    "--head",
+    "--min-nodes",
     "--nodes",
-    "--ntasks",
     "--ntasks-per-node",
 }
 """Options of the scripted server, ``milvus-lite``, Docker and benchmarks, which stand beside those of ``judgetree``."""

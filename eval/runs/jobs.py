@@ -108,7 +108,7 @@ class Chain:
     jobs: tuple[Job, ...]
     """One or more jobs of the same system, repeat and attempt."""
     place: Place
-    """The place of the question, or of the dialogue; only one worker may hold it."""
+    """The place of the question, or of the dialogue."""
 
 
 def plan_jobs(

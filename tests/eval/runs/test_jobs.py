@@ -75,15 +75,6 @@ def test_dialogue_is_one_chain_in_its_order() -> None:
     assert [chain.place for chain in chains_of(jobs, by_dialogue=False)] == [job.place for job in jobs]
 
 
-def test_chain_is_done_once_every_job_has_a_row_of_its_attempt() -> None:
-    (chain,) = chains_of(
-        [Job(system="naive", question=turn, repeat=0, attempt=1) for turn in TURNS[:2]], by_dialogue=True
-    )
-    newest = {each.place: each for each in (row("a1", attempt=1), row("a2"))}
-    assert not chain.is_done(newest)
-    assert chain.is_done({**newest, ("naive", "a2", 0): row("a2", attempt=1)})
-
-
 def test_conversation_is_that_of_run_system_dialogue_repeat_and_attempt() -> None:
     job = Job(system="naive", question=TURNS[0], repeat=0, attempt=0)
     others = [
