@@ -21,6 +21,7 @@ BENCHMARKS = (
     "embedding_speed",
     "hosted_embedding",
     "search_latency",
+    "prebuilt",
     "unit_costs",
     "rankers",
     "links",

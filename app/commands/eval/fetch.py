@@ -30,19 +30,33 @@ def fetch(
     url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of its file or archive.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Download a public data set and check it, with licence, size and citation; else say what to do by hand."""
+    """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand."""
     with busy("starting"):
         from ....evaluation.datasets.fetch import fetch_dataset, source_of
         from ....evaluation.datasets.sources import SOURCES
+        from ....evaluation.fetch_prebuilt import PREBUILT, fetch_prebuilt
+        from ....modules.errors import SettingsError
         from ....modules.settings import load_settings
 
     if name is None and as_json:
-        write_json({name: asdict(source) for name, source in SOURCES.items()})
+        write_json({name: asdict(source) for name, source in {**SOURCES, **PREBUILT}.items()})
     elif name is None:
         write_rows(
             ((name, "bold"), (source.licence, ""), (source.size, ""), (source.homepage, ""))
-            for name, source in SOURCES.items()
+            for name, source in {**SOURCES, **PREBUILT}.items()
         )
+    elif name in PREBUILT:
+        public, folder = PREBUILT[name], (out if out is not None else load_settings().home / "datasets") / name
+        if url is not None:
+            raise SettingsError("--url is a mirror of a single file, and a prebuilt index has several: leave it out.")
+        say(f"{name}: {public.size}.\nLicence: {public.licence}\nHome: {public.homepage}\nCite: {public.citation}")
+        with _download_bar() as on_progress:
+            is_new = fetch_prebuilt(name, folder, on_progress=on_progress, loopback_http=LOOPBACK_HTTP in os.environ)
+        if as_json:
+            write_json({**asdict(public), "folder": str(folder), "downloaded": is_new})
+            return
+        had = "Fetched" if is_new else "Already there"
+        write_result(f"{had}: {folder}\nNext: judgetree ask QUESTION --retriever prebuilt:{folder}")
     else:
         source = source_of(name)
         folder = out if out is not None else load_settings().home / "datasets"
