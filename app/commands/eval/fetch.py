@@ -33,17 +33,18 @@ def fetch(
     """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand."""
     with busy("starting"):
         from ....evaluation.datasets.fetch import fetch_dataset, source_of
-        from ....evaluation.datasets.sources import SOURCES
-        from ....evaluation.fetch_prebuilt import PREBUILT, fetch_prebuilt
+        from ....evaluation.datasets.sources import SOURCES, DatasetSource
+        from ....evaluation.fetch_prebuilt import PREBUILT, PublicPrebuilt, fetch_prebuilt
         from ....modules.errors import SettingsError
         from ....modules.settings import load_settings
 
+    listed: dict[str, DatasetSource | PublicPrebuilt] = {**SOURCES, **PREBUILT}
     if name is None and as_json:
-        write_json({name: asdict(source) for name, source in {**SOURCES, **PREBUILT}.items()})
+        write_json({name: asdict(source) for name, source in listed.items()})
     elif name is None:
         write_rows(
             ((name, "bold"), (source.licence, ""), (source.size, ""), (source.homepage, ""))
-            for name, source in {**SOURCES, **PREBUILT}.items()
+            for name, source in listed.items()
         )
     elif name in PREBUILT:
         public, folder = PREBUILT[name], (out if out is not None else load_settings().home / "datasets") / name
