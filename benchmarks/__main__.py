@@ -26,6 +26,7 @@ BENCHMARKS = (
     "rankers",
     "links",
     "triples",
+    "entities",
     "drawing",
     "weight",
     "recording",

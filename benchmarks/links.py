@@ -91,13 +91,15 @@ def measured(question: EvalQuestion, result: RagResult, key_field: str, *, batch
     )
 
 
-def asked(dataset: Dataset, index: Index, settings: Settings, rule: str, *, batched: bool) -> list[Measured]:
-    """Ask every question that has gold under one rule."""
+def asked(
+    dataset: Dataset, index: Index, settings: Settings, rule: str, *, batched: bool, retriever: Retriever | None = None
+) -> list[Measured]:
+    """Ask every question that has gold under one rule; ``retriever`` defaults to a hybrid one."""
     questions = [question for question in dataset.questions if question.supporting]
     spec = rule if rule == "sub_question" else f"{rule}:neighbours={NEIGHBOURS}"
     context = RagContext(
         reader=AnyReader(),  # type: ignore[arg-type]
-        retriever=Retriever(index, topk=TOPK, search_type="hybrid"),
+        retriever=retriever or Retriever(index, topk=TOPK, search_type="hybrid"),
         judge=noisy_judge(gold_table(dataset), Noise(batched=batched)),
         links=LinkedChunks(index, settings.home),
         limits=Limits(max_rec_depth=DEPTH, expansion=spec),
@@ -121,14 +123,15 @@ def recall_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[
         linked = links.linked_now(ids[:2], without=set(ids[:2]), most=3)
         mixed = [*hits[:2], *(each.chunk for each in linked), *hits[2:]][:5]
         for into, chunks in ((five, hits), (joined, mixed), (two, hits[:2])):
-            into.append(_recall(question, chunks, dataset.key_field))
+            into.append(recall(question, chunks, dataset.key_field))
     yield Row(
         f"{dataset.name} ({len(five)}): recall@2, recall@5, and @5 with links of the first two in place of hits",
-        f"{fmean(two):.3f}, {fmean(five):.3f}, {_compared(joined, five)}",
+        f"{fmean(two):.3f}, {fmean(five):.3f}, {compared(joined, five)}",
     )
 
 
-def _recall(question: EvalQuestion, chunks: Sequence[Document], key_field: str) -> float:
+def recall(question: EvalQuestion, chunks: Sequence[Document], key_field: str) -> float:
+    """Return the share of the supporting passages among chunks."""
     return supporting_recall([frozenset(keys_of(each.metadata, key_field)) for each in chunks], question.supporting)
 
 
@@ -141,8 +144,8 @@ def judged_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[
         usual = found["sub_question"]
         judge = "one call for all chunks" if batched else "a call for each chunk"
         for rule, each in found.items():
-            complete = _compared([one.complete for one in each], [one.complete for one in usual])
-            calls = _compared([one.calls for one in each], [one.calls for one in usual])
+            complete = compared([one.complete for one in each], [one.complete for one in usual])
+            calls = compared([one.calls for one in each], [one.calls for one in usual])
             yield Row(
                 f"{dataset.name} ({len(each)}), ideal judge, {judge}, top-k {TOPK}, depth {DEPTH}, {rule}",
                 f"evidence complete {complete}; calls {calls}",
@@ -150,7 +153,8 @@ def judged_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[
             )
 
 
-def _compared(ours: Sequence[float], usual: Sequence[float]) -> str:
+def compared(ours: Sequence[float], usual: Sequence[float]) -> str:
+    """Return the mean and its paired difference from the usual, with the 95 % interval."""
     if list(ours) == list(usual):
         return f"{fmean(ours):.3f}"
     by = compare_paired(ours, usual, metric="share", test="permutation").difference

@@ -26,7 +26,7 @@ import numpy as np
 from judgetree.modules.embedding.embedder import Embedder, create_embeddings
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.search import describe_target
+from judgetree.modules.retriever.searched import describe_target
 from judgetree.modules.retriever.snapshot_target import SnapshotTarget, searcher_of
 from judgetree.modules.settings import SearchSnapshot, load_settings
 

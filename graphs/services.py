@@ -29,6 +29,7 @@ from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
+from ..modules.retriever.graph_list import GraphList
 from ..modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
 from ..modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
 from ..modules.retriever.retriever import Retriever
@@ -54,6 +55,7 @@ class SessionServices:
     system: System
     topk: int
     search_type: str
+    search_graph: str | None
     retriever: str | object | None
     judge: str | object
     policy: Policy
@@ -174,7 +176,9 @@ class SessionServices:
         if self.retriever is not None:
             index = self._open_index() if needs_index(self.retriever) else None
             return create_own_retriever(self.retriever, index=index, topk=self.topk, settings=self.settings)
-        retriever = Retriever(self._open_index(), topk=self.topk, search_type=self.search_type)
+        index, kind = self._open_index(), self.search_graph
+        graph = None if kind is None else GraphList(index, self.settings.home, kind=kind)
+        retriever = Retriever(index, topk=self.topk, search_type=self.search_type, graph=graph)
         retriever.check_args()
         return retriever
 
@@ -205,6 +209,7 @@ class SessionOptions(TypedDict, total=False):
     system: str | GraphBuilder
     topk: int
     search_type: str
+    search_graph: str | None
     retriever: str | object | None
     judge: str | object
     policy: str | object

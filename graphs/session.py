@@ -63,6 +63,8 @@ class RagSession(TreeSession):
             plug-in's name, or the builder itself.
         topk: Chunks that each query retrieves.
         search_type: "hybrid", "dense" or "sparse".
+        search_graph: Kind of a graph of the collection, such as "entities", whose ranking is one more list of the
+            search (``judgetree index --graph entities``).
         retriever: What is searched in place of a collection: ``prebuilt:PATH``, an index that others have built (see
             ``open_prebuilt``); or a retriever of your own in place of ``search_type``: ``module:name``, a plug-in's
             name, an object (see ``retriever.own``), or a class or function that makes it and may take ``index``,
@@ -103,6 +105,7 @@ class RagSession(TreeSession):
         system: str | GraphBuilder = "judge",
         topk: int = 3,
         search_type: str = "hybrid",
+        search_graph: str | None = None,
         retriever: str | object | None = None,
         judge: str | object = "auto",
         policy: str | object = "breadth",
@@ -133,6 +136,8 @@ class RagSession(TreeSession):
             raise SettingsError(f"The system {system!r} has no evidence: leave evidence_tokens out.")
         if tools and not chosen.uses_tools:
             raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
+        if retriever is not None and search_graph is not None:
+            raise SettingsError(f"search_graph={search_graph!r} is of the built-in search: leave it or retriever out.")
         if retriever is not None and not is_prebuilt(retriever) and search_type != "hybrid":
             raise SettingsError(
                 f"search_type={search_type!r} of the built-in search cannot be set beside a retriever of your own: "
@@ -155,6 +160,7 @@ class RagSession(TreeSession):
             system=chosen,
             topk=topk,
             search_type=search_type,
+            search_graph=search_graph,
             retriever=retriever,
             judge=judge,
             policy=create_policy(policy),

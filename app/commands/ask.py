@@ -36,6 +36,7 @@ from .options import (
     Prompts,
     Record,
     Retriever,
+    SearchGraph,
     SearchType,
     Sharing,
     Stop,
@@ -67,6 +68,7 @@ class AskOptions:
     max_depth: int | None = None
     max_llm_calls: int | None = None
     search_type: str | None = None
+    search_graph: str | None = None
     judge: str | None = None
     policy: str | None = None
     stop: str | None = None
@@ -113,6 +115,7 @@ class AskOptions:
             max_depth=number("max_rec_depth"),
             max_llm_calls=number("max_llm_calls"),
             search_type=json.loads(fingerprint.get("retriever.search_type", "null")),
+            search_graph=json.loads(fingerprint.get("retriever.graph", "{}")).get("kind"),
             judge=fingerprint.get("judge.part", fingerprint.get("judge.kind")),
             policy=spec_of(fingerprint, "policy"),
             stop=spec_of(fingerprint, "stop"),
@@ -151,6 +154,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     max_depth: MaxDepth = None,
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
     search_type: SearchType = None,
+    search_graph: SearchGraph = None,
     judge: JudgeKind = None,
     policy: Policy = None,
     stop: Stop = None,
@@ -196,6 +200,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         max_depth=max_depth,
         max_llm_calls=max_llm_calls,
         search_type=search_type,
+        search_graph=search_graph,
         judge=judge,
         policy=policy,
         stop=stop,
@@ -289,6 +294,7 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
         retriever=options.retriever,
         topk=3 if options.topk is None else options.topk,
         search_type=options.search_type or "hybrid",
+        search_graph=options.search_graph,
         judge=options.judge or "auto",
         policy=options.policy or "breadth",
         stop=options.stop or "set",

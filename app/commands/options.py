@@ -36,6 +36,12 @@ MaxDepth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
 ]
 SearchType = Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")]
+SearchGraph = Annotated[
+    str | None,
+    typer.Option(
+        metavar="entities", help="Graph whose ranking is one more list of the search; judgetree index --graph makes it."
+    ),
+]
 System = Annotated[
     str | None,
     typer.Option(

@@ -44,6 +44,7 @@ SHARED = (
     "search_type",
     "ranker_type",
     "ranker_params",
+    "search_graph",
     "retriever",
     "retriever_source",
     "llm",

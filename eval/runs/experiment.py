@@ -37,6 +37,7 @@ from ...modules.reader.evidence_choice import EvidenceKind
 from ...modules.reader.evidence_selection import EvidenceRanker
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Record, without_secrets
+from ...modules.structure.building import check_kind
 from ...modules.tools.factory import check_tools
 from ...modules.yaml_files import read_yaml
 from ..datasets.questions import Dataset
@@ -71,7 +72,7 @@ class ConversationSwitches(BaseModel):
         return ConversationOptions(**self.model_dump())
 
 
-OF_BUILT_IN_SEARCH = ("search_type", "ranker_type", "ranker_params")
+OF_BUILT_IN_SEARCH = ("search_type", "ranker_type", "ranker_params", "search_graph")
 """Keys that a retriever of one's own does not take."""
 
 
@@ -133,6 +134,10 @@ class Experiment(BaseModel):
     )
     ranker_params: Mapping[str, JsonValue] | None = Field(
         default=None, description="Its parameters, as a Retriever takes them, such as {weights: [0.3, 0.7]}."
+    )
+    search_graph: str | None = Field(
+        default=None,
+        description="A graph whose ranking is one more list of the search: entities, of shared names (extra graph).",
     )
     strategy: AnswerStrategy = Field(
         default="stuff", description="How the reader takes in its evidence: stuff, map_reduce, refine or map_rerank."
@@ -253,6 +258,16 @@ class Experiment(BaseModel):
                 for name in given:
                     check_name("system", name, SYSTEMS)
                 given = tuple(dict.fromkeys(given))
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+        return given
+
+    @field_validator("search_graph")
+    @classmethod
+    def _check_graph(cls, given: str | None) -> str | None:
+        try:
+            if given is not None:
+                check_kind(given)
         except SettingsError as error:
             raise ValueError(str(error)) from error
         return given

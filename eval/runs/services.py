@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
+from ...modules.retriever.graph_list import GraphList
 from ...modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
 from ...modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
 from ...modules.retriever.retriever import Retriever
@@ -255,20 +256,31 @@ class Services:
             search_type=experiment.search_type,
             ranker_type=experiment.ranker_type,
             ranker_params=experiment.ranker_params,
+            graph=self._open_graph_list(self.index),
         )
         retriever.check_args()
         return retriever
 
+    def _open_graph_list(self, index: Index) -> GraphList | None:
+        if self.experiment.search_graph is None:
+            return None
+        graph = GraphList(index, self.settings.home, kind=self.experiment.search_graph)
+        self._make_if_missing(graph.open, graph.kind)
+        return graph
+
     def _open_links(self) -> LinkedChunks:
-        """Return the links of the collection; those of a data set's own corpus are made here where there are none."""
         links = linked_chunks_of(self._retriever, self.settings.home)
+        self._make_if_missing(links.open, KIND)
+        return links
+
+    def _make_if_missing(self, open_graph: Callable[[], object], kind: str) -> None:
+        """Open a graph of the collection; that of a data set's own corpus is made here where there is none."""
         try:
-            links.open()
+            open_graph()
         except CollectionError:
             if self.index is None or (self.experiment.corpus is not None and self.experiment.corpus_folder is None):
                 raise
-            build_graph(self.index, KIND, self.settings.home, self.on_progress)
-        return links
+            build_graph(self.index, kind, self.settings.home, self.on_progress)
 
     def _open_index(self) -> Index:
         if self.is_indexed and (self.experiment.corpus is None or self.experiment.corpus_folder is not None):

@@ -24,6 +24,7 @@ SWEPT = (
     "topk",
     "search_type",
     "ranker_type",
+    "search_graph",
     "strategy",
     "prompts",
     "retriever",

@@ -59,3 +59,7 @@ class Searcher(Protocol):
     def vectors(self, field: str, chunk_ids: Sequence[str]) -> Vectors:
         """Return the vectors of chunks in a dense field by chunk id; a chunk that is not there has none."""
         ...
+
+    def chunks(self, chunk_ids: Sequence[str], expr: str = "") -> dict[str, Document]:
+        """Return chunks by id; those that are not there, or that the filter leaves out, are missing."""
+        ...

@@ -34,11 +34,15 @@ def weighted(params: Mapping[str, object], ranked: Sequence[Ranked], metrics: Se
     return fused
 
 
+PAGERANK = "PAGERANK"
+"""The "metric" of passages ranked by a graph: PageRank as a share of the best."""
+
 _SCALES: Mapping[str, Callable[[float], float]] = {
     "COSINE": lambda score: (1.0 + score) * 0.5,
     "IP": lambda score: 0.5 + math.atan(score) / math.pi,
     "BM25": lambda score: 2.0 * math.atan(score) / math.pi,
     "L2": lambda distance: 1.0 - 2.0 * math.atan(distance) / math.pi,
+    PAGERANK: lambda score: score,
 }
 
 

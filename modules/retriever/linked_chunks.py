@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,12 +13,11 @@ from langchain_core.documents import Document
 from langchain_milvus import Milvus
 
 from ..errors import SettingsError
-from ..index.connection import milvus_errors
-from ..index.content import text_in
 from ..index.index import Index
-from ..structure.graph_files import GraphFiles
 from ..structure.links import KIND, Links, Neighbour
-from .search import SEARCH_TIMEOUT_S, SearchTarget, describe_target
+from ..structure.opened import OpenedGraph
+from .search import SearchTarget
+from .searched import describe_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +62,8 @@ class LinkedChunks:
         """
         self._expr = expr
         self._index = index
-        self._home = home
-        self._opened: Links | None = None
+        self._opened = OpenedGraph(index, home, KIND, Links)
         self._described: tuple[Milvus, SearchTarget] | None = None
-        self._opening = threading.Lock()
 
     def fingerprint(self) -> dict[str, str]:
         """Return kind and digest of the graph.
@@ -83,11 +79,7 @@ class LinkedChunks:
         Raises:
             CollectionError: The collection has no graph of links, or has changed since it was made.
         """
-        content = self._index.content_digest()
-        with self._opening:
-            if self._opened is None or self._opened.graph.content != content:
-                self._opened = Links(GraphFiles.of(self._index, self._home).load(KIND, content))
-            return self._opened
+        return self._opened.present()
 
     async def linked(self, chunk_ids: Sequence[str], *, without: Collection[str], most: int) -> list[LinkedChunk]:
         """Return linked chunks, as ``ChunkLinks.linked``; each of ``chunk_ids`` gives one in turn.
@@ -101,7 +93,7 @@ class LinkedChunks:
 
     def linked_now(self, chunk_ids: Sequence[str], *, without: Collection[str], most: int) -> list[LinkedChunk]:
         """Blocking twin of ``linked``."""
-        links = self._opened or self.open()
+        links = self._opened.known()
         chosen = dict(_in_turn([[(each, linked) for linked in links.of(each)] for each in chunk_ids], without, most))
         found = self._chunks(list(chosen))
         return [
@@ -111,19 +103,8 @@ class LinkedChunks:
         ]
 
     def _chunks(self, chunk_ids: Sequence[str]) -> dict[str, Document]:
-        if not chunk_ids:
-            return {}
         with self._index.searches.entered():
-            target = self._target()
-            wanted = text_in(target.pk_field, chunk_ids)
-            with milvus_errors("read linked chunks"), target.turn:
-                rows = target.client.query(
-                    target.collection,
-                    filter=f"{wanted} and ({self._expr})" if self._expr else wanted,
-                    output_fields=[target.pk_field, *target.output_fields],
-                    timeout=SEARCH_TIMEOUT_S,
-                )
-        return {str(row[target.pk_field]): target.as_chunk(str(row[target.pk_field]), row) for row in rows}
+            return self._target().chunks(chunk_ids, self._expr or "")
 
     def _target(self) -> SearchTarget:
         store, known = self._index.vector_store, self._described

@@ -155,6 +155,14 @@ class PrebuiltIndex:
         found = self.dense.vectors(list(rows.values()))
         return {chunk_id: found[row] for chunk_id, row in rows.items() if row in found}
 
+    def chunks(self, chunk_ids: Sequence[str], expr: str = "") -> dict[str, Document]:
+        """Return chunks by id, whatever ``expr`` is, since there are no filters.
+
+        Raises:
+            CollectionError: An id names no line.
+        """
+        return {chunk_id: self._chunk(int(chunk_id.partition(":")[0])) for chunk_id in chunk_ids}
+
     def _fields(self) -> list[VectorField]:
         fields = []
         if self.dense is not None:

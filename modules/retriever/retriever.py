@@ -19,6 +19,7 @@ from ..calls.usage import CallMeter
 from ..errors import SearchArgumentError
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
+from .graph_list import GraphList, graph_list_of
 from .prebuilt import PrebuiltIndex
 from .reordering import REORDERING, Reordering, RerankModels, reranked
 from .rerank import MODEL, RankerParams, RerankModel, fusion_of
@@ -80,6 +81,8 @@ class Retriever(BaseRetriever):
             ``pre_ranker_params``.
         score_threshold: Least score of a returned chunk.
         rerank_input_top_n: Most chunks of the coarse search to reorder or choose from; None for all.
+        graph: Kind of a graph of the collection, such as "entities" (``judgetree index --graph entities``), or a
+            ``GraphList``: what it ranks is fused as one more list, the last in ``weights``.
         expr: Milvus filter for chunks, such as one of ``index.content.text_in``.
         distinct_texts: Return one of several chunks with the same text, with the others' sources as ``also_in`` in its
             metadata.
@@ -97,6 +100,7 @@ class Retriever(BaseRetriever):
     score_threshold: float | None = None
     rerank_input_top_n: int | None = None
     expr: str = ""
+    graph: str | GraphList | None = None
     distinct_texts: bool = True
 
     _searched: Searched = PrivateAttr(default_factory=Searched)
@@ -115,6 +119,7 @@ class Retriever(BaseRetriever):
         rerank_input_top_n: int | None = None,
         expr: str = "",
         *,
+        graph: str | GraphList | None = None,
         distinct_texts: bool = True,
         **own: Any,
     ) -> None:
@@ -131,6 +136,7 @@ class Retriever(BaseRetriever):
             score_threshold=score_threshold,
             rerank_input_top_n=rerank_input_top_n,
             expr=expr,
+            graph=graph,
             distinct_texts=distinct_texts,
             **own,
         )
@@ -201,10 +207,7 @@ class Retriever(BaseRetriever):
 
     def hybrid_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search several fields and fuse their hits by the ranker, whatever ``search_type`` is."""
-        fields = self._check_args("hybrid")
-        requests = self._requests(fields, query, meter or _unread_meter())
-        fusion, searcher = self._fusion(fields), self._open().searcher
-        return self._best(lambda fetched: searcher.fused_search(requests, fusion, fetched))
+        return self._fused("hybrid", query, meter or _unread_meter())
 
     def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search coarsely, then order the hits by the scores of the rerank model.
@@ -259,6 +262,7 @@ class Retriever(BaseRetriever):
             **self._open().names,
             "content": digest,
             **texts,
+            **({} if (graph := self._graph_list()) is None else {"graph": json.dumps(graph.fingerprint())}),
             **subclass_fingerprint(self, base=Retriever),
         }
 
@@ -271,9 +275,17 @@ class Retriever(BaseRetriever):
         return as_documents(await self.asearch(query, meter=_unread_meter()))
 
     def _coarse_search(self, query: str, meter: CallMeter) -> Hits:
-        if self.search_type == "hybrid":
-            return self.hybrid_search(query, meter=meter)
+        if self.search_type == "hybrid" or self.graph is not None:
+            return self._fused(self.search_type, query, meter)
         return self._search_one(self.search_type, query, meter)
+
+    def _fused(self, search_type: str, query: str, meter: CallMeter) -> Hits:
+        fields = self._check_args(search_type)
+        requests = self._requests(fields, query, meter)
+        fusion, searcher, graph = self._fusion(fields), self._open().searcher, self._graph_list()
+        if graph is None:
+            return self._best(lambda fetched: searcher.fused_search(requests, fusion, fetched))
+        return self._best(lambda fetched: graph.fused_search(searcher, requests, fusion, query, fetched))
 
     def _search_one(self, search_type: str, query: str, meter: CallMeter) -> Hits:
         fields = self._check_args(search_type)
@@ -298,7 +310,7 @@ class Retriever(BaseRetriever):
         return Reordering(self.ranker_type, params, self.topk, fields, self.search_fields)
 
     def _fusion(self, fields: Sequence[VectorField]) -> BaseRanker:
-        names = [field.name for field in fields]
+        names = [field.name for field in fields] + (["graph"] if self.graph is not None else [])
         return fusion_of(self.ranker_type, self.ranker_params or {}, names, reordering=REORDERING)
 
     def _params_by_field(self, fields: Sequence[VectorField]) -> dict[str, SearchParams | None]:
@@ -315,10 +327,17 @@ class Retriever(BaseRetriever):
             self._models.of(self.ranker_params or {})
         if search_type == "hybrid" or self.ranker_type not in REORDERING:
             self._fusion(fields)
+        if (graph := self._graph_list()) is not None:
+            graph.open()
         return fields
 
     def _open(self) -> Opened:
         return self._searched.opened(self.vector_store)
+
+    def _graph_list(self) -> GraphList | None:
+        if isinstance(self.graph, str):
+            self.graph = graph_list_of(self.vector_store, self.graph)
+        return self.graph
 
 
 def _unread_meter() -> CallMeter:

@@ -6,7 +6,6 @@ Searches use ``MilvusClient``, since langchain-milvus sends search parameters th
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,13 +21,11 @@ from pymilvus.exceptions import MilvusException
 
 from ..calls.usage import CallMeter
 from ..errors import CollectionError, SearchArgumentError
-from ..index.connection import is_address, is_lite
-from ..index.content import DYNAMIC_FIELDS, FILE_DIGEST, text_in
+from ..index.connection import milvus_errors
+from ..index.content import FILE_DIGEST, text_in
 from ..index.dense_fields import embedder_name
-from ..index.lite_folder import is_served_here
 
 if TYPE_CHECKING:
-    from langchain_milvus import Milvus
     from langchain_milvus.utils.sparse import BaseSparseEmbedding
     from pymilvus.client.abstract import BaseRanker
 
@@ -172,6 +169,24 @@ class SearchTarget:
         scaled = of_length_one if self.fields[field].metric == "COSINE" else np.asarray
         return {chunk_id: scaled(vector)[0] for chunk_id, vector in vectors.items()}
 
+    def chunks(self, chunk_ids: Sequence[str], expr: str = "") -> dict[str, Document]:
+        """Return chunks by id, in one request; those that are not there, or that ``expr`` leaves out, are missing.
+
+        Raises:
+            CollectionError: Milvus refused or did not answer.
+        """
+        if not chunk_ids:
+            return {}
+        wanted = text_in(self.pk_field, chunk_ids)
+        with milvus_errors("read chunks"), self.turn:
+            rows = self.client.query(
+                self.collection,
+                filter=f"{wanted} and ({expr})" if expr else wanted,
+                output_fields=[self.pk_field, *self.output_fields],
+                timeout=SEARCH_TIMEOUT_S,
+            )
+        return {str(row[self.pk_field]): self.as_chunk(str(row[self.pk_field]), row) for row in rows}
+
     def as_chunk(self, pk: str, entity: Mapping[str, object]) -> Document:
         """Return the chunk of an id, and of text and metadata as Milvus returns them."""
         hidden = {self.pk_field, self.text_field, FILE_DIGEST, *self.fields}
@@ -285,65 +300,6 @@ def chosen_fields(
             f"Fields that fit: {', '.join(field.name for field in fitting) or 'none'}."
         )
     return chosen
-
-
-def describe_target(store: Milvus) -> SearchTarget:
-    """Read from Milvus the searchable fields of the collection behind a LangChain vector store.
-
-    Raises:
-        CollectionError: The collection does not exist or Milvus does not answer.
-    """
-    uri = str(store._connection_args.get("uri", ""))
-    functions = store.builtin_func if isinstance(store.builtin_func, list) else [store.builtin_func]
-    computed = {name for function in functions if function is not None for name in _names(function.output_field_names)}
-    embedded = [name for name in store.vector_fields if name not in computed]
-    embeddings = store.embeddings if isinstance(store.embeddings, list) else [store.embeddings]
-    embedders = {name: given for name, given in zip(embedded, embeddings, strict=False) if given is not None}
-    try:
-        fields = {
-            name: _describe_field(store, name, embedders.get(name))
-            for name in [*embedded, *(name for name in store.vector_fields if name in computed)]
-        }
-        lite = is_lite(store.client)
-        described = store.client.describe_collection(store.collection_name)
-    except MilvusException as error:
-        raise CollectionError(
-            f"The collection {store.collection_name!r} cannot be searched: {error.message or type(error).__name__}. "
-            "Check that its index is open and that it was made."
-        ) from error
-    return SearchTarget(
-        client=store.client,
-        collection=store.collection_name,
-        fields=fields,
-        pk_field=store._primary_field,  # no public names in langchain-milvus
-        text_field=store._text_field,
-        output_fields=_output_fields(described, store._primary_field),
-        is_lite=lite,
-        turn=threading.Lock() if lite and (not is_address(uri) or is_served_here(uri)) else nullcontext(),
-    )
-
-
-def _output_fields(described: Mapping[str, Any], pk_field: str) -> list[str]:
-    """Return the columns of a collection that are no vectors; the primary key comes with every hit."""
-    columns = [field["name"] for field in described["fields"] if "VECTOR" not in field["type"].name]
-    dynamic = [DYNAMIC_FIELDS] if described.get("enable_dynamic_field") else []
-    return [*(name for name in columns if name not in (pk_field, DYNAMIC_FIELDS)), *dynamic]
-
-
-def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None) -> VectorField:
-    index = store.client.describe_index(store.collection_name, name) or {}
-    index_type = str(index.get("index_type", ""))
-    return VectorField(
-        name=name,
-        kind="sparse" if embedder is None or index_type.startswith("SPARSE") else "dense",
-        metric=str(index.get("metric_type", "COSINE")),
-        index_type=index_type,
-        embedder=embedder,
-    )
-
-
-def _names(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
 
 
 def query_data(field: VectorField, query: str, meter: CallMeter) -> QueryData:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.embeddings import Embeddings
 from langchain_milvus import Milvus
+from pymilvus.exceptions import MilvusException
 
-from ..index.connection import explained
-from ..index.content import content_digest
+from ..errors import CollectionError
+from ..index.connection import explained, is_address, is_lite
+from ..index.content import DYNAMIC_FIELDS, content_digest
 from ..index.index import Index
+from ..index.lite_folder import is_served_here
 from .contract import Searcher
 from .prebuilt import PrebuiltIndex
-from .search import VectorField, describe_target
+from .search import SearchTarget, VectorField
 from .snapshot_target import searcher_of
+
+if TYPE_CHECKING:
+    from langchain_milvus.utils.sparse import BaseSparseEmbedding
 
 VectorStore = Index | Milvus | PrebuiltIndex
 
@@ -84,3 +93,62 @@ def _opened(store: Milvus | PrebuiltIndex, given: VectorStore) -> Opened:
         names={"collection": store.collection_name},
         text_field=target.text_field,
     )
+
+
+def describe_target(store: Milvus) -> SearchTarget:
+    """Read from Milvus the searchable fields of the collection behind a LangChain vector store.
+
+    Raises:
+        CollectionError: The collection does not exist or Milvus does not answer.
+    """
+    uri = str(store._connection_args.get("uri", ""))
+    functions = store.builtin_func if isinstance(store.builtin_func, list) else [store.builtin_func]
+    computed = {name for function in functions if function is not None for name in _names(function.output_field_names)}
+    embedded = [name for name in store.vector_fields if name not in computed]
+    embeddings = store.embeddings if isinstance(store.embeddings, list) else [store.embeddings]
+    embedders = {name: given for name, given in zip(embedded, embeddings, strict=False) if given is not None}
+    try:
+        fields = {
+            name: _describe_field(store, name, embedders.get(name))
+            for name in [*embedded, *(name for name in store.vector_fields if name in computed)]
+        }
+        lite = is_lite(store.client)
+        described = store.client.describe_collection(store.collection_name)
+    except MilvusException as error:
+        raise CollectionError(
+            f"The collection {store.collection_name!r} cannot be searched: {error.message or type(error).__name__}. "
+            "Check that its index is open and that it was made."
+        ) from error
+    return SearchTarget(
+        client=store.client,
+        collection=store.collection_name,
+        fields=fields,
+        pk_field=store._primary_field,  # no public names in langchain-milvus
+        text_field=store._text_field,
+        output_fields=_output_fields(described, store._primary_field),
+        is_lite=lite,
+        turn=threading.Lock() if lite and (not is_address(uri) or is_served_here(uri)) else nullcontext(),
+    )
+
+
+def _output_fields(described: Mapping[str, Any], pk_field: str) -> list[str]:
+    """Return the columns of a collection that are no vectors; the primary key comes with every hit."""
+    columns = [field["name"] for field in described["fields"] if "VECTOR" not in field["type"].name]
+    dynamic = [DYNAMIC_FIELDS] if described.get("enable_dynamic_field") else []
+    return [*(name for name in columns if name not in (pk_field, DYNAMIC_FIELDS)), *dynamic]
+
+
+def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None) -> VectorField:
+    index = store.client.describe_index(store.collection_name, name) or {}
+    index_type = str(index.get("index_type", ""))
+    return VectorField(
+        name=name,
+        kind="sparse" if embedder is None or index_type.startswith("SPARSE") else "dense",
+        metric=str(index.get("metric_type", "COSINE")),
+        index_type=index_type,
+        embedder=embedder,
+    )
+
+
+def _names(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -109,12 +109,16 @@ class Snapshot:
 
     def vectors(self, field: str, chunk_ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors of chunks by id, in one pass over all ids; a chunk that is not there has none."""
+        rows = self.rows_of(chunk_ids)
+        return dict(zip(map(self.id_of, rows.tolist()), self.graphs[field].vectors(rows), strict=True))
+
+    def rows_of(self, chunk_ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the rows of the chunks that are there, in order of rows, in one pass over all ids."""
         import pyarrow as pa  # noqa: PLC0415 - only there with Lite
         import pyarrow.compute as pc  # noqa: PLC0415
 
         there = pc.is_in(self.ids, value_set=pa.array(chunk_ids, type=self.ids.type))
-        rows = np.flatnonzero(there.to_numpy(zero_copy_only=False))
-        return dict(zip(map(self.id_of, rows.tolist()), self.graphs[field].vectors(rows), strict=True))
+        return np.flatnonzero(there.to_numpy(zero_copy_only=False))
 
     def id_of(self, row: int) -> str:
         """Return the id of a row."""

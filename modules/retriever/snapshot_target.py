@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from langchain_core.documents import Document
 
 from ..index.index import Index
 from ..index.lite_state import FilesState, FilesWatch
@@ -84,6 +85,18 @@ class SnapshotTarget:
         if snapshot is None or field not in snapshot.graphs:
             return self.store.vectors(field, chunk_ids)
         return snapshot.vectors(field, chunk_ids)
+
+    def chunks(self, chunk_ids: Sequence[str], expr: str = "") -> dict[str, Document]:
+        """Return chunks by id; those that are not there, or that ``expr`` leaves out, are missing.
+
+        Raises:
+            CollectionError: The store was asked, and refused or did not answer.
+        """
+        snapshot = self.snapshot()
+        if snapshot is None or expr:
+            return self.store.chunks(chunk_ids, expr)
+        found = map(snapshot.entity, snapshot.rows_of(chunk_ids).tolist())
+        return {pk: self.store.as_chunk(pk, entity) for pk, entity in found}
 
     def snapshot(self) -> Snapshot | None:
         """Return the snapshot of the present files, made if there is none; None if the store must be searched."""

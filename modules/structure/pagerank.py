@@ -36,7 +36,7 @@ class Walk:
     """Probability of a further step; else the walk begins again at a seed. In [0, 1)."""
     hub_weight: float = 1.0
     """Power of the inverse document frequency of a phrase by which its edges are weighted; 0 weights hubs as others."""
-    phrase_share: float = 0.3
+    phrase_share: float = 0.5
     """Share of the walks that begin at a phrase of the query, if it names one; in [0, 1]."""
 
 

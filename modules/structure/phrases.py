@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from ..index.schema import STOP_WORDS
-from ..language import CJK, is_cjk
+from ..language import CJK, cjk_share, is_cjk, language_of
 from .titles import MOST_WORDS, words_of
 
 _TOKEN = re.compile(rf"[^\W_{CJK}]+")
@@ -53,7 +53,7 @@ def phrases_in(text: str) -> Iterator[tuple[str, bool]]:
 
     Unsure is a single word at the start of a sentence. A phrase is a run of capitalised words ("Bank of England"), a
     word of letters and digits ("KV-315"), what stands in 《》, or a Chinese noun by the dictionary of jieba. Stop
-    words, months, weekdays and numbers alone are none. Chinese loads that dictionary, once.
+    words, months, weekdays and numbers alone are none. A Chinese text loads it, once.
 
     >>> [phrase for phrase, _ in phrases_in("In May the Bank of England left J. Smith's YL534.")]
     ['bank of england', 'j smith', 'yl534']
@@ -62,6 +62,8 @@ def phrases_in(text: str) -> Iterator[tuple[str, bool]]:
     yield from _names(text)
     for quoted in _QUOTED.finditer(text):
         yield phrase_of(quoted[1]), True
+    if language_of(cjk_share(text)) != "cjk":
+        return  # a name in passing is not worth the loading of a dictionary
     for run in _CHINESE.finditer(text):
         yield from ((word, True) for word in _nouns(run[0]))
 

@@ -254,5 +254,18 @@ def test_links_are_followed_from_a_graph_that_must_be_of_the_present_content(
     cli("ask", *options).refused("is out of date")
 
 
+def test_a_search_takes_its_graph_from_the_option_or_the_resumed_thread(
+    cli: Cli, home: Path, scripted: ScriptedServer
+) -> None:
+    options = (CHAIN.question, "-c", COLLECTION, "--search-graph", "entities")
+    cli("ask", *options).refused("has no graph 'entities' yet", f"--collection {COLLECTION} --graph entities")
+    cli("index", "-c", COLLECTION, "--graph", "entities").ok()
+    thread = new_thread()
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    cli("ask", *options, "--thread-id", thread)
+    scripted.configure(faults={})
+    assert cli("ask", "--resume", "--thread-id", thread).ok().out == "40 mm\n"
+
+
 def test_an_unknown_expansion_is_refused(cli: Cli, home: Path) -> None:
     cli("ask", CHAIN.question, "-c", COLLECTION, "--expand", "graph").refused("sub_question, link, both")

@@ -41,3 +41,15 @@ def test_a_run_makes_the_graph_of_its_corpus_and_again_once_it_has_changed(setti
         Path("docs", "c.md").write_text("# The drum\n\nIt is green.")
     with pytest.raises(SettingsError, match="expansion"):
         evaluation.run(out="first", settings=settings, **{**KEYS, "expansion": "link"})
+
+
+def test_a_run_makes_the_graph_of_entities_that_its_search_needs(settings: Settings) -> None:
+    keys = {**KEYS, "expansion": "sub_question", "systems": ("naive",), "topk": 2}
+    plain = evaluation.run(out="plain", settings=settings, **keys)
+    fused = evaluation.run(out="fused", settings=settings, search_graph="entities", **keys)
+    assert [len(each.questions) for each in (plain, fused)] == [1, 1]
+    assert next(path.name for path in (settings.home / "graphs").glob("*.npz")).endswith(".entities.npz")
+    with pytest.raises(SettingsError, match="search_graph"):
+        evaluation.run(out="plain", settings=settings, search_graph="entities", **keys)
+    with pytest.raises(SettingsError, match="no graph 'nouns'"):
+        evaluation.run(out="new", settings=settings, search_graph="nouns", **keys)

@@ -27,9 +27,9 @@ from judgetree.modules.retriever.search import (
     Hits,
     VectorField,
     chosen_fields,
-    describe_target,
     similarity,
 )
+from judgetree.modules.retriever.searched import describe_target
 from judgetree.modules.retriever.selection import OBJECTIVES, candidates_of, greedy
 from judgetree.modules.retriever.snapshot_target import searcher_of
 from judgetree.modules.settings import load_settings

@@ -23,7 +23,8 @@ from judgetree.modules.index.index import Index
 from judgetree.modules.index.schema import DENSE_INDEX, TEXT_FIELD
 from judgetree.modules.retriever.contract import Searcher
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.search import Hits, Request, SearchTarget, describe_target, query_data
+from judgetree.modules.retriever.search import Hits, Request, SearchTarget, query_data
+from judgetree.modules.retriever.searched import describe_target
 from judgetree.modules.retriever.snapshot import Snapshot
 from judgetree.modules.retriever.snapshot_target import SnapshotTarget, searcher_of
 from judgetree.modules.settings import SearchSnapshot
@@ -340,7 +341,7 @@ _OTHER_PROCESS = """
 import json, sys
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.search import describe_target
+from judgetree.modules.retriever.searched import describe_target
 from judgetree.modules.retriever.snapshot_target import searcher_of
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 with Index(BagOfWordsEmbedder(), None, None, "notes", uri=sys.argv[1], search_snapshot="auto") as index:

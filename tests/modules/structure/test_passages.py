@@ -69,5 +69,5 @@ def test_a_refusal_of_the_store_is_a_user_error(index: Index, tmp_path: Path) ->
     build_graph(index, "links", tmp_path / "home")
     links = LinkedChunks(index, tmp_path / "home", expr="no filter(")
     graph = links.open().graph
-    with pytest.raises(CollectionError, match="could not read linked chunks"):
+    with pytest.raises(CollectionError, match="could not read chunks"):
         asyncio.run(links.linked(graph.passages, without=(), most=3))
