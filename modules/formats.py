@@ -100,7 +100,7 @@ id of a checkpoint store."""
 
 VERSION = 3
 _VERSIONS: Mapping[Thing, int] = {
-    "file-digests": 1,
+    "file-digests": 2,
     "judge-fits": 1,
     "labels": 1,
     "passage-graph": 1,

@@ -169,6 +169,6 @@ def retry_after_s(error: Exception) -> float:
     except ValueError:
         try:
             wait_s = parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0.0
     return min(max(0.0, wait_s), _LONGEST_REST_S)  # in this order, since "nan" is a float too

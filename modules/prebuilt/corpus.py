@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import threading
 import weakref
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class Corpus:
             with self._reading:
                 self._file.seek(start)
                 content = self._file.read(min(end - start, _MOST_BYTES))
-            return _passage(_Line.model_validate_json(content))
+            return _passage(_Line.model_validate_json(content if start else content.removeprefix(codecs.BOM_UTF8)))
         except (OSError, ValidationError) as error:
             what = faults_of(error)[0] if isinstance(error, ValidationError) else error.strerror
             raise CollectionError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,7 @@ class FaissFile:
         """Return at most ``limit`` rows, nearest first, with inner products, or with squared distances under L2.
 
         Raises:
-            CollectionError: The vector has another length than those of the index.
+            CollectionError: The vector has another length than those of the index, or a number is not finite.
             SearchArgumentError: A parameter is unknown, or does not fit the type of the index.
         """
         if len(vector) != self.dimension:
@@ -69,9 +70,17 @@ class FaissFile:
                 "the embedder that the index was built with: embeddings in its YAML file, or JUDGETREE_EMBEDDINGS."
             )
         query = np.asarray([vector], dtype=np.float32)
+        if not np.isfinite(query).all():
+            raise CollectionError("The query's vector has a number that is not finite: its embedder is broken.")
         distances, rows = self._index.search(query, min(limit, len(self)), params=self._parameters(params))
         found = zip(rows[0].tolist(), distances[0].tolist(), strict=True)
-        return [(row, distance) for row, distance in found if row >= 0]
+        hits = [(row, distance) for row, distance in found if row >= 0]
+        if broken := [row for row, distance in hits if not math.isfinite(distance)]:
+            raise CollectionError(
+                f"The vector of row {broken[0]} in {self.path} has a number that is not finite. Build the "
+                "index anew, or fetch it again."
+            )
+        return hits
 
     def vectors(self, rows: Sequence[int]) -> dict[int, npt.NDArray[np.float32]]:
         """Return the vectors of rows, those of quantized indexes as near as these keep them.
@@ -122,7 +131,9 @@ class FaissFile:
                 f"search_params {dict(given)!r} do not fit the faiss index {self.path} ({type(index).__name__}). "
                 "Allowed: nprobe of an IVF index, efSearch of an HNSW index, as whole numbers from 1."
             )
-        return kinds[name][1](**{name: value})
+        # Above these bounds nothing more is searched, and faiss would make heaps of that size.
+        most = index.nlist if name == "nprobe" else max(len(self), 1)
+        return kinds[name][1](**{name: min(value, most)})
 
 
 def _flat(params: Mapping[str, object]) -> Mapping[str, object]:
@@ -131,5 +142,5 @@ def _flat(params: Mapping[str, object]) -> Mapping[str, object]:
     return inner if isinstance(inner, Mapping) else params
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1

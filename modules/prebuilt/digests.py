@@ -1,4 +1,4 @@
-"""SHA-256 of large files, computed once as long as path, size and time of change stay."""
+"""SHA-256 of large files, computed once as long as path, size and times of change stay."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS digests (
     path TEXT PRIMARY KEY,
     size INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
     digest TEXT NOT NULL
 )"""
 
@@ -29,6 +30,8 @@ class FileState:
     path: Path
     size: int
     mtime_ns: int
+    ctime_ns: int
+    """Time of the last change of the file or of what is known of it: unlike ``mtime_ns``, no program can set it."""
 
     @classmethod
     def of(cls, path: Path) -> FileState:
@@ -39,11 +42,12 @@ class FileState:
         """
         try:
             found = path.stat()
-        except OSError as error:
-            raise LoadingError(f"{path} cannot be read: {error.strerror}.") from error
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            said = error.strerror if isinstance(error, OSError) else error
+            raise LoadingError(f"{str(path)!r:.300} cannot be read: {said}.") from error
         if not path.is_file():
             raise LoadingError(f"{path} is no file.")
-        return cls(path=path.resolve(), size=found.st_size, mtime_ns=found.st_mtime_ns)
+        return cls(path=path.resolve(), size=found.st_size, mtime_ns=found.st_mtime_ns, ctime_ns=found.st_ctime_ns)
 
 
 class FileDigests(SqliteCache):
@@ -56,18 +60,17 @@ class FileDigests(SqliteCache):
         """Return the digest of a file; None if it was not kept, or the file has changed."""
 
         def select(connection: sqlite3.Connection) -> str | None:
-            query = "SELECT digest FROM digests WHERE path = ? AND size = ? AND mtime_ns = ?"
-            row = connection.execute(query, (str(state.path), state.size, state.mtime_ns)).fetchone()
+            query = "SELECT digest FROM digests WHERE path = ? AND size = ? AND mtime_ns = ? AND ctime_ns = ?"
+            row = connection.execute(query, _row(state)).fetchone()
             return None if row is None else str(row[0])
 
         return self.attempt(select, otherwise=None)
 
     def keep(self, state: FileState, digest: str) -> None:
         """Keep the digest of a file."""
-        row = (str(state.path), state.size, state.mtime_ns, digest)
 
         def replace(connection: sqlite3.Connection) -> None:
-            connection.execute("REPLACE INTO digests VALUES (?, ?, ?, ?)", row)
+            connection.execute("REPLACE INTO digests VALUES (?, ?, ?, ?, ?)", (*_row(state), digest))
 
         self.attempt(replace, otherwise=None)
 
@@ -107,3 +110,7 @@ def digest_reading(
     if FileState.of(state.path) != state:
         raise LoadingError(f"{state.path} changed while it was read. Open it once it is complete.")
     return digest.hexdigest()
+
+
+def _row(state: FileState) -> tuple[str, int, int, int]:
+    return str(state.path), state.size, state.mtime_ns, state.ctime_ns

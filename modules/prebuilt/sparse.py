@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import CollectionError, SettingsError, needs_extra
 
 _NONE = "none"
@@ -61,11 +63,7 @@ class Bm25sFolder:
             self._index = bm25s.BM25.load(folder, mmap=True, load_corpus=False, backend="numpy")
             self._check()
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
-            said = str(error) or type(error).__name__
-            raise CollectionError(
-                f"The index of bm25s in {folder} cannot be read: {said:.200}. It may be cut off: fetch or save it "
-                "again."
-            ) from error
+            raise self._damaged(error) from error
         self._tokenizing = threading.Lock()  # stemmers and the tokenizer's own tables change as they work
         self._tokens = self._tokens_of(stemmer, stopwords)
 
@@ -81,19 +79,38 @@ class Bm25sFolder:
             tokens = self._tokens(query)
         if not tokens:
             return []
-        rows, scores = self._index.retrieve(
-            [tokens], k=min(limit, len(self)), n_threads=0, show_progress=False, backend_selection="numpy"
-        )
+        try:
+            rows, scores = self._index.retrieve(
+                [tokens], k=min(limit, len(self)), n_threads=0, show_progress=False, backend_selection="numpy"
+            )
+        except (ValueError, TypeError, IndexError) as error:
+            raise self._damaged(error) from error
+        if not np.isfinite(scores).all():
+            raise self._damaged("its scores are not finite numbers")
         found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
         return [(row, score) for row, score in found if score > 0]
 
     def _check(self) -> None:
         scores = self._index.scores
-        if not isinstance(scores["num_docs"], int):
+        if not isinstance(scores["num_docs"], int) or scores["num_docs"] < 0:
             raise ValueError("its parameters do not say num_docs")
-        entries = len(scores["data"])
-        if len(scores["indices"]) != entries or not len(scores["indptr"]) or int(scores["indptr"][-1]) != entries:
+        data, indices, ends = (scores[name] for name in ("data", "indices", "indptr"))
+        if (
+            (data.ndim, indices.ndim, ends.ndim) != (1, 1, 1)
+            or data.dtype.kind != "f"
+            or indices.dtype.kind not in "iu"
+        ):
+            raise ValueError("its arrays are not those of bm25s")
+        is_one = len(indices) == len(data) and len(ends) and (ends[0], ends[-1]) == (0, len(data))
+        if not is_one or bool((np.diff(ends) < 0).any()):
             raise ValueError("its arrays do not belong together")
+
+    def _damaged(self, what: object) -> CollectionError:
+        said = str(what) or type(what).__name__
+        return CollectionError(
+            f"The index of bm25s in {self.folder} cannot be read: {said:.200}. It may be cut off: fetch or save it "
+            "again."
+        )
 
     def _tokens_of(self, stemmer: str | None, stopwords: str | None) -> Callable[[str], list[Any]]:
         """Return what cuts a query into the tokens of the index."""
@@ -129,6 +146,7 @@ class Bm25sFolder:
             tokenizer.load_vocab(self.folder)
             if (self.folder / _TOKENIZER[1]).is_file():
                 tokenizer.load_stopwords(self.folder)
+            tokenizer.tokenize(["a word"], update_vocab=False, allow_empty=False, show_progress=False)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CollectionError(
                 f"The tokenizer of bm25s in {self.folder} cannot be read: {error}. Fetch or save it again."

@@ -231,7 +231,8 @@ def open_prebuilt(
     Raises:
         SettingsError: The YAML file has faults, or no embedder is named.
         LoadingError: A file does not exist, or cannot be read.
-        CollectionError: An index is damaged or of another kind, or corpus and indexes are not equally long.
+        CollectionError: An index is damaged or of another kind, a file was replaced meanwhile, or corpus and indexes
+            are not equally long.
         DependencyError: The extra ``prebuilt`` is not installed, for an index of bm25s.
     """
     settings = settings or load_settings()
@@ -241,11 +242,13 @@ def open_prebuilt(
     with FileDigests(folder / "digests.sqlite") as digests:
         corpus = open_corpus_file(files.corpus, folder, digests, on_progress)
         try:
+            paths = [*filter(None, [files.faiss]), *(files_of(files.bm25s) if files.bm25s else ())]
+            states = [
+                FileState.of(each) for each in paths
+            ]  # before they are opened: what is replaced meanwhile differs
             dense = None if files.faiss is None else FaissFile(FileState.of(files.faiss).path)
             sparse = _opened_sparse(files)
             _check_lengths(corpus, dense, sparse)
-            paths = [*filter(None, [files.faiss]), *(files_of(files.bm25s) if files.bm25s else ())]
-            states = [FileState.of(each) for each in paths]
             parts = [corpus.digest, *(digests.digest_of(state, on_progress) for state in states)]
             if dense is not None:
                 dense.check_params(files.search_params)
@@ -259,6 +262,7 @@ def open_prebuilt(
                 digest=_digest(parts, [files.stemmer, files.stopwords] if sparse else []),
                 embedder=None if dense is None else _query_embedder(files, settings, embeddings, admissions),
             )
+            index.content_digest()
         except BaseException:
             corpus.close()
             raise

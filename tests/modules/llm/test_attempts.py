@@ -129,6 +129,8 @@ def test_waits_double_from_attempt_to_attempt(server: ScriptedServer) -> None:
         ("0", 0.25, 0.75),
         ("nan", 0.25, 0.75),
         ("soon", 0.25, 0.75),
+        ("Fri, 31 Dec 99999999999999999999 23:59:59 GMT", 0.25, 0.75),
+        ("Thu, 31 Dec 2015 23:59:59 +99999999999999", 0.25, 0.75),
         ("", 0.25, 0.75),
         ("in 20 seconds", 17, 26),
         ("an hour ago", 0.25, 0.75),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import faiss
@@ -165,14 +167,15 @@ def test_it_is_known_by_its_content(tmp_path: Path, opened: Open, settings: Sett
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n\r\n \n"])
-def test_lines_of_either_form_are_passages(tmp_path: Path, opened: Open, end: str) -> None:
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_lines_of_either_form_are_passages(tmp_path: Path, opened: Open, mark: bytes, end: str) -> None:
     lines = [
         json.dumps({"id": 7, "title": "Oslo", "text": "A city.", "more": [1]}),
         "",
         json.dumps({"id": "b", "contents": "No title here."}),
         json.dumps({"id": "c", "contents": '"Ham"\nA\nB'}),
     ]
-    (tmp_path / "my.jsonl").write_bytes(("\r\n".join(lines) + end).encode())
+    (tmp_path / "my.jsonl").write_bytes(mark + ("\r\n".join(lines) + end).encode())
     write_bm25s(tmp_path, ["Oslo city", "title", "ham"])
     corpus = opened(tmp_path).corpus
     found = [(each.id, each.title, each.text) for each in map(corpus.passage, range(3))]
@@ -205,6 +208,7 @@ def cut(path: Path, share: float = 0.6) -> None:
         (lambda folder: (folder / "prebuilt.yaml").write_text("corpus: corpus.jsonl"), "name a faiss index, a bm25s"),
         (lambda folder: (folder / "prebuilt.yaml").write_text("corpora: x"), "Keys: corpus, faiss, bm25s"),
         (lambda folder: (folder / "prebuilt.yaml").write_text("corpus: c\nfaiss: f.index"), "cannot be read: No such"),
+        (lambda folder: (folder / "prebuilt.yaml").write_text('corpus: "a\\0b"\nbm25s: bm25'), "null byte"),
     ],
 )  # fmt: skip
 def test_what_is_damaged_or_of_another_kind_is_refused(
@@ -214,6 +218,84 @@ def test_what_is_damaged_or_of_another_kind_is_refused(
     damage(folder)
     with pytest.raises((CollectionError, LoadingError, SettingsError), match=message):
         opened(folder)
+
+
+def change_array(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
+    file = folder / "bm25" / f"{name}.csc.index.npy"
+    np.save(file, change(np.load(file)))
+
+
+def write_params(folder: Path, **params: object) -> None:
+    file = folder / "bm25" / "params.index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **params}))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: change_array(folder, "indices", lambda array: array + 1000),
+        lambda folder: change_array(folder, "indices", lambda array: array.astype(float)),
+        lambda folder: change_array(folder, "data", lambda array: array.astype(str)),
+        lambda folder: change_array(folder, "data", lambda array: array[:, None]),
+        lambda folder: change_array(folder, "data", lambda array: array * np.nan),
+        lambda folder: change_array(folder, "indptr", lambda array: array[-1:]),
+        lambda folder: change_array(folder, "indptr", lambda array: np.r_[array[:-1] * 0 - 9, array[-1:]]),
+        lambda folder: write_params(folder, num_docs=-5),
+        lambda folder: write_params(folder, int_dtype="zzz"),
+        lambda folder: (folder / "bm25" / "stopwords.tokenizer.json").write_text("5"),
+    ],
+)
+def test_words_that_are_not_as_bm25s_saves_them_are_refused(
+    tmp_path: Path, opened: Open, damage: Callable[[Path], object]
+) -> None:
+    folder = write_prebuilt(tmp_path / "wiki")
+    damage(folder)
+    with pytest.raises(CollectionError, match=r"of bm25s in .* cannot be read"):
+        Retriever(opened(folder), search_type="sparse").invoke("grey paints")
+
+
+def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, opened: Open) -> None:
+    folder = write_prebuilt(tmp_path)
+
+    class Broken(BagOfWordsEmbedder):
+        def embed_query(self, text: str) -> list[float]:
+            return [float("nan")] * self.dimension
+
+    with pytest.raises(CollectionError, match="its embedder is broken"):
+        Retriever(opened(folder, embedder=Broken()), search_type="dense").invoke("grey")
+    vectors = vectors_of(contents())
+    vectors[1] = np.inf
+    write_faiss(folder, vectors)
+    with pytest.raises(CollectionError, match=r"vector of row 1 in .* not finite"):
+        Retriever(opened(folder), search_type="dense").invoke("grey")
+
+
+def test_a_width_of_a_search_beyond_the_index_is_its_whole_width(tmp_path: Path, opened: Open) -> None:
+    write_corpus_file(tmp_path, MANY)
+    for kind, params in (("HNSW8", {"efSearch": 2**31 - 1}), ("IVF8,Flat", {"nprobe": 10**20})):
+        write_faiss(tmp_path, vectors_of(contents(MANY)), kind)
+        assert len(Retriever(opened(tmp_path), topk=90, search_params=params).invoke("oak")) == 90
+
+
+def test_a_file_replaced_by_one_of_its_size_and_time_is_another_content(tmp_path: Path, opened: Open) -> None:
+    folder = write_prebuilt(tmp_path)
+    first, times = opened(folder), (folder / "e5_Flat.index").stat()
+    write_faiss(folder, vectors_of(contents())[::-1].copy())
+    os.utime(folder / "e5_Flat.index", ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(CollectionError, match="has changed since"):
+        first.content_digest()
+    assert opened(folder).digest != first.digest
+
+
+def test_an_index_that_is_replaced_while_it_is_opened_is_refused(tmp_path: Path, opened: Open) -> None:
+    folder = write_prebuilt(tmp_path)
+
+    def replace(done: int, total: int, stage: str) -> None:
+        if "e5_Flat" in stage:  # faiss has opened it
+            write_bm25s(folder, contents())
+
+    with pytest.raises((CollectionError, LoadingError), match=r"has changed since|changed while"):
+        opened(folder, on_progress=replace)
 
 
 def test_a_line_that_is_damaged_is_named_when_it_is_found(tmp_path: Path, opened: Open) -> None:
