@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
+from ..errors import WritingError
 from ..llm.cache import CacheableLLM
 from ..llm.wrapper import model_fingerprint, tuning_fingerprint
 from ..sqlite_cache import SqliteCache, transaction
@@ -91,12 +92,22 @@ class TripleCache(SqliteCache):
         return self.attempt(select, otherwise={})
 
     def put(self, key: bytes, kept: KeptTriples) -> None:
-        """Keep the triples of a passage."""
+        """Keep the triples of a passage.
+
+        Raises:
+            WritingError: They could not be kept.
+        """
         triples = json.dumps(kept.extracted.triples, ensure_ascii=False, separators=(",", ":"))
         row = (key, kept.reply_tokens, kept.extracted.dropped, triples)
 
-        def insert(connection: sqlite3.Connection) -> None:
+        def insert(connection: sqlite3.Connection) -> bool:
             with transaction(connection):
                 connection.execute("INSERT OR REPLACE INTO extracted VALUES (?, ?, ?, ?)", row)
+            return True
 
-        self.attempt(insert, otherwise=None)
+        # Each passage is paid for, and is kept nowhere else.
+        if not self.attempt(insert, otherwise=False):
+            raise WritingError(
+                f"{self.path} could not be written, so no further passage is asked about. Make room or check the disk "
+                "and its rights; what it has is kept, and the same command continues."
+            )

@@ -15,7 +15,7 @@ from ..calls.ledger import Ledger
 from ..calls.prices import Cost, Prices, usage_by_model
 from ..calls.record import CallRecord
 from ..calls.usage import CallBudget, CallMeter
-from ..errors import BudgetSpent, ModelCallError, SettingsError, UserError, ungrouped
+from ..errors import BudgetSpent, ModelCallError, ModelRequestError, SettingsError, UserError, ungrouped
 from ..index.index import Index
 from ..llm.cache import CachedLLM, CompletionCache
 from ..llm.json_reply import JsonChat, ReplyProblem, ask_until_usable
@@ -29,7 +29,7 @@ from .replies import Extracted, parse_triples
 
 STAGE = "triples"
 MOST_FAILURES = 20
-"""So many failed calls, none before them succeeding, end an extraction."""
+"""So many failed calls in a row end an extraction; once a call has succeeded, those refused for good do not count."""
 _NODE = "extract_triples"
 _REPAIRS = 1
 _NO_LIMIT = 10**9
@@ -153,6 +153,7 @@ class _Extraction:
         self._failed: list[FailedPassage] = []
         self._done = 0
         self._has_succeeded = False
+        self._failed_in_a_row = 0
         self._is_spent = False
 
     async def run(self, asked: Sequence[Asked]) -> None:
@@ -190,7 +191,7 @@ class _Extraction:
             return
         finally:
             self._records += meter.records
-        self._has_succeeded = True
+        self._note_success()
         tokens = sum(each["completion_tokens"] for each in meter.records[-1:])
         kept = KeptTriples(extracted=extracted, reply_tokens=tokens)
         await asyncio.to_thread(self._cache.put, asked.key, kept)
@@ -200,9 +201,14 @@ class _Extraction:
         problem = " ".join(str(error).split())[:300]
         self._failed += (FailedPassage(chunk_id=each, source=asked.source, problem=problem) for each in asked.chunk_ids)
         if isinstance(error, ReplyProblem):
-            self._has_succeeded = True  # the endpoint answers
-        elif not self._has_succeeded and len(self._failed) >= MOST_FAILURES:
+            self._note_success()  # the endpoint answers
+            return
+        self._failed_in_a_row += not (self._has_succeeded and isinstance(error, ModelRequestError))
+        if self._failed_in_a_row >= MOST_FAILURES:
             raise error
+
+    def _note_success(self) -> None:
+        self._has_succeeded, self._failed_in_a_row = True, 0
 
     def outcome(self, prices: Prices, seconds: float) -> ExtractionReport:
         """Return the report of what was done."""

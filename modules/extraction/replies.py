@@ -15,6 +15,9 @@ from .prompts import MOST_TRIPLES
 MOST_LETTERS = 150
 """Most characters of a subject, relation or object; a longer one is a sentence."""
 
+_MOST_ENTRIES = 1_000
+"""Most entries of a reply that are looked at."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Extracted:
@@ -40,7 +43,8 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> Extracted:
         ReplyProblem: The reply holds no JSON object with a list of triples.
     """
     entries = parse_json_reply(reply, _Reply).triples
-    triples = list(dict.fromkeys(_usable(entries[:-1] if cut_off else entries)))[:MOST_TRIPLES]
+    whole = entries[:-1] if cut_off else entries
+    triples = list(dict.fromkeys(_usable(whole[:_MOST_ENTRIES])))[:MOST_TRIPLES]
     return Extracted(triples=tuple(triples), dropped=len(entries) - len(triples))
 
 

@@ -27,6 +27,8 @@ EdgeWeights = npt.NDArray[np.float32]
 _HEADER, _PASSAGES, _PHRASES, _RELATIONS, _EDGES = "header", "passages", "phrases", "relations", "edges"
 _COLUMNS = ("sources", "targets", "weights")
 _LABELS = "labels"
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, RuntimeError, MemoryError)
+"""What ``zipfile`` and numpy raise for damaged files; RuntimeError for what seems encrypted or packed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,7 +161,7 @@ class PassageGraph:
                 arrays = {name: file[name] for name in file.files}
             header = json.loads(arrays.pop(_HEADER).tobytes())
             said = header.pop(FORMAT_KEY, None)
-        except (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             raise CollectionError(f"{where} is damaged and cannot be read. {remedy}") from error
         refuse_other_format(said, "passage-graph", where=where, remedy=remedy, error=CollectionError)
         try:

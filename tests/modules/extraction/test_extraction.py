@@ -13,7 +13,7 @@ from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.prices import Price, Prices
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError, WritingError
 from judgetree.modules.extraction.extraction import aextract_triples, extract_triples
 from judgetree.modules.extraction.plan import TripleModel, passage_text, plan_extraction
 from judgetree.modules.prompts.reading import load_prompts
@@ -126,6 +126,39 @@ def test_an_endpoint_that_never_answers_ends_it_and_so_does_one_that_cannot_serv
         with pytest.raises(error):
             extract_triples(plan_extraction(many, model), model)
         assert len(llm.asked) <= most
+
+
+def test_an_endpoint_that_dies_ends_it_and_one_text_of_many_chunks_is_one_failure(tmp_path: Path) -> None:
+    def dies(text: str) -> str:
+        if text.startswith("Number") and len(llm.asked) > 4:
+            raise ModelCallError("timed out")
+        return first_and_last(text)
+
+    def refuses_some(text: str) -> str:
+        if "Number" in text:
+            raise ModelRequestError("refused")
+        if text == "A header":
+            raise ModelCallError("timed out")
+        return first_and_last(text)
+
+    llm = RuledLLM(dies)
+    many = passages("Ada met Bo", *(f"Number {n}" for n in range(60)))
+    with pytest.raises(ModelCallError):
+        extract_triples(plan_extraction(many, model_of(llm, tmp_path)), model_of(llm, tmp_path, at_once=1))
+    assert len(llm.asked) == 24
+    refusing = model_of(RuledLLM(refuses_some), tmp_path, at_once=1)
+    repeated = passages(*["A header"] * 30, "Cy met Di", *(f"Number {n}" for n in range(60)))
+    report = extract_triples(plan_extraction(repeated, refusing), refusing)
+    assert (len(report.failed), sorted(report.triples)) == (30 + 57, ["c30", "c31", "c32", "c33"])
+
+
+def test_triples_that_cannot_be_kept_end_it(tmp_path: Path) -> None:
+    (tmp_path / "triples.sqlite").mkdir()
+    llm = RuledLLM()
+    model = model_of(llm, tmp_path, at_once=1)
+    with pytest.raises(WritingError, match=r"triples\.sqlite could not be written"):
+        extract_triples(plan_extraction(passages("Ada met Bo", "Cy met Di"), model), model)
+    assert len(llm.asked) == 1
 
 
 def test_limits_of_passages_and_money_leave_the_rest(tmp_path: Path) -> None:

@@ -78,6 +78,17 @@ def test_a_damaged_file_is_refused(tmp_path: Path, at: float) -> None:
         files(tmp_path).load("links", "now")
 
 
+@pytest.mark.parametrize(("offset", "value"), [(10, 99), (8, 1), (6, 200)])
+def test_a_file_that_seems_encrypted_or_packed_is_damaged(tmp_path: Path, offset: int, value: int) -> None:
+    files(tmp_path).save(graph())
+    path = files(tmp_path).path("links")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + offset] = value
+    path.write_bytes(data)
+    with pytest.raises(CollectionError, match="damaged"):
+        files(tmp_path).load("links", "now")
+
+
 def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
     with files(tmp_path).path("links").open("wb") as file:
         np.savez(file, header=np.array([object()], dtype=object))
