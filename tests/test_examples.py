@@ -20,14 +20,17 @@ PUBLIC = {
     if callable(value := getattr(package, name)) and not (inspect.isclass(value) and issubclass(value, Exception))
 }
 WITHOUT_EXAMPLE = {
+    "judgetree.aextract_triples",
     "judgetree.ChatLLM",
     "judgetree.ChunkLinks",
     "judgetree.GraphReport",
     "judgetree.LinkedChunk",
     "judgetree.ModelCall",
     "judgetree.Overrides",
+    "judgetree.PrebuiltIndex",
     "judgetree.RagState",
     "judgetree.RerankModel",
+    "judgetree.ShownGraph",
     "judgetree.RunContext",
     "judgetree.EndpointLLM",
     "judgetree.Expansion",
@@ -51,7 +54,7 @@ WITHOUT_EXAMPLE = {
     "judgetree.evaluation.TrainingData",
     "judgetree.evaluation.TreeStore",
 }
-"""What other calls give back, as their examples show, protocols and types, and the twin of ``ask``."""
+"""What other calls give back, as their examples show, protocols and types, and twins."""
 BLOCK = re.compile(r"^::\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 CALL_LIKE = re.compile(r"\w\(")
 

@@ -240,6 +240,13 @@ def build_triple_graph(
 
     A passage that the report has no triples of is in the graph without edges.
 
+    ::
+
+        model = TripleModel(llm=llm, home=settings.home)
+        with open_index("papers", settings) as index:
+            report = extract_triples(plan_extraction(passages_of(index), model), model)
+            print(build_triple_graph(index, report, settings.home).edges)
+
     Raises:
         CollectionError: There is no such collection, or it was written to meanwhile.
         WritingError: The graph could not be written.

@@ -23,7 +23,12 @@ MOST_PASSAGE_TOKENS = 4_000
 
 @dataclass(frozen=True, kw_only=True)
 class TripleModel:
-    """The model that draws triples, its prompts and prices, and where the triples are kept."""
+    """The model that draws triples, its prompts and prices, and where the triples are kept.
+
+    ::
+
+        TripleModel(llm=llm, home=settings.home, at_once=16)
+    """
 
     llm: CacheableLLM
     home: Path
@@ -96,7 +101,13 @@ def passage_text(passage: Passage) -> str:
 
 
 def plan_extraction(passages: Iterable[Passage], model: TripleModel) -> ExtractionPlan:
-    """Return what the extraction of the triples of these passages has to do; no call is made."""
+    """Return what the extraction of the triples of these passages has to do; no call is made.
+
+    ::
+
+        plan = plan_extraction(passages_of(index), TripleModel(llm=llm, home=settings.home))
+        print(plan.calls, plan.cost)
+    """
     keys = TripleKeys(model.llm, model.prompts)
     texts: dict[bytes, str] = {}
     sharing: defaultdict[bytes, list[Passage]] = defaultdict(list)

@@ -84,12 +84,15 @@ def steps_of(graph: PassageGraph, hub_weight: float = 1.0) -> Steps:
 def inverse_frequencies(graph: PassageGraph) -> Scores:
     """Return log(1 + passages / passages that have an edge with it) of each phrase, and 1 for each passage."""
     passages = len(graph.passages)
-    pairs = [
+    ends = [
         pair for each in graph.edges.values() for pair in ((each.sources, each.targets), (each.targets, each.sources))
     ]
-    counts = np.zeros(graph.nodes)
-    for ends, phrases in pairs:
-        counts += np.bincount(phrases[(ends < passages) & (phrases >= passages)], minlength=graph.nodes)
+    pairs = [np.empty(0, np.int64)]
+    for near, far in ends:
+        inside = (near < passages) & (far >= passages)
+        pairs.append(near[inside].astype(np.int64) * graph.nodes + far[inside])
+    # A passage that names a phrase in several edges, such as those of two triples, has it once.
+    counts = np.bincount(np.unique(np.concatenate(pairs)) % max(graph.nodes, 1), minlength=graph.nodes)
     found = np.log1p(passages / np.maximum(counts, 1.0))
     found[:passages] = 1.0
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from judgetree.modules.structure.pagerank import PassageRanking, Steps, Walk, personalised_pagerank, steps_of
+from judgetree.modules.structure.pagerank import (
+    PassageRanking,
+    Steps,
+    Walk,
+    inverse_frequencies,
+    personalised_pagerank,
+    steps_of,
+)
 from judgetree.modules.structure.passage_graph import Edges, PassageGraph
 
 
@@ -63,6 +72,13 @@ def test_a_rarer_phrase_takes_more_of_the_walk_and_edges_go_both_ways() -> None:
     from_first = {weight: steps_of(star, weight).matrix.toarray()[3:, 0] for weight in (0.0, 1.0, 2.0)}
     assert from_first[0.0].tolist() == [0.5, 0.5]
     assert 0.5 < from_first[1.0][0] < from_first[2.0][0]
+
+
+def test_a_phrase_is_as_frequent_as_its_passages_are_many_however_many_edges_they_have() -> None:
+    once = graph()
+    twice = replace(once, edges={**once.edges, "object": Edges.labelled([(1, 4, 0, 1.0), (1, 4, 1, 1.0)])})
+    assert inverse_frequencies(once).tolist() == pytest.approx([1, 1, 1, 1, np.log(3), np.log(5), np.log(3)])
+    assert inverse_frequencies(twice).tolist() == inverse_frequencies(once).tolist()
 
 
 def test_passages_are_ranked_from_the_seeds_through_phrases_and_relations() -> None:
