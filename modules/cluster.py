@@ -115,7 +115,9 @@ def _head(workers: int) -> Iterator[str]:
         tempfile.TemporaryDirectory(prefix="judgetree-ray-", dir=short, ignore_cleanup_errors=True) as folder,
         Path(folder, "said").open("w+", encoding="utf-8") as said,
     ):
-        command = [sys.executable, "-c", _HEAD, str(workers), folder]
+        # Ray lets every user into the folder that it is given, with the socket of what it sends to workers, keys
+        # included; nobody else gets through the one around it.
+        command = [sys.executable, "-c", _HEAD, str(workers), str(Path(folder, "r"))]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, start_new_session=True) as head:
             assert head.stdin is not None and head.stdout is not None

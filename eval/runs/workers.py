@@ -11,7 +11,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 MOST_DEATHS = 5
 """Workers that may die with the same question before the run stops."""
+MOST_OPENINGS = 10
+"""Attempts to start a worker in the place of one that died; they take some three minutes."""
+_LONGEST_REST_S = 30.0
 _CLOSING_S = 10.0
 _UNLIMITED = 100_000
 """Calls that an actor may have under way; what limits them is the experiment's concurrency."""
@@ -69,6 +72,8 @@ class _Hand:
     holder: str = field(default_factory=lambda: uuid.uuid4().hex)
     busy: int = 0
     is_up: bool = True
+    given_up: UserError | None = None
+    """Why no worker takes its place; None while one may."""
 
 
 @dataclass(eq=False)
@@ -82,6 +87,8 @@ class _AskingWorkers:
     before: Callable[[Job], Sequence[RunRow]]
     spending: Spending
     """The driver's view of the ledger."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits the given seconds."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _revivals: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -100,16 +107,25 @@ class _AskingWorkers:
             if isinstance(asked, UserError):
                 raise asked
             if self.ledger is not None:
-                if asked is None:
-                    self.spending.adopt(*(await self.ledger.standing.remote()))
-                else:
-                    await self.ledger.add.remote(asked.row)
+                await self._book(asked)
             return asked if isinstance(asked, Asked) else None
         raise UserError(
             f"{MOST_DEATHS} workers died while they asked the question {job.question.id!r} of {job.system}, the last "
             "perhaps for want of memory. Finished rows are kept; run the same command with fewer workers, or "
             "without --workers, to go on."
         )
+
+    async def _book(self, asked: Asked | None) -> None:
+        try:
+            if asked is None:
+                self.spending.adopt(*(await self.ledger.standing.remote()))
+            else:
+                await self.ledger.add.remote(asked.row)
+        except self.deaths as error:
+            raise UserError(
+                f"The process that counts what all workers spend has died ({str(error)[:200].rstrip('.')}). Finished "
+                "rows are kept; run the same command to go on."
+            ) from error
 
     async def aclose(self) -> None:
         for revival in self._revivals:
@@ -123,6 +139,9 @@ class _AskingWorkers:
     async def _free_hand(self) -> _Hand:
         async with self._changed:
             while not (up := [hand for hand in self.hands if hand.is_up]):
+                reasons = [hand.given_up for hand in self.hands if hand.given_up is not None]
+                if len(reasons) == len(self.hands):
+                    raise reasons[0]
                 await self._changed.wait()
         return min(up, key=lambda hand: hand.busy)
 
@@ -135,17 +154,35 @@ class _AskingWorkers:
             revival.add_done_callback(self._revivals.discard)
 
     async def _revive(self, hand: _Hand) -> None:
-        if self.ledger is not None:
-            await self.ledger.release.remote(hand.holder)
-        while True:
-            hand.holder = uuid.uuid4().hex
-            with suppress(*self.deaths):
-                if await hand.open(hand.holder) is None:
-                    break
-            await asyncio.sleep(1)
+        try:
+            if self.ledger is not None:
+                await self.ledger.release.remote(hand.holder)
+            hand.given_up = await self._open_again(hand)
+        except Exception as error:  # noqa: BLE001 - raised in this task it would not end the questions that wait
+            hand.given_up = UserError(
+                f"A worker died, and none could take its place: {str(error)[:300].rstrip('.')}. Finished rows are "
+                "kept; run the same command to go on."
+            )
         async with self._changed:
-            hand.is_up = True
+            hand.is_up = hand.given_up is None
             self._changed.notify_all()
+
+    async def _open_again(self, hand: _Hand) -> UserError | None:
+        """Start a worker in the place of one that died; returns the last error if that fails again and again."""
+        problem: Exception | None = None
+        for number in range(MOST_OPENINGS):
+            hand.holder = uuid.uuid4().hex
+            try:
+                problem = await hand.open(hand.holder)
+            except self.deaths as error:
+                problem = error
+            if problem is None:
+                return None
+            logger.warning("No worker could be started in the place of one that died: %s", problem)
+            await self.sleep(min(2.0**number, _LONGEST_REST_S))
+        if problem is not None and not isinstance(problem, UserError):
+            raise problem
+        return problem
 
 
 async def _awaited(answer: Awaitable[object]) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import threading
 from collections import Counter
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from langchain_core.documents import Document
@@ -75,6 +77,12 @@ def comparable(row: RunRow) -> dict[str, object]:
     if row.tree is not None:
         kept["tree"] = asdict(replace(row.tree, cached_seconds=0))
     return kept
+
+
+def test_no_other_user_gets_at_the_files_and_sockets_of_ray(ray: ModuleType) -> None:
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    around = session.parent.parent
+    assert (around.name.startswith("judgetree-ray-"), stat.S_IMODE(around.stat().st_mode)) == (True, 0o700)
 
 
 def test_rows_and_trees_are_those_of_one_process(bench: RunBench) -> None:

@@ -1,0 +1,70 @@
+"""Workers that die and cannot be started again, without a Ray: the run ends with the reason and does not wait."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from judgetree.evaluation.runs.jobs import Job
+from judgetree.evaluation.runs.limits import Spending
+from judgetree.evaluation.runs.workers import MOST_OPENINGS, _AskingWorkers, _Hand
+from judgetree.modules.errors import UserError
+
+
+class Died(Exception):
+    """A worker has died."""
+
+
+async def die(*_: object) -> object:
+    raise Died("killed")
+
+
+async def stop(*_: object) -> None:
+    """Answer as a worker does once a limit is reached."""
+
+
+def crew_that_dies(openings: list[object], ledger: object = None) -> _AskingWorkers:
+    async def reopen(holder: str) -> object:
+        outcome = openings.pop(0)
+        if isinstance(outcome, Died):
+            raise outcome
+        return outcome
+
+    async def no_time(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    hand = _Hand(SimpleNamespace(ask=SimpleNamespace(remote=die)), reopen)
+    return _AskingWorkers(
+        [hand], ledger, (Died,), lambda job: (), cast(Spending, SimpleNamespace(adopt=None)), sleep=no_time
+    )
+
+
+def ask(crew: _AskingWorkers) -> object:
+    job = cast(Job, SimpleNamespace(question=SimpleNamespace(id="q1"), system="judge"))
+    return asyncio.run(asyncio.wait_for(crew.ask(job), 20))
+
+
+def test_a_worker_that_cannot_open_again_ends_the_run_with_the_reason() -> None:
+    with pytest.raises(UserError, match="PostgreSQL is gone"):
+        ask(crew_that_dies([UserError("PostgreSQL is gone.")] * MOST_OPENINGS))
+    with pytest.raises(UserError, match=r"none could take its place: killed. Finished rows are kept"):
+        ask(crew_that_dies([Died("killed")] * MOST_OPENINGS))
+
+
+def test_a_ledger_that_died_ends_the_run() -> None:
+    ledger = SimpleNamespace(release=SimpleNamespace(remote=die), standing=SimpleNamespace(remote=die))
+    with pytest.raises(UserError, match="none could take its place"):
+        ask(crew_that_dies([], ledger))
+    crew = crew_that_dies([], ledger)
+    crew.hands[0].actor.ask.remote = stop
+    with pytest.raises(UserError, match="counts what all workers spend has died"):
+        ask(crew)
+
+
+def test_a_question_goes_to_the_workers_that_take_the_places_of_the_dead() -> None:
+    openings: list[object] = [Died("killed"), UserError("not yet"), None, None, None, None, None]
+    with pytest.raises(UserError, match="5 workers died while they asked the question 'q1'"):
+        ask(crew_that_dies(openings))
