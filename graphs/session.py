@@ -155,6 +155,8 @@ class RagSession(TreeSession):
         self.prompts = context.prompts if context else load_prompts(given)
         """The prompts of one's own, by name."""
         self.collection = collection
+        self.retriever = retriever
+        """What is searched in place of the collection, as it was given."""
         self._services = SessionServices(
             collection=collection,
             system=chosen,

@@ -22,6 +22,7 @@ from ...modules.llm.tuned import TunedLLM
 from ...modules.llm.wrapper import thinking_of
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
+from ...modules.prebuilt.files import SPEC, is_prebuilt
 from ...modules.prompts.reading import load_prompts
 from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings
@@ -138,9 +139,13 @@ class ConversationServices:
 
     @property
     def collection(self) -> str:
-        """Name and address of the searched collection; ``""`` for a system without a search."""
+        """Name and address of the searched collection, or the path of the prebuilt index; ``""`` without either."""
         name = self.session.collection
-        if not name or not retrieves(self.session.system):
+        if not retrieves(self.session.system):
+            return ""
+        if is_prebuilt(self.session.retriever):
+            return SPEC + str(Path(str(self.session.retriever).removeprefix(SPEC)).expanduser().resolve())
+        if not name:
             return ""
         address = str(self.settings.milvus_address)
         return f"{name} in {address if '://' in address else Path(address).resolve()}"

@@ -123,16 +123,18 @@ class Bm25sFolder:
             words = self._module.tokenization._infer_stopwords(None if stopwords == _NONE else stopwords or "english")
         except ValueError as error:
             raise SettingsError(f"stopwords={stopwords!r} are unknown to bm25s: {error}") from error
+        # The empty word of bm25s, which queries without a word get, may lie beyond the columns of its scores.
+        columns = len(self._index.scores["indptr"]) - 1
         if kept is None:
             options = {"stopwords": words, "stemmer": stem, "return_ids": False, "show_progress": False}
-            known = self._index.vocab_dict
+            known = {word for word, column in self._index.vocab_dict.items() if column < columns}
             return lambda query: [
                 token for token in self._module.tokenize([query], allow_empty=False, **options)[0] if token in known
             ]
         kept.stemmer = None if stem is None else stem.stemWord
         if stopwords is not None:
             kept.stopwords = words
-        known_ids = self._index.unique_token_ids_set
+        known_ids = {column for column in self._index.unique_token_ids_set if column < columns}
 
         def ids(query: str) -> list[Any]:
             [found] = kept.tokenize([query], update_vocab=False, allow_empty=False, show_progress=False)

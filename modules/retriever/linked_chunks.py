@@ -16,6 +16,7 @@ from ..errors import SettingsError
 from ..index.index import Index
 from ..structure.links import KIND, Links, Neighbour
 from ..structure.opened import OpenedGraph
+from .own import OwnRetriever
 from .search import SearchTarget
 from .searched import describe_target
 
@@ -119,6 +120,8 @@ def linked_chunks_of(retriever: object, home: Path) -> LinkedChunks:
     Raises:
         SettingsError: It is no ``Retriever`` over an ``Index``, so that there is no graph of what it searches.
     """
+    if isinstance(retriever, OwnRetriever):
+        retriever = retriever.inner
     index = getattr(retriever, "vector_store", None)
     if not isinstance(index, Index):
         raise SettingsError(

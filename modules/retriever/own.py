@@ -66,7 +66,8 @@ class OwnRetriever:
 
     def __init__(self, inner: ChunkRetriever, part: Part, *, topk: int, index: Index | None) -> None:
         """``topk`` and ``index``: what else the retriever was made with, for the fingerprint."""
-        self._inner = inner
+        self.inner = inner
+        """The retriever as it was made."""
         self.calls_back = bool(getattr(inner, "calls_back", False))
         self._part = part
         self._topk = topk
@@ -83,7 +84,7 @@ class OwnRetriever:
         made_with = {"topk": str(self._topk)}
         if self._index is not None:
             made_with |= {"collection": self._index.vector_store_name, "content": self._index.content_digest()}
-        return {**fingerprint_of(self._part, self._inner), **made_with}
+        return {**fingerprint_of(self._part, self.inner), **made_with}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
         """Search by the inner retriever.
@@ -93,7 +94,7 @@ class OwnRetriever:
                 apart by ``chunk_id``.
         """
         with surviving_exit(self._part):
-            return _distinct(await self._inner.asearch(query, meter=meter), name=self._part.name)
+            return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
 
 
 def needs_index(given: object) -> bool:

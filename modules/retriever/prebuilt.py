@@ -238,6 +238,8 @@ def open_prebuilt(
     settings = settings or load_settings()
     path = spec.removeprefix(SPEC)
     files = read_files(path)
+    # Before files are read, which may take minutes.
+    embedder = None if files.faiss is None else _query_embedder(files, settings, embeddings, admissions)
     folder = settings.home / "prebuilt"
     with FileDigests(folder / "digests.sqlite") as digests:
         corpus = open_corpus_file(files.corpus, folder, digests, on_progress)
@@ -260,7 +262,7 @@ def open_prebuilt(
                 files=files,
                 states=[corpus.state, *states],
                 digest=_digest(parts, [files.stemmer, files.stopwords] if sparse else []),
-                embedder=None if dense is None else _query_embedder(files, settings, embeddings, admissions),
+                embedder=embedder,
             )
             index.content_digest()
         except BaseException:

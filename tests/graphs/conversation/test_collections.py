@@ -56,6 +56,23 @@ def test_another_collection_is_refused_before_anything_is_written(tmp_path: Path
         assert talks.conversation("t").ask(CLASS).status == "answered"
 
 
+def test_another_prebuilt_index_is_refused_too(tmp_path: Path) -> None:
+    def over_index(name: str) -> Conversations:
+        return Conversations(
+            system="naive",
+            context=RagContext(reader=TalkingLLM(), retriever=TableRetriever(TABLE)),
+            retriever=f"prebuilt:{tmp_path / name}",
+            memory=ConversationMemory(BagOfWordsEmbedder(), uri=str(tmp_path / "memory.db")),
+            settings=settings_in(tmp_path),
+        )
+
+    with over_index("wiki") as talks:
+        turn = saved(talks.conversation("s").ask(CLASS))
+        assert turn["collection"] == f"prebuilt:{tmp_path / 'wiki'}"
+    with over_index("wiki2") as talks, pytest.raises(SettingsError, match=r"prebuilt:.*wiki, not prebuilt:.*wiki2"):
+        talks.conversation("s").ask("Which colour has it?")
+
+
 def test_a_switch_leaves_the_evidence_of_the_old_collection_and_says_so(tmp_path: Path) -> None:
     with over(tmp_path, "one", TalkingLLM()) as talks:
         talks.conversation("s").ask(CLASS)

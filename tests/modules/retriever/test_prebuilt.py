@@ -92,7 +92,8 @@ def test_words_are_found_in_the_order_of_bm25s(tmp_path: Path, opened: Open, tok
     least = float(scores[0][-1])
     for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True):
         assert str(row) in by_score[score] or score == least
-    assert Retriever(opened(tmp_path), search_type="sparse").invoke("of the zzz") == []
+    for without_words in ("of the zzz", "x?", "?", "猫"):
+        assert Retriever(opened(tmp_path), search_type="sparse").invoke(without_words) == []
 
 
 @pytest.mark.parametrize("kind", ["IVF4,Flat", "HNSW8", "SQ8", "PCA32,IVF4,SQ8", "IDMap2,Flat"])
@@ -313,8 +314,14 @@ def test_another_embedder_than_that_of_the_index_is_refused(tmp_path: Path, open
         index.check_embedder()
     with pytest.raises(CollectionError, match=r"vector has the length 32, those of .* have 64"):
         Retriever(index).invoke("grey")
+    read: list[str] = []
     with pytest.raises(SettingsError, match="does not say which embedder"):
-        open_prebuilt(str(folder), settings)
+        open_prebuilt(
+            str(folder),
+            settings.model_copy(update={"home": tmp_path / "new"}),
+            on_progress=lambda done, total, stage: read.append(stage),
+        )
+    assert read == [], "files of gigabytes are not read before"
     with pytest.raises(CollectionError, match="512 dimensions"):
         prebuilt_retriever(f"prebuilt:{folder}", settings.model_copy(update={"embeddings": "local:use"}), topk=3)
     with pytest.raises(LoadingError, match="'nowhere' does not exist"):

@@ -12,7 +12,9 @@ import pytest
 from judgetree.modules.errors import CollectionError
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
+from judgetree.modules.retriever.own import create_own_retriever
 from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.settings import load_settings
 from judgetree.modules.structure.building import build_graph
 from judgetree.modules.structure.passages import passages_of
 from tests.database_servers import LiteServer
@@ -35,6 +37,10 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, lite_server: LiteServe
     return made
 
 
+class FewerHits(Retriever):
+    """The built-in search, changed as README says."""
+
+
 def test_passages_links_and_linked_chunks_of_a_collection(index: Index, tmp_path: Path) -> None:
     by_title = {str(each.metadata["title"]): each for each in passages_of(index)}
     assert by_title["Anna Berg"].text == "Anna was born in Oslo."
@@ -49,6 +55,8 @@ def test_passages_links_and_linked_chunks_of_a_collection(index: Index, tmp_path
     assert (linked.chunk.page_content, linked.chunk.metadata) == (hit.page_content, hit.metadata)
     assert asyncio.run(links.linked([anna], without={anna, oslo}, most=3)) == []
     assert asyncio.run(linked_chunks_of(Retriever(index), tmp_path / "home").linked([anna], without={anna}, most=3))
+    own = create_own_retriever(FewerHits, index=index, topk=3, settings=load_settings())
+    assert asyncio.run(linked_chunks_of(own, tmp_path / "home").linked([anna], without={anna}, most=3))
     filtered = Retriever(index)
     filtered.expr = "year == 1900"
     assert asyncio.run(linked_chunks_of(filtered, tmp_path / "home").linked([anna], without={anna}, most=3)) == []
