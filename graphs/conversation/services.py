@@ -143,8 +143,9 @@ class ConversationServices:
         name = self.session.collection
         if not retrieves(self.session.system):
             return ""
-        if is_prebuilt(self.session.retriever):
-            return SPEC + str(Path(str(self.session.retriever).removeprefix(SPEC)).expanduser().resolve())
+        retriever = getattr(self.session, "retriever", None)  # not every session can search something else
+        if is_prebuilt(retriever):
+            return SPEC + str(Path(str(retriever).removeprefix(SPEC)).expanduser().resolve())
         if not name:
             return ""
         address = str(self.settings.milvus_address)
