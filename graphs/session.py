@@ -17,12 +17,11 @@ from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
-from ..modules.prebuilt.files import is_prebuilt
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
 from ..modules.reader.evidence_selection import EvidenceRanker
 from ..modules.reader.strategies import AnswerStrategy
-from ..modules.retriever.own import needs_index
+from ..modules.retriever.own import check_beside, needs_index
 from ..modules.settings import Settings, load_settings
 from .conversation.conversation import Conversation
 from .conversation.services import ConversationServices
@@ -136,13 +135,8 @@ class RagSession(TreeSession):
             raise SettingsError(f"The system {system!r} has no evidence: leave evidence_tokens out.")
         if tools and not chosen.uses_tools:
             raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
-        if retriever is not None and search_graph is not None:
-            raise SettingsError(f"search_graph={search_graph!r} is of the built-in search: leave it or retriever out.")
-        if retriever is not None and not is_prebuilt(retriever) and search_type != "hybrid":
-            raise SettingsError(
-                f"search_type={search_type!r} of the built-in search cannot be set beside a retriever of your own: "
-                "leave it out, or give functools.partial(MyRetriever, search_type=…)."
-            )
+        if retriever is not None:
+            check_beside(retriever, collection=collection, search_type=search_type, search_graph=search_graph)
         has_to_search = context is None and chosen.retrieves and (retriever is None or needs_index(retriever))
         if not collection and has_to_search:
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")

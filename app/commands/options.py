@@ -39,7 +39,9 @@ SearchType = Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.
 SearchGraph = Annotated[
     str | None,
     typer.Option(
-        metavar="entities", help="Graph whose ranking is one more list of the search; judgetree index --graph makes it."
+        metavar="KIND",
+        help="entities, triples or links: the graph whose ranking is one more list of the search; judgetree index "
+        "--graph makes it.",
     ),
 ]
 System = Annotated[

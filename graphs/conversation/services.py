@@ -22,8 +22,8 @@ from ...modules.llm.tuned import TunedLLM
 from ...modules.llm.wrapper import thinking_of
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
-from ...modules.prebuilt.files import SPEC, is_prebuilt
 from ...modules.prompts.reading import load_prompts
+from ...modules.retriever.own import searched_by
 from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings
 from ..rag.graph import RagGraph
@@ -139,13 +139,12 @@ class ConversationServices:
 
     @property
     def collection(self) -> str:
-        """Name and address of the searched collection, or the path of the prebuilt index; ``""`` without either."""
+        """Name and address of the searched collection, or what the session searches in place of one; else ``""``."""
         name = self.session.collection
         if not retrieves(self.session.system):
             return ""
-        retriever = getattr(self.session, "retriever", None)  # not every session can search something else
-        if is_prebuilt(retriever):
-            return SPEC + str(Path(str(retriever).removeprefix(SPEC)).expanduser().resolve())
+        if other := searched_by(getattr(self.session, "retriever", None)):  # not every session takes a retriever
+            return other
         if not name:
             return ""
         address = str(self.settings.milvus_address)

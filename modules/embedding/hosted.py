@@ -169,7 +169,7 @@ class EmbeddingEndpoint:
         """Yield the vectors of each request once it is done, in any order.
 
         As many requests as the gate allows are under way or wait for it, so that another caller waits for no more.
-        After a failure no request is begun; those under way are yielded before it is raised.
+        After a failure no request starts; those under way are yielded before it is raised.
 
         Raises:
             ModelCallError: A request failed after its last attempt, or its reply is malformed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 
 class CallGate:
@@ -15,13 +16,15 @@ class CallGate:
         """Allow at most ``max_concurrency`` calls at once."""
         self.max_concurrency = max_concurrency
         self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+        self._beginning = threading.Lock()
 
     async def acquire(self) -> None:
         """Wait for a slot."""
         loop = asyncio.get_running_loop()
         if loop not in self._slots:
-            self._slots = {each: slots for each, slots in self._slots.items() if not each.is_closed()}
-            self._slots[loop] = asyncio.Semaphore(self.max_concurrency)
+            with self._beginning:  # another loop that begins meanwhile would replace the table without this one
+                slots = {each: slots for each, slots in self._slots.items() if not each.is_closed()}
+                self._slots = slots | {loop: asyncio.Semaphore(self.max_concurrency)}
         await self._slots[loop].acquire()
 
     def release(self) -> None:

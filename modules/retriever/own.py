@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import cast
 
 from langchain_core.documents import Document
@@ -15,7 +16,7 @@ from ..formats import storable
 from ..index.index import Index
 from ..llm.rate_limit import Admissions
 from ..parts import Part, digest_of_fields, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
-from ..prebuilt.files import is_prebuilt
+from ..prebuilt.files import SPEC, is_prebuilt
 from ..progress import StageProgress
 from ..settings import Settings
 from .contract import ChunkRetriever
@@ -108,6 +109,38 @@ def needs_index(given: object) -> bool:
     part = part_of("retriever", given)
     wanted = wanted_by(part) if needs_making(part) else frozenset()
     return wanted is None or not wanted.isdisjoint(("index", "vector_store"))
+
+
+def check_beside(given: object, *, collection: str, search_type: str, search_graph: str | None) -> None:
+    """Check that nothing of the built-in search stands beside a retriever that is given in its place.
+
+    Raises:
+        SettingsError: Something does, or a collection stands beside a prebuilt index.
+    """
+    if collection and is_prebuilt(given):
+        raise SettingsError(f"{given} is searched in place of a collection: leave out {collection!r}, or it.")
+    if search_graph is not None:
+        raise SettingsError(f"search_graph={search_graph!r} is of the built-in search: leave it or retriever out.")
+    if not is_prebuilt(given) and search_type != "hybrid":
+        raise SettingsError(
+            f"search_type={search_type!r} of the built-in search cannot be set beside a retriever of your own: "
+            "leave it out, or give functools.partial(MyRetriever, search_type=…)."
+        )
+
+
+def searched_by(given: object) -> str:
+    """Return the name of what a retriever that is made from no index searches; ``""`` for any other.
+
+    That of a prebuilt index is its spec with the whole path; any other is the name of the retriever.
+
+    Raises:
+        SettingsError: It cannot be imported.
+    """
+    if given is None or needs_index(given):
+        return ""
+    if is_prebuilt(given):
+        return SPEC + str(Path(str(given).removeprefix(SPEC)).expanduser().resolve())
+    return part_of("retriever", given).name
 
 
 def prebuilt_retriever(

@@ -43,14 +43,7 @@ def entity_graph(passages: Iterable[Passage], content: str) -> PassageGraph:
         content=content,
         passages=[each.chunk_id for each in given],
         phrases=phrases,
-        edges={
-            MENTIONS: Edges.of(
-                (node, number[phrase], float(count))
-                for node, names in enumerate(mentioned)
-                for phrase, count in names.items()
-                if phrase in number
-            )
-        },
+        edges={MENTIONS: Edges.counted(mentioned, number)},
         made_with={"version": _VERSION, "too_common": len(passages_of) - len(phrases)},
     )
 

@@ -46,12 +46,7 @@ def link_graph(passages: Iterable[Passage], content: str) -> PassageGraph:
         passages=[each.chunk_id for each in given],
         phrases=phrases,
         edges={
-            NAMES: Edges.of(
-                (node, number[name], float(count))
-                for node, names in enumerate(named)
-                for name, count in names.items()
-                if name in number
-            ),
+            NAMES: Edges.counted(named, number),
             TITLE_OF: Edges.of((number[name], node, 1.0) for name in phrases for node in set(holders[name])),
         },
         made_with={"version": _VERSION, "too_common": len(too_common)},

@@ -163,7 +163,7 @@ class PassageRanking:
         return list(dict.fromkeys(found))
 
     def seeds(self, query: str, passages: Mapping[str, float]) -> Scores:
-        """Return the weight of each node as a beginning, shape (nodes,), sum 1, or 0 if nothing of it is in the graph.
+        """Return the weight of each node as a beginning, shape (nodes,), sum 1; all 0 if the graph has none.
 
         ``passages`` weighs chunk ids, above 0. Phrases of the query share ``phrase_share`` by their inverse document
         frequencies; without either, the other has all.

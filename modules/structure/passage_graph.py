@@ -52,6 +52,16 @@ class Edges:
         return cls._sorted(pairs[:, 0], pairs[:, 1], np.fromiter(added.values(), np.float32, len(added)))
 
     @classmethod
+    def counted(cls, counts: Sequence[Mapping[str, int]], number: Mapping[str, int]) -> Edges:
+        """Make an edge from each i to the number of each name in ``counts[i]`` that has one, weighted by its count."""
+        return cls.of(
+            (node, number[name], float(count))
+            for node, names in enumerate(counts)
+            for name, count in names.items()
+            if name in number
+        )
+
+    @classmethod
     def labelled(cls, edges: Iterable[tuple[int, int, int, float]]) -> Edges:
         """Make edges of (source, target, label, weight); weights of the same three are added up.
 

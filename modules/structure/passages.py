@@ -17,7 +17,7 @@ _PAGE_ROWS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A chunk as a graph is made of it."""
+    """A chunk as graphs read it."""
 
     chunk_id: str
     text: str

@@ -50,6 +50,11 @@ def folder(tmp_path: Path, surroundings: dict[str, str], monkeypatch: pytest.Mon
     return tmp_path / "wiki"
 
 
+def test_a_collection_beside_a_prebuilt_index_is_refused(cli: Cli, folder: Path) -> None:
+    asked = cli("ask", "Who?", "-c", "mine", "--retriever", f"prebuilt:{folder}")
+    asked.refused("in place of a collection: leave out 'mine'")
+
+
 def test_a_question_is_asked_and_resumed_without_a_collection(cli: Cli, folder: Path, scripted: ScriptedServer) -> None:
     thread, options = new_thread(), ("--retriever", "prebuilt:wiki", "--topk", "2")
     scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])

@@ -56,20 +56,33 @@ def test_another_collection_is_refused_before_anything_is_written(tmp_path: Path
         assert talks.conversation("t").ask(CLASS).status == "answered"
 
 
-def test_another_prebuilt_index_is_refused_too(tmp_path: Path) -> None:
-    def over_index(name: str) -> Conversations:
+def passages_of_one() -> TableRetriever:
+    return TableRetriever(TABLE)
+
+
+def passages_of_another() -> TableRetriever:
+    return TableRetriever(TABLE)
+
+
+@pytest.mark.parametrize("kind", ["prebuilt", "own"])
+def test_what_is_searched_in_place_of_a_collection_is_kept_to_as_well(kind: str, tmp_path: Path) -> None:
+    def over_retriever(retriever: object) -> Conversations:
         return Conversations(
             system="naive",
             context=RagContext(reader=TalkingLLM(), retriever=TableRetriever(TABLE)),
-            retriever=f"prebuilt:{tmp_path / name}",
+            retriever=retriever,
             memory=ConversationMemory(BagOfWordsEmbedder(), uri=str(tmp_path / "memory.db")),
             settings=settings_in(tmp_path),
         )
 
-    with over_index("wiki") as talks:
-        turn = saved(talks.conversation("s").ask(CLASS))
-        assert turn["collection"] == f"prebuilt:{tmp_path / 'wiki'}"
-    with over_index("wiki2") as talks, pytest.raises(SettingsError, match=r"prebuilt:.*wiki, not prebuilt:.*wiki2"):
+    one, other = (
+        (f"prebuilt:{tmp_path / 'one'}", f"prebuilt:{tmp_path / 'another'}")
+        if kind == "prebuilt"
+        else (passages_of_one, passages_of_another)
+    )
+    with over_retriever(one) as talks:
+        assert saved(talks.conversation("s").ask(CLASS))["collection"].endswith("one")
+    with over_retriever(other) as talks, pytest.raises(SettingsError, match=r"one, not .*another"):
         talks.conversation("s").ask("Which colour has it?")
 
 
