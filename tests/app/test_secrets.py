@@ -185,6 +185,8 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
     drawn = ("--svg", files["svg"], "--html", files["html"], "--json", files["json"], "--dot", files["dot"])
     return [
         ("index", str(data / "standards"), "-c", COLLECTION),
+        ("index", "-c", COLLECTION, "--graph", "triples", "--graph-llm", spec, "--yes"),
+        ("graph", "show", CHAIN.question, "-c", COLLECTION, "--graph", "triples", "--svg", str(out / "graph.svg")),
         ("settings",),
         ("settings", "--json"),
         ("prompts", "show"),
