@@ -26,7 +26,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.factory import create_llm
-from judgetree.modules.llm.openai_client import _http_client_on
+from judgetree.modules.llm.openai_client import http_client_on
 from judgetree.modules.settings import Settings
 
 from .eval_runs import Workspace
@@ -53,7 +53,7 @@ class ModelInProcess:
 
     def __init__(self, settings: Settings) -> None:
         endpoints = Endpoints(pickle.loads(Path(os.environ[_QUESTIONS]).read_bytes()))
-        transport = _http_client_on(background_loop())._transport
+        transport = http_client_on(background_loop())._transport
         assert isinstance(transport, AiohttpTransport)
         transport.client = lambda: aiohttp.ClientSession(connector=_InMemory(endpoints))
         llm = create_llm("http://in.process/v1#scripted", settings, CallGate(_MORE_THAN_ASKED))
