@@ -56,6 +56,16 @@ def test_another_collection_is_refused_unless_it_switches(chat: Cli, cli: Cli, t
     assert "collection switched to more in" in cli("conversations", "draw", "s").out
 
 
+def test_a_chat_searches_with_the_graph_of_its_collection(chat: Cli, cli: Cli) -> None:
+    options = ("-c", COLLECTION, "--conversation", "s", "--search-type", "dense", "--search-graph", "entities")
+    refused = chat(FIRST, options=options)
+    assert (refused.status, "has no graph 'entities' yet" in refused.err) == (2, True)
+    assert cli("index", "-c", COLLECTION, "--graph", "entities").status == 0
+    done = chat(FIRST, options=options)
+    assert done.out == "the drum\n"
+    assert "--conversation s --search-type dense --search-graph entities\n" in done.err
+
+
 def test_every_option_stands_in_the_command_to_come_back() -> None:
     options = {"system": "judge", "max_depth": 0, "direct_answer": True, "summary_memory": True, "web_or_rag": False}
     ignored = {"conversation": None, "switch_collection": True, "as_json": True}
