@@ -1,17 +1,21 @@
 """Batch runs over a Ray cluster of three nodes on this machine, two of which are killed at random moments.
 
 JUDGETREE_BENCH_QUESTIONS (300) questions a run, JUDGETREE_BENCH_ROUNDS (10) runs, against a scripted model behind HTTP
-whose requests are counted. The limit of requests a minute is so low that each run takes longer than a minute.
+whose requests are counted. The limit of requests a minute is so low that each run takes longer than a minute. Each run
+has a process of its own and is printed as it ends; one whose nodes don't start within Ray's 30 seconds begins again.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +37,12 @@ WORKERS = 3
 CALLS_AT_ONCE = 30
 LATENCY_S = 0.2
 MINUTE_S = 60.0
+STARTS = 4
+"""Times a cluster is started for a run until the benchmark ends."""
+
+
+class NotStarted(Exception):
+    """The nodes did not start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +89,14 @@ def _cluster() -> Iterator[tuple[Any, list[Any]]]:
     import ray
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": WORKERS, "include_dashboard": False})
-    others = [cluster.add_node(num_cpus=WORKERS) for _ in range(2)]
-    ray.init(address=cluster.address, log_to_driver=False)
+    cluster = Cluster()
     try:
+        try:
+            cluster.add_node(num_cpus=WORKERS, include_dashboard=False)
+            others = [cluster.add_node(num_cpus=WORKERS) for _ in range(2)]
+            ray.init(address=cluster.address, log_to_driver=False)
+        except Exception as error:  # Ray raises no narrower one
+            raise NotStarted(str(error)) from error
         yield cluster, others
     finally:
         ray.shutdown()
@@ -129,11 +143,26 @@ def run_round(workspace: Workspace, number: int, limit: int) -> Round:
     )
 
 
+def measured_round(workspace: Workspace, number: int, limit: int) -> tuple[Round, int]:
+    """Run a round in a new process; return the starts that failed with it."""
+    for failed_starts in range(STARTS):
+        # Ray forks, and a fork of a process with open Milvus connections may hang.
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            try:
+                done = pool.submit(run_round, workspace, number, limit).result()
+            except NotStarted as error:
+                print(f"round {number}: {error}", file=sys.stderr, flush=True)
+            else:
+                print(f"round {number}: {done}", file=sys.stderr, flush=True)
+                return done, failed_starts
+    raise NotStarted(f"no cluster started in {STARTS} attempts")
+
+
 def measure() -> list[Row]:
     """Measure ``ROUNDS`` runs."""
     workspace = indexed_workspace()
     limit = len(workspace.questions) * 2
-    rounds = [run_round(workspace, number, limit) for number in range(ROUNDS)]
+    rounds, failed_starts = zip(*(measured_round(workspace, number, limit) for number in range(ROUNDS)), strict=True)
     lost, doubled, failed = (sum(getattr(each, name) for each in rounds) for name in ("lost", "doubled", "failed"))
     again, most = [each.again for each in rounds], max(each.most_a_minute for each in rounds)
     what = f"{len(workspace.questions)} questions over three nodes, two killed, {ROUNDS} times"
@@ -151,4 +180,5 @@ def measure() -> list[Row]:
             all(each <= CALLS_AT_ONCE * 2 // WORKERS for each in again),
         ),
         Row("most requests in any 60 s, over all workers", str(most), f"≤ {limit}", most <= limit),
+        Row("clusters that did not start, and were started again", str(sum(failed_starts))),
     ]
