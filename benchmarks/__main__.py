@@ -36,6 +36,7 @@ BENCHMARKS = (
     "run_workers",
     "ledger_rate",
     "ray_kills",
+    "ray_indexing",
     "eval_kills",
     "eval_faults",
     "eval_replay",

@@ -19,6 +19,8 @@ from .errors import SettingsError, needs_extra
 if TYPE_CHECKING:
     from types import ModuleType
 
+logger = logging.getLogger(__name__)
+
 HERE = "local"
 """The address of a Ray that is started for one command on this machine, and ended with it."""
 _HEAD = """
@@ -70,7 +72,20 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
                 "leave out --ray and give --workers N for this machine."
             ) from error
         closing.callback(ray.shutdown)
+        closing.enter_context(_quiet_about_deaths(ray))
         yield ray
+
+
+@contextlib.contextmanager
+def _quiet_about_deaths(ray: ModuleType) -> Iterator[None]:
+    """Log what Ray says about dead workers and nodes, which it prints to standard output, among our results."""
+    worker = ray._private.worker
+    before = worker.print_to_stdstream
+    worker.print_to_stdstream = lambda data, **options: logger.info("Ray: %s", " ".join(data["lines"])[:500])
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = before
 
 
 def _refuse_silent(address: str) -> None:

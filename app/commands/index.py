@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from ..terminal.terminal import busy, progress_bar, write_json, write_result
 from .options import Json, Prompts
 
 if TYPE_CHECKING:
+    from ...modules.embedding.embedder import Embedder
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
 
@@ -88,6 +90,12 @@ def index(  # noqa: PLR0913 - one parameter an option
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
     ] = 600.0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes that embed, a core each (extra ray); this one.")
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a file was skipped.")] = False,
     list_skipped: Annotated[bool, typer.Option("--list-skipped", help="Name all skipped files, not ten.")] = False,
     as_json: Json = False,
@@ -109,6 +117,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         check_kind(kind)
     started = time.monotonic()
     with (
+        _embedding_workers(workers, ray) as spread,
         progress_bar() as on_progress,
         open_index(
             collection,
@@ -120,6 +129,7 @@ def index(  # noqa: PLR0913 - one parameter an option
             source_prefix=prefix,
             index_params=parsed_index_params(index_params),
             lock=LockOptions(wait_s=wait_s),
+            spread=spread,
             on_progress=on_progress,
         ) as opened,
     ):
@@ -154,6 +164,27 @@ def index(  # noqa: PLR0913 - one parameter an option
         write_result("\n".join([*lines, *changed, *(line for each in graphs for line in each.lines())]))
     if strict and report and report.skipped:
         raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _embedding_workers(count: int | None, address: str | None) -> Iterator[Callable[[Embedder], Embedder] | None]:
+    """Reach or start a Ray; gives what lets its workers embed, None without workers.
+
+    Raises:
+        SettingsError: The number of workers is missing, or Ray cannot be reached.
+        DependencyError: The extra ``ray`` is not installed.
+    """
+    if count is None:
+        if address is not None:
+            raise SettingsError("--ray needs the number of worker processes: add --workers N.")
+        yield None
+        return
+    from ...modules.cluster import HERE, connected
+    from ...modules.embedding.ray_embedder import RayEmbedder
+
+    address = address or HERE
+    with connected(address, workers=count):
+        yield partial(RayEmbedder, workers=count, address=address)
 
 
 def chunks_per_second(report: IndexReport) -> float:

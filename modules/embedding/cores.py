@@ -10,10 +10,19 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """A container's share of the machine, in its own view: "200000 100000" are two cores, "max 100000" all."""
 
 
+_share: int | None = None
+
+
+def use_cores(cores: int) -> None:
+    """Let this process count no more than so many cores, as its share of a machine that other workers use too."""
+    global _share  # noqa: PLW0603 - the share of a process is one number
+    _share = cores
+
+
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """Return the number of cores, at least 1, that the process may run on and its container is given."""
+    """Return the number of cores, at least 1, that the process may run on and its container or share is."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _given(quota) or cores))
+    return max(1, min(cores, _given(quota) or cores, _share or cores))
 
 
 def _given(quota: Path) -> int | None:

@@ -16,7 +16,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -70,6 +70,15 @@ class Embedder(Embeddings):
     async def aembed_query(self, text: str) -> list[float]:
         """Return the vector of one text, without blocking the event loop."""
         return (await self.aembed_documents([text]))[0]
+
+
+def embedder_name(embedder: object) -> str:
+    """Return the name of an embedder in collections: its ``name``, else its class and ``model``."""
+    name = getattr(embedder, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    model = getattr(embedder, "model", None) or getattr(embedder, "model_name", None)
+    return type(embedder).__name__ + (f":{model}" if model else "")
 
 
 def spec_for_language(cjk_share: float) -> str:
@@ -135,6 +144,9 @@ class MiniLMEmbedder(Embedder):
     def __init__(self) -> None:
         self._files = find_minilm()
 
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()  # another machine has the files elsewhere
+
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order; about 16 ms of one core a paragraph, on all cores at once."""
         vectors: list[list[float]] = load_minilm(self._files)(texts).tolist()
@@ -153,6 +165,9 @@ class MultilingualEmbedder(Embedder):
 
     def __init__(self) -> None:
         self._files = find_multilingual()
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()  # another machine has the files elsewhere
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order; about 6 ms a paragraph."""
@@ -220,7 +235,7 @@ class CachedEmbedder(Embedder):
         """Number of texts whose vector was saved."""
         self.misses = 0
         """Number of texts that the model embedded; equal texts of one call are embedded once."""
-        self._cache = cache
+        self.cache = cache
         self._recent = RecentVectors(recent_queries)
         self._counting = threading.Lock()
 
@@ -232,7 +247,7 @@ class CachedEmbedder(Embedder):
     @property
     def dimension(self) -> int:
         """Length of a saved vector, else of the inner embedder's."""
-        return self._cache.dimension_of(self.name) or self.inner.dimension
+        return self.cache.dimension_of(self.name) or self.inner.dimension
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order; finished batches are saved even if a later text fails."""
@@ -272,17 +287,17 @@ class CachedEmbedder(Embedder):
 
     def close(self) -> None:
         """Close the file of vectors; the next use opens it again."""
-        self._cache.close()
+        self.cache.close()
 
     def _lookup(self, texts: list[str]) -> dict[str, Vector]:
-        vectors = self._cache.get_many(self.name, texts)
+        vectors = self.cache.get_many(self.name, texts)
         hits = sum(text in vectors for text in texts)
         self._count(hits=hits, misses=len(set(texts) - vectors.keys()))
         return vectors
 
     def _keep(self, texts: list[str], batch: Mapping[int, list[float]]) -> dict[str, Vector]:
         kept = {texts[place]: np.asarray(vector, dtype=np.float32) for place, vector in batch.items()}
-        self._cache.put_many(self.name, kept)
+        self.cache.put_many(self.name, kept)
         return kept
 
     def _recall(self, text: str) -> list[float] | None:

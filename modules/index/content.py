@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -80,6 +80,13 @@ _PAGE_KEYS = 10_000  # a page costs Lite a scan of all rows; a server returns at
 _BATCH_TEXT_CHARACTERS = 4_000_000  # a gRPC message holds 64 MB
 
 
+class Rows(Protocol):
+    """Rows whose number is known before they are read."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Row]: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredFile:
     """The chunks of one file in the collection."""
@@ -95,8 +102,8 @@ class Changes:
 
     info: CollectionInfo
     """New description of the collection."""
-    rows: Sequence[Row]
-    """Rows to upsert."""
+    rows: Rows
+    """Rows to upsert; read once, in any order."""
     removed: frozenset[str] = frozenset()
     """Stored ids to delete; an upserted row wins over the deletion of its id."""
     rebuilt: frozenset[str] = frozenset()
@@ -234,12 +241,13 @@ def _rewrite(connection: MilvusConnection, name: str, old: str | None, changes: 
             total += _count(client, old) - len(changes.removed)
         files = _open_files(connection, old)
         kept = _kept_rows(client, old, changes) if old and files is None else iter(())
-        rows = heapq.merge(kept, sorted(changes.rows, key=_pk), key=_pk)
+        new: Iterable[Row] = sorted(changes.rows, key=_pk) if connection.is_lite else changes.rows
+        rows = heapq.merge(kept, new, key=_pk) if connection.is_lite else new
         _insert(client.insert, made[0], rows, len(changes.rows) if files else total, changes.on_progress)
         client.flush(made[0])
-        if files and (new := _open_files(connection, made[0])):
+        if files and (joined := _open_files(connection, made[0])):
             made.append(new_physical_name(name))
-            lite_files.join(files, new, changes.removed, made[-1], rebuilt=changes.rebuilt)
+            lite_files.join(files, joined, changes.removed, made[-1], rebuilt=changes.rebuilt)
             client.load_collection(made[-1])
         if (found := _count(client, made[-1])) != total:
             raise CollectionError(f"Milvus kept {found} of {total} chunks; {name!r} is unchanged. Index again.")
@@ -276,14 +284,17 @@ def _change_in_place(client: MilvusClient, name: str, physical: str, changes: Ch
         properties = {PROPERTY: changes.info.to_json(), REVISION: uuid.uuid4().hex}
         client.alter_collection_properties(physical, properties)
 
+    put_ids: set[str] = set()
+
     def put(target: str, batch: list[Row]) -> None:
         changes.check()
         client.upsert(target, batch)
+        put_ids.update(map(_pk, batch))
         changed()
 
     # New rows first, so that a parallel search or a kill does not find a file missing.
     _insert(put, name, changes.rows, len(changes.rows), changes.on_progress)
-    removed = sorted(changes.removed - {_pk(row) for row in changes.rows})
+    removed = sorted(changes.removed - put_ids)
     for start in range(0, len(removed), _PAGE_ROWS):
         changes.check()
         client.delete(name, ids=removed[start : start + _PAGE_ROWS])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from langchain_core.documents import Document
@@ -11,7 +10,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
 from ..embedding.cache import Vector
-from ..embedding.embedder import Embedder
+from ..embedding.embedder import Embedder, embedder_name
+from ..embedding.ray_embedder import RayEmbedder
 from ..errors import CollectionError
 from ..language import cjk_share, language_of
 from ..progress import StageProgress
@@ -34,15 +34,6 @@ def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
     if isinstance(source, Mapping):
         return source
     return {DENSE_FIELD: source(cjk_share)}
-
-
-def embedder_name(embedder: object) -> str:
-    """Return the name of an embedder in collections: its ``name``, else its class and ``model``."""
-    name = getattr(embedder, "name", None)
-    if isinstance(name, str) and name:
-        return name
-    model = getattr(embedder, "model", None) or getattr(embedder, "model_name", None)
-    return type(embedder).__name__ + (f":{model}" if model else "")
 
 
 def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
@@ -72,23 +63,9 @@ def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple
     return info, embedders
 
 
-def with_dimensions(
-    collection: str, info: CollectionInfo, vectors: Mapping[str, Mapping[str, Vector]]
-) -> CollectionInfo:
-    """Return the description with the length of each field's vectors, from new ones by chunk id and field.
-
-    Raises:
-        CollectionError: The vectors differ in length from each other, or from those of the collection.
-    """
-    found = [{field: len(vector) for field, vector in fields.items()} for fields in vectors.values()]
-    expected = info.dimensions or (found[0] if found else {})
-    wrong = next((dimensions for dimensions in found if dimensions != expected), None)
-    if wrong is not None:
-        raise CollectionError(
-            f"The embedder gives vectors of length {wrong}, the collection {collection!r} takes "
-            f"{dict(expected)}. Use the embedder of the collection, or index under another name."
-        )
-    return replace(info, dimensions=expected)
+def spreads(embedders: Embedders) -> bool:
+    """Return whether vectors come in any order, from the workers of a Ray."""
+    return len(embedders) == 1 and all(isinstance(each, RayEmbedder) for each in embedders.values())
 
 
 def embed_chunks(
@@ -96,34 +73,29 @@ def embed_chunks(
     texts: Mapping[str, str],
     known: Mapping[str, Mapping[str, Vector]],
     on_progress: StageProgress,
-) -> dict[str, Mapping[str, Vector]]:
-    """Return vectors by chunk id and field: the known ones, and those of the other texts.
+) -> Iterator[tuple[str, Mapping[str, Vector]]]:
+    """Yield vectors by field with their chunk id: the known ones, and those of the other texts as they come.
 
     Raises:
         ModelCallError: An embedding endpoint failed.
+        UserError: Workers that embed failed.
     """
-    missing = [chunk_id for chunk_id in texts if chunk_id not in known]
-    found = embed_texts(embedders, [texts[chunk_id] for chunk_id in missing], on_progress)
-    return {**known, **dict(zip(missing, found, strict=True))}
-
-
-def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: StageProgress) -> list[dict[str, Vector]]:
-    """Return vectors by field, one mapping a text, in the order of the texts.
-
-    Raises:
-        ModelCallError: An embedding endpoint failed.
-    """
-    vectors: list[dict[str, Vector]] = [{} for _ in texts]
-    done, wanted = 0, list(texts)
-    if texts:
-        on_progress(0, len(texts), "embed")
+    yield from known.items()
+    ids = [chunk_id for chunk_id in texts if chunk_id not in known]
+    wanted = [texts[chunk_id] for chunk_id in ids]
+    unfinished: dict[int, dict[str, Vector]] = {}
+    done = 0
+    if ids:
+        on_progress(0, len(ids), "embed")
     for field, embedder in embedders.items():
         for batch in _batches(embedder, wanted):
             for place, vector in batch.items():
-                vectors[place][field] = np.asarray(vector, dtype=np.float32)
+                found = unfinished.setdefault(place, {})
+                found[field] = np.asarray(vector, dtype=np.float32)
+                if len(found) == len(embedders):
+                    yield ids[place], unfinished.pop(place)
             done += len(batch)
-            on_progress(done // len(embedders), len(texts), "embed")
-    return vectors
+            on_progress(done // len(embedders), len(ids), "embed")
 
 
 def _batches(embedder: Embeddings, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:

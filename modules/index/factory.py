@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
@@ -27,12 +27,14 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     index_params: Mapping[str, IndexParams] | None = None,
     lock: LockOptions | None = None,
     admissions: Admissions | None = None,
+    spread: Callable[[Embedder], Embedder] | None = None,
     on_progress: StageProgress | None = None,
 ) -> Index:
     """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
 
     With ``embeddings="auto"`` the documents' language chooses the embedder. ``admissions`` are rate limits of embedding
-    endpoints that other processes share.
+    endpoints that other processes share. ``spread`` makes the embedder one that embeds by several processes, such as
+    ``partial(RayEmbedder, workers=4)``.
 
     ::
 
@@ -40,13 +42,15 @@ def open_index(  # noqa: PLR0913 - one parameter an option
             index.get_index_done()
     """
 
+    def opened(spec: str) -> Embedder:
+        embedder = create_embeddings(spec, settings, admissions=admissions)
+        return embedder if spread is None else spread(embedder)
+
     def by_language(cjk_share: float) -> Embedder:
-        return create_embeddings(spec_for_language(cjk_share), settings)
+        return opened(spec_for_language(cjk_share))
 
     return Index(
-        by_language
-        if settings.embeddings == "auto"
-        else create_embeddings(settings.embeddings, settings, admissions=admissions),
+        by_language if settings.embeddings == "auto" else opened(settings.embeddings),
         data_path,
         file_type_wanted,
         collection,

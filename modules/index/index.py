@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -23,16 +22,16 @@ from .connection import MilvusConnection, OpenUses, connect
 from .dense_fields import (
     Embedders,
     EmbedderSource,
-    embed_chunks,
     open_vector_store,
     plan_collection,
     refuse_other_embedders,
     resolve_embedders,
-    with_dimensions,
+    spreads,
 )
 from .file_parsers import LoadLimits
 from .folder_scan import gone_sources, scan_folders
-from .plan import ChunkSizes, IndexReport, name_sources, none_readable, plan_removal, read_changes
+from .new_rows import NewRows
+from .plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, plan_removal, read_changes
 from .schema import (
     CollectionInfo,
     IndexParams,
@@ -327,27 +326,29 @@ class Index:
             plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
             if prune:
                 plan.removed = gone_sources(stored, scan)
-            embedded, embedding_s = 0, 0.0
+            rows: NewRows | None = None
             if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
                 info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
-                reused, client = plan.reused_ids(stored), self.connection.client
-                known = content.stored_vectors(client, self.vector_store_name, reused, list(embedders))
-                started = time.monotonic()
-                vectors = embed_chunks(embedders, plan.texts(), known, self.on_progress)
-                embedded, embedding_s = len(vectors) - len(known), time.monotonic() - started
+                rows = self._new_rows(plan, embedders, stored)
                 info = replace(self._with_news(info, folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
-                info = with_dimensions(self.vector_store_name, info, vectors)
-                self._write(info, check, rows=plan.rows(vectors), removed=plan.replaced_ids(stored))
+                info = rows.described(self.vector_store_name, info)
+                # Workers embed for hours: a server takes their vectors as they come, Lite all at once.
+                is_stream = spreads(embedders) and not self.connection.is_lite
+                self._write(info, check, rows if is_stream else list(rows), removed=plan.replaced_ids(stored))
             elif not stored:
                 raise LoadingError(none_readable(plan.skipped))
+            embedded, embedding_s = (rows.embedded, rows.embedding_s) if rows else (0, 0.0)
             return plan.report(stored, ignored=scan.ignored, embedded=embedded, embedding_s=embedding_s)
+
+    def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:
+        client, reused = self.connection.client, plan.reused_ids(stored)
+        known = content.stored_vectors(client, self.vector_store_name, reused, list(embedders))
+        return NewRows(plan, embedders, known, self.on_progress)
 
     def _with_news(self, info: CollectionInfo, folders: Mapping[str, str]) -> CollectionInfo:
         return replace(info, folders=folders, index_params={**info.index_params, **self.index_params})
 
-    def _write(
-        self, info: CollectionInfo, check: Check, rows: Sequence[content.Row] = (), **ids: frozenset[str]
-    ) -> None:
+    def _write(self, info: CollectionInfo, check: Check, rows: content.Rows = (), **ids: frozenset[str]) -> None:
         changes = content.Changes(info=info, rows=rows, on_progress=self.on_progress, check=check, **ids)
         with self._opening:
             self._state = ("", "")

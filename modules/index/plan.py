@@ -169,10 +169,6 @@ class UpdatePlan:
         """Return the texts of the new chunks by id."""
         return {str(chunk.metadata["chunk_id"]): chunk.page_content for chunk in self.chunks}
 
-    def rows(self, vectors: Mapping[str, Mapping[str, Vector]]) -> list[Row]:
-        """Return the new chunks as rows, with their vectors by chunk id and field."""
-        return [_to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in self.chunks]
-
     def report(
         self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int, embedding_s: float = 0.0
     ) -> IndexReport:
@@ -276,7 +272,7 @@ def none_readable(skipped: Sequence[SkippedFile]) -> str:
     return f"None of the {len(skipped)} files could be read. {reasons}{more}."
 
 
-def _to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
+def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
     """Return a chunk as a row; metadata with the name of a field gets a trailing underscore."""
     fields = {PK_FIELD, TEXT_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *vectors}
     metadata = {f"{key}_" if key in fields else key: value for key, value in chunk.metadata.items()}

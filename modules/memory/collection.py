@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from ..addresses import Address
+from ..embedding.embedder import embedder_name
 from ..errors import CollectionError, MilvusFailure
 from ..index.connection import MilvusConnection, OpenUses, connect
 from ..index.content import batches, read_pages
-from ..index.dense_fields import Embedders, embedder_name, refuse_other_embedders
+from ..index.dense_fields import Embedders, refuse_other_embedders
 from ..index.schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
 from .schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info
 

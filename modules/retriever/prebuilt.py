@@ -11,9 +11,8 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from ..embedding.embedder import create_embeddings
+from ..embedding.embedder import create_embeddings, embedder_name
 from ..errors import CollectionError, SearchArgumentError, SettingsError
-from ..index.dense_fields import embedder_name
 from ..index.schema import DENSE_FIELD, SPARSE_FIELD
 from ..llm.rate_limit import Admissions
 from ..prebuilt.corpus import Corpus, open_corpus_file

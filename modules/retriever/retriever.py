@@ -16,8 +16,8 @@ from pymilvus.client.abstract import BaseRanker
 
 from ..addresses import with_addresses
 from ..calls.usage import CallMeter
+from ..embedding.embedder import embedder_name
 from ..errors import SearchArgumentError
-from ..index.dense_fields import embedder_name
 from ..index.index import Index
 from .graph_list import GraphList, graph_list_of
 from .prebuilt import PrebuiltIndex

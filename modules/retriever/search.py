@@ -20,10 +20,10 @@ from pymilvus import AnnSearchRequest, MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from ..calls.usage import CallMeter
+from ..embedding.embedder import embedder_name
 from ..errors import CollectionError, SearchArgumentError
 from ..index.connection import milvus_errors
 from ..index.content import FILE_DIGEST, text_in
-from ..index.dense_fields import embedder_name
 
 if TYPE_CHECKING:
     from langchain_milvus.utils.sparse import BaseSparseEmbedding

@@ -45,6 +45,7 @@ from .modules.calls.prompts import Prompt as Prompt
 from .modules.calls.prompts import Prompts as Prompts
 from .modules.calls.usage import CallMeter as CallMeter
 from .modules.embedding.embedder import create_embeddings as create_embeddings
+from .modules.embedding.ray_embedder import RayEmbedder as RayEmbedder
 from .modules.errors import JudgetreeError as JudgetreeError
 from .modules.errors import ModelCallError as ModelCallError
 from .modules.errors import ThreadMismatch as ThreadMismatch

@@ -202,3 +202,9 @@ def test_what_a_question_reaches_in_a_graph_is_listed_and_written(cli: Cli, home
     document = json.loads(cli(*show, *options, "--json").ok().out)
     assert document["kind"] == "triples"
     assert all("Norm A" in file.read_text(encoding="utf-8") for file in files.values())
+
+
+def test_workers_need_their_number_and_a_cluster_that_answers(cli: Cli, corpus: Path) -> None:
+    cli("index", str(corpus), "-c", "c", "--ray", "127.0.0.1:1").refused("add --workers N")
+    pytest.importorskip("ray")
+    cli("index", str(corpus), "-c", "c", "--ray", "127.0.0.1:1", "--workers", "2").refused("'127.0.0.1:1'")

@@ -38,9 +38,9 @@ TWO = RunOptions(workers=Workers(count=2))
 QUESTIONS = 6
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def ray() -> Iterator[object]:
-    """One Ray for all tests, which each would start otherwise."""
+    """One Ray for the tests that ask questions, which each would start otherwise."""
     pytest.importorskip("ray")
     with connected(HERE, workers=2) as started:
         yield started
@@ -79,12 +79,15 @@ def comparable(row: RunRow) -> dict[str, object]:
     return kept
 
 
+@pytest.mark.slow
 def test_no_other_user_gets_at_the_files_and_sockets_of_ray(ray: ModuleType) -> None:
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     around = session.parent.parent
     assert (around.name.startswith("judgetree-ray-"), stat.S_IMODE(around.stat().st_mode)) == (True, 0o700)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_rows_and_trees_are_those_of_one_process(bench: RunBench) -> None:
     bench.run(cache="off")
     spread = bench.out.with_name("spread")
@@ -98,6 +101,8 @@ def test_rows_and_trees_are_those_of_one_process(bench: RunBench) -> None:
     assert bench.run(TWO, out=spread, cache="off").kept == QUESTIONS
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_one_ledger_keeps_all_workers_within_the_limit_and_the_run_goes_on(bench: RunBench) -> None:
     stopped = bench.run(TWO, cache="off", max_calls=7)
     assert (bench.requests(), stopped.stopped_by, stopped.failed) == (7, "max_calls=7", 0)
@@ -107,6 +112,8 @@ def test_one_ledger_keeps_all_workers_within_the_limit_and_the_run_goes_on(bench
     assert sum(row.chat_calls for row in rows.values()) == bench.requests(), "none is made twice, or not booked"
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_a_question_whose_worker_is_killed_is_asked_again_and_pays_only_what_was_in_flight(bench: RunBench) -> None:
     asked: Counter[str] = Counter()
     noting, held, killed = threading.Lock(), threading.Event(), threading.Event()
@@ -153,6 +160,8 @@ class OwnJudge:
         return Verdict(status="judged", score=2)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_parts_given_as_objects_are_sent_or_refused(bench: RunBench) -> None:
     assert bench.run(TWO, cache="off", judge=OwnJudge(), limit=2).failed == 0
     assert {chunk.verdict for row in rows_of(bench.out).values() for chunk in row.chunks} == {"2"}

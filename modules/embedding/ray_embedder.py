@@ -1,0 +1,206 @@
+"""Embedding by many processes: actors of Ray that open the embedder once, and get batches of texts."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from langchain_core.embeddings import Embeddings
+
+from ..cluster import HERE, connected
+from ..errors import JudgetreeError, SettingsError, UserError
+from .cache import Vector
+from .cores import use_cores
+from .embedder import CachedEmbedder, Embedder, EndpointEmbedder, embedder_name
+from .worker_pool import MOST_DEATHS, Hand, WorkerPool
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+TEXTS_A_BATCH = 256
+"""Some four seconds of one core."""
+_CORES_A_WORKER = 1
+
+
+class RayEmbedder(Embedder):
+    """An embedder whose documents are embedded by the workers of a Ray; queries are embedded in this process.
+
+    A worker takes one core, or one GPU. A batch whose worker or machine dies is embedded by another one. Vectors that
+    the given embedder has saved are not embedded again, and those of finished batches are saved by this process.
+
+    >>> from judgetree import create_embeddings, load_settings
+    >>> embedder = RayEmbedder(create_embeddings("local:minilm", load_settings()), workers=2)
+
+    Args:
+        embedder: A local one, or any LangChain ``Embeddings``. It is copied to the workers, so it must be picklable.
+        workers: Number of worker processes, at least 1. The cluster may have room for fewer; then those work.
+        address: ``local`` for a Ray on this machine, which is started for the work and ended with it; or the address of
+            a cluster, on whose machines judgetree and the packages of the embedder are installed.
+        uses_gpu: Give each worker a GPU, if the cluster has any.
+        texts_a_batch: Texts that a worker embeds at once; those of two batches are embedded again if it dies.
+
+    Raises:
+        SettingsError: The embedder is behind an endpoint, whose limits and not this machine's cores decide its speed.
+    """
+
+    def __init__(
+        self,
+        embedder: Embeddings,
+        *,
+        workers: int,
+        address: str = HERE,
+        uses_gpu: bool = False,
+        texts_a_batch: int = TEXTS_A_BATCH,
+    ) -> None:
+        self.workers = workers
+        self.address = address
+        self.uses_gpu = uses_gpu
+        self.texts_a_batch = texts_a_batch
+        self._given = embedder
+        self._cache = embedder.cache if isinstance(embedder, CachedEmbedder) else None
+        self._model = embedder.inner if isinstance(embedder, CachedEmbedder) else embedder
+        if isinstance(self._model, EndpointEmbedder):
+            raise SettingsError(
+                f"The embedding model {self.name} answers behind an endpoint: its limits decide how fast it is, "
+                "and more processes would only share them. Leave out --workers and --ray, or choose a local embedder."
+            )
+
+    @property
+    def name(self) -> str:
+        """The given embedder's name, since the vectors are the same."""
+        return embedder_name(self._given)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return self._given.dimension if isinstance(self._given, Embedder) else len(self.embed_query("dimension"))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector a text, in their order. See ``embed_batches``."""
+        vectors = {place: vector for batch in self.embed_batches(texts) for place, vector in batch.items()}
+        return [vectors[place] for place in range(len(texts))]
+
+    def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
+        """Yield vectors by the position of their texts, batch after batch as they come, and saved ones first.
+
+        Raises:
+            UserError: A worker cannot open the embedder, it fails, or five workers died with the same batch.
+            DependencyError: The extra ``ray`` is not installed.
+            SettingsError: There is no cluster at the address, or the embedder cannot be copied to workers.
+        """
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(texts):
+            places.setdefault(text, []).append(place)
+        for batch in self._embedded(list(places)):
+            lists = {text: vector.tolist() for text, vector in batch.items()}
+            yield {place: vector for text, vector in lists.items() for place in places[text]}
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of one text, embedded in this process."""
+        return self._given.embed_query(text)
+
+    def _embedded(self, texts: Sequence[str]) -> Iterator[Mapping[str, Vector]]:
+        saved = self._cache.get_many(self.name, texts) if self._cache else {}
+        if saved:
+            yield saved
+        missing = [text for text in texts if text not in saved]
+        if missing:
+            yield from self._spread_out(missing)
+
+    def _spread_out(self, texts: Sequence[str]) -> Iterator[Mapping[str, Vector]]:
+        with connected(self.address, workers=self.workers) as ray, _ray_errors(ray, self.name):
+            copied = _copied(ray, self._model, self.name)
+            gpus = 1 if self.uses_gpu and ray.cluster_resources().get("GPU") else 0
+            size = self.texts_a_batch
+            batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
+            with _started(ray, copied, workers=self.workers, gpus=gpus) as hands:
+                for batch, found in WorkerPool(ray, hands, batches).results():
+                    vectors = dict(zip(batch, found, strict=True))
+                    if self._cache:
+                        self._cache.put_many(self.name, vectors)
+                    yield vectors
+
+
+class _EmbeddingWorker:
+    """One process that embeds. Errors are returned, not raised: Ray would raise them with its own text."""
+
+    def __init__(self, copied: bytes) -> None:
+        use_cores(_CORES_A_WORKER)
+        self._copied = copied
+        self._embedder: Embeddings | None = None
+
+    def open(self) -> JudgetreeError | None:
+        """Open the embedder."""
+        if self._embedder is None:
+            try:
+                self._embedder = pickle.loads(self._copied)
+            except Exception as error:  # noqa: BLE001 - of any embedder
+                return _explained(error)
+        return None
+
+    def embed(self, texts: list[str]) -> npt.NDArray[np.float32] | JudgetreeError:
+        """Return the vectors of the texts, one a row."""
+        if (unopened := self.open()) is not None:  # sent to a worker that died, it comes to the one in its place
+            return unopened
+        assert self._embedder is not None
+        try:
+            return np.asarray(self._embedder.embed_documents(texts), dtype=np.float32)
+        except Exception as error:  # noqa: BLE001 - of any embedder
+            return _explained(error)
+
+
+def _explained(error: Exception) -> JudgetreeError:
+    if isinstance(error, JudgetreeError):
+        return error
+    return UserError(f"The embedder failed in a worker of Ray: {type(error).__name__}: {error}")
+
+
+@contextmanager
+def _started(ray: ModuleType, copied: bytes, *, workers: int, gpus: int) -> Iterator[list[Hand]]:
+    """Start workers, which end with the block."""
+    # With retries, Ray holds a call back while the worker starts, however long; it counts real deaths only.
+    options = {"num_cpus": _CORES_A_WORKER, "num_gpus": gpus, "max_restarts": -1, "max_task_retries": MOST_DEATHS - 1}
+    actor_class = ray.remote(_EmbeddingWorker).options(**options, scheduling_strategy="SPREAD")
+    actors = [actor_class.remote(copied) for _ in range(workers)]
+    try:
+        yield [Hand(open=actor.open.remote, embed=actor.embed.options(max_task_retries=0).remote) for actor in actors]
+    finally:
+        for actor in actors:
+            ray.kill(actor)
+
+
+def _copied(ray: ModuleType, embedder: Embeddings, name: str) -> bytes:
+    """Return an embedder in bytes.
+
+    Raises:
+        SettingsError: It cannot be pickled.
+    """
+    try:
+        copied: bytes = ray.cloudpickle.dumps(embedder)
+    except (TypeError, pickle.PicklingError) as error:
+        raise SettingsError(
+            f"The embedder {name} cannot be sent to workers: {str(error).splitlines()[0][:200]} Let it open its model "
+            "at its first text, or leave out the workers."
+        ) from error
+    return copied
+
+
+@contextmanager
+def _ray_errors(ray: ModuleType, name: str) -> Iterator[None]:
+    """Raise an error of Ray as one that says what to do.
+
+    Raises:
+        UserError: Workers died again and again, cannot start, or the cluster is gone.
+    """
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        said = " ".join(str(error).split())[-300:]
+        raise UserError(
+            f"The workers that embed with {name} fail: {said} What is embedded is saved; give them more memory, see "
+            "that judgetree and the embedder are installed on every machine, and run the same command again."
+        ) from error
