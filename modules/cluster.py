@@ -64,7 +64,7 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
         found = closing.enter_context(_head(workers)) if address == HERE else address
         try:
             if address != HERE:
-                _refuse_silent(address)
+                _refuse_silent(ray, address)
             ray.init(address=found, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
         except (OSError, ValueError, RuntimeError) as error:
             raise SettingsError(
@@ -88,12 +88,17 @@ def _quiet_about_deaths(ray: ModuleType) -> Iterator[None]:
         worker.print_to_stdstream = before
 
 
-def _refuse_silent(address: str) -> None:
+def _refuse_silent(ray: ModuleType, address: str) -> None:
     """Check that something listens at HOST:PORT, for which Ray itself would wait for minutes.
 
     Raises:
-        OSError: Nothing does within ten seconds.
+        OSError: Nothing does within ten seconds, or ``auto`` finds no cluster.
+        ValueError: The address is empty, with which Ray would start one inside this process.
     """
+    if not address:
+        raise ValueError("the address is empty")
+    if address == "auto":  # may be that of a cluster that has ended
+        address = ray._private.services.get_ray_address_from_environment(address, None)
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECTING_S).close()

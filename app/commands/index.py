@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...modules.embedding.embedder import Embedder
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
+    from ...modules.progress import StageProgress
 
 _NAMES_SHOWN = 10
 _TELLING_S = 0.5
@@ -116,8 +117,8 @@ def index(  # noqa: PLR0913 - one parameter an option
     for kind in kinds:
         check_kind(kind)
     started = time.monotonic()
+    address = _ray_address(workers, ray)
     with (
-        _embedding_workers(workers, ray) as spread,
         progress_bar() as on_progress,
         open_index(
             collection,
@@ -129,9 +130,10 @@ def index(  # noqa: PLR0913 - one parameter an option
             source_prefix=prefix,
             index_params=parsed_index_params(index_params),
             lock=LockOptions(wait_s=wait_s),
-            spread=spread,
+            spread=None if workers is None else _spread_over(workers, address),
             on_progress=on_progress,
         ) as opened,
+        _connected(address, workers, on_progress) if paths and workers else nullcontext(),
     ):
         report: IndexReport | None = None
         if paths:
@@ -166,25 +168,34 @@ def index(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(FAILED)
 
 
-@contextmanager
-def _embedding_workers(count: int | None, address: str | None) -> Iterator[Callable[[Embedder], Embedder] | None]:
-    """Reach or start a Ray; gives what lets its workers embed, None without workers.
+def _ray_address(workers: int | None, given: str | None) -> str:
+    from ...modules.cluster import HERE
 
-    Raises:
-        SettingsError: The number of workers is missing, or Ray cannot be reached.
-        DependencyError: The extra ``ray`` is not installed.
-    """
-    if count is None:
-        if address is not None:
-            raise SettingsError("--ray needs the number of worker processes: add --workers N.")
-        yield None
-        return
-    from ...modules.cluster import HERE, connected
+    if given is not None and workers is None:
+        raise SettingsError("--ray needs the number of worker processes: add --workers N.")
+    return HERE if given is None else given
+
+
+def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:
     from ...modules.embedding.ray_embedder import RayEmbedder
 
-    address = address or HERE
-    with connected(address, workers=count):
-        yield partial(RayEmbedder, workers=count, address=address)
+    return partial(RayEmbedder, workers=workers, address=address)
+
+
+@contextmanager
+def _connected(address: str, workers: int, on_progress: StageProgress) -> Iterator[None]:
+    """Reach or start a Ray before a file is read, so that one that is not there is refused at once.
+
+    Raises:
+        SettingsError: Ray cannot be reached.
+        DependencyError: The extra ``ray`` is not installed.
+    """
+    from ...modules.cluster import connected
+
+    on_progress(0, workers, "workers")
+    with connected(address, workers=workers):
+        on_progress(workers, workers, "workers")
+        yield
 
 
 def chunks_per_second(report: IndexReport) -> float:

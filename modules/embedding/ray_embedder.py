@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 TEXTS_A_BATCH = 256
 """Some four seconds of one core."""
 _CORES_A_WORKER = 1
+_START_SHOWN = 60
+_MOST_SAID = 500
 
 
 class RayEmbedder(Embedder):
     """An embedder whose documents are embedded by the workers of a Ray; queries are embedded in this process.
 
-    A worker takes one core, or one GPU. A batch whose worker or machine dies is embedded by another one. Vectors that
-    the given embedder has saved are not embedded again, and those of finished batches are saved by this process.
+    A worker takes one core, and one GPU with ``uses_gpu``. A batch whose worker or machine dies is embedded by another
+    one. Vectors that the given embedder has saved are not embedded again, and those of finished batches are saved by
+    this process.
 
     >>> from judgetree import create_embeddings, load_settings
     >>> embedder = RayEmbedder(create_embeddings("local:minilm", load_settings()), workers=2)
@@ -44,7 +47,8 @@ class RayEmbedder(Embedder):
         texts_a_batch: Texts that a worker embeds at once; those of two batches are embedded again if it dies.
 
     Raises:
-        SettingsError: The embedder is behind an endpoint, whose limits and not this machine's cores decide its speed.
+        SettingsError: A number is less than 1, or the embedder is behind an endpoint, whose limits and not this
+            machine's cores decide its speed.
     """
 
     def __init__(
@@ -56,6 +60,10 @@ class RayEmbedder(Embedder):
         uses_gpu: bool = False,
         texts_a_batch: int = TEXTS_A_BATCH,
     ) -> None:
+        if workers < 1:
+            raise SettingsError(f"{workers=}: at least one worker embeds.")
+        if texts_a_batch < 1:
+            raise SettingsError(f"{texts_a_batch=}: a batch has at least one text.")
         self.workers = workers
         self.address = address
         self.uses_gpu = uses_gpu
@@ -117,7 +125,7 @@ class RayEmbedder(Embedder):
             gpus = 1 if self.uses_gpu and ray.cluster_resources().get("GPU") else 0
             size = self.texts_a_batch
             batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
-            with _started(ray, copied, workers=self.workers, gpus=gpus) as hands:
+            with _started(ray, copied, self.name, workers=self.workers, gpus=gpus) as hands:
                 for batch, found in WorkerPool(ray, hands, batches).results():
                     vectors = dict(zip(batch, found, strict=True))
                     if self._cache:
@@ -128,9 +136,10 @@ class RayEmbedder(Embedder):
 class _EmbeddingWorker:
     """One process that embeds. Errors are returned, not raised: Ray would raise them with its own text."""
 
-    def __init__(self, copied: bytes) -> None:
+    def __init__(self, copied: bytes, name: str) -> None:
         use_cores(_CORES_A_WORKER)
         self._copied = copied
+        self._name = name
         self._embedder: Embeddings | None = None
 
     def open(self) -> JudgetreeError | None:
@@ -139,7 +148,9 @@ class _EmbeddingWorker:
             try:
                 self._embedder = pickle.loads(self._copied)
             except Exception as error:  # noqa: BLE001 - of any embedder
-                return _explained(error)
+                return _explained(
+                    error, f"{self._name} cannot be opened in a worker", "Install its packages on every machine of Ray."
+                )
         return None
 
     def embed(self, texts: list[str]) -> npt.NDArray[np.float32] | JudgetreeError:
@@ -150,22 +161,25 @@ class _EmbeddingWorker:
         try:
             return np.asarray(self._embedder.embed_documents(texts), dtype=np.float32)
         except Exception as error:  # noqa: BLE001 - of any embedder
-            return _explained(error)
+            start = " ".join(texts[0][:_START_SHOWN].split())
+            what = f"{self._name} failed on {len(texts)} texts, the first of which begins {start!r}"
+            return _explained(error, what, "The same command embeds only what is not yet in the vector cache.")
 
 
-def _explained(error: Exception) -> JudgetreeError:
+def _explained(error: Exception, what: str, to_do: str) -> JudgetreeError:
     if isinstance(error, JudgetreeError):
         return error
-    return UserError(f"The embedder failed in a worker of Ray: {type(error).__name__}: {error}")
+    said = f"{type(error).__name__}: {str(error)[:_MOST_SAID]}".rstrip(".: ")
+    return UserError(f"The embedding model {what}: {said}. {to_do}")
 
 
 @contextmanager
-def _started(ray: ModuleType, copied: bytes, *, workers: int, gpus: int) -> Iterator[list[Hand]]:
+def _started(ray: ModuleType, copied: bytes, name: str, *, workers: int, gpus: int) -> Iterator[list[Hand]]:
     """Start workers, which end with the block."""
     # With retries, Ray holds a call back while the worker starts, however long; it counts real deaths only.
     options = {"num_cpus": _CORES_A_WORKER, "num_gpus": gpus, "max_restarts": -1, "max_task_retries": MOST_DEATHS - 1}
     actor_class = ray.remote(_EmbeddingWorker).options(**options, scheduling_strategy="SPREAD")
-    actors = [actor_class.remote(copied) for _ in range(workers)]
+    actors = [actor_class.remote(copied, name) for _ in range(workers)]
     try:
         yield [Hand(open=actor.open.remote, embed=actor.embed.options(max_task_retries=0).remote) for actor in actors]
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -329,12 +329,12 @@ class Index:
             rows: NewRows | None = None
             if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
                 info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
-                rows = self._new_rows(plan, embedders, stored)
                 info = replace(self._with_news(info, folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
-                info = rows.described(self.vector_store_name, info)
-                # Workers embed for hours: a server takes their vectors as they come, Lite all at once.
-                is_stream = spreads(embedders) and not self.connection.is_lite
-                self._write(info, check, rows if is_stream else list(rows), removed=plan.replaced_ids(stored))
+                with closing(self._new_rows(plan, embedders, stored)) as rows:
+                    info = rows.described(self.vector_store_name, info)
+                    # Workers embed for hours: a server takes their vectors as they come, Lite all at once.
+                    is_stream = spreads(embedders) and not self.connection.is_lite
+                    self._write(info, check, rows if is_stream else list(rows), removed=plan.replaced_ids(stored))
             elif not stored:
                 raise LoadingError(none_readable(plan.skipped))
             embedded, embedding_s = (rows.embedded, rows.embedding_s) if rows else (0, 0.0)

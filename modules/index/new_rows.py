@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from ..embedding.cache import Vector
@@ -31,7 +31,8 @@ class NewRows:
         self._chunks = {str(chunk.metadata["chunk_id"]): chunk for chunk in plan.chunks}
         self.embedded = len(self._chunks) - len(known)
         """Number of chunks whose vectors were not known."""
-        self._vectors = self._timed(embed_chunks(embedders, plan.texts(), known, on_progress))
+        self._embedding = self._timed(embed_chunks(embedders, plan.texts(), known, on_progress))
+        self._vectors: Iterator[tuple[str, Vectors]] = self._embedding
         self._dimensions: Mapping[str, int] = {}
         self._collection = ""
 
@@ -59,7 +60,11 @@ class NewRows:
             self._vectors = itertools.chain([first], self._vectors)
         return replace(info, dimensions=self._dimensions)
 
-    def _timed(self, vectors: Iterator[tuple[str, Vectors]]) -> Iterator[tuple[str, Vectors]]:
+    def close(self) -> None:
+        """End the embedding, with its workers if it has any; rows that were not read are lost."""
+        self._embedding.close()
+
+    def _timed(self, vectors: Iterator[tuple[str, Vectors]]) -> Generator[tuple[str, Vectors]]:
         while True:
             started = time.monotonic()
             found = next(vectors, None)

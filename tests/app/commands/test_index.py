@@ -204,7 +204,14 @@ def test_what_a_question_reaches_in_a_graph_is_listed_and_written(cli: Cli, home
     assert all("Norm A" in file.read_text(encoding="utf-8") for file in files.values())
 
 
-def test_workers_need_their_number_and_a_cluster_that_answers(cli: Cli, corpus: Path) -> None:
+def test_workers_need_their_number_and_a_cluster_that_answers(
+    cli: Cli, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cli("index", str(corpus), "-c", "c", "--ray", "127.0.0.1:1").refused("add --workers N")
     pytest.importorskip("ray")
-    cli("index", str(corpus), "-c", "c", "--ray", "127.0.0.1:1", "--workers", "2").refused("'127.0.0.1:1'")
+    there = ("-c", "c", "--ray", "127.0.0.1:1", "--workers", "2")
+    cli("index", str(corpus), *there).refused("'127.0.0.1:1'")
+    index(cli, corpus)
+    cli("index", *there, "--remove", "b.txt").ok()  # embeds nothing, so that no cluster is asked
+    monkeypatch.setenv("JUDGETREE_EMBEDDINGS", "http://127.0.0.1:1/v1#bge")
+    cli("index", str(corpus), *there).refused("behind an endpoint")

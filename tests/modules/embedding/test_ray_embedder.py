@@ -31,9 +31,9 @@ pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore
 COUNT, BATCH = 60, 16
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def ray() -> Iterator[object]:
-    """One Ray for all tests, which each would start otherwise."""
+    """One Ray for the tests that embed, which each would start otherwise."""
     pytest.importorskip("ray")
     with connected(HERE, workers=2) as started:
         yield started
@@ -97,6 +97,7 @@ def hits_of(index: Index) -> list[tuple[str, float]]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_the_collection_is_that_of_one_process_although_a_worker_is_killed(
     lite_server: LiteServer, corpus: Path, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_the_collection_is_that_of_one_process_although_a_worker_is_killed(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_after_a_failure_only_the_rest_is_embedded_and_a_server_is_changed_in_place(
     lite_server: LiteServer, corpus: Path, tmp_path: Path
 ) -> None:
@@ -133,7 +135,7 @@ def test_after_a_failure_only_the_rest_is_embedded_and_a_server_is_changed_in_pl
     with index_of(BagOfWordsEmbedder(), corpus / "0.md", lite_server.uri, in_place=True) as index:
         index.get_index_done()
         index.embed_model = spread_over(CachedEmbedder(first, cache), workers=1)
-        with pytest.raises(UserError, match=r"RuntimeError: no room on the device"):
+        with pytest.raises(UserError, match=rf"fake:bag failed on {BATCH} texts.*RuntimeError: no room on the device"):
             index.add_new_files(corpus)
         index.embed_model = spread_over(CachedEmbedder(second, cache), workers=2)
         report = index.add_new_files(corpus)
@@ -157,11 +159,20 @@ class Unopened(BagOfWordsEmbedder):
         raise DependencyError("The model's package is not installed here.")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_an_embedder_that_workers_cannot_have_is_refused_with_the_reason() -> None:
     with pytest.raises(SettingsError, match=r"fake:bag cannot be sent to workers: .*lock"):
         spread_over(OpenModel(), workers=1).embed_documents(["a"])
     with pytest.raises(DependencyError, match="not installed here"):
         spread_over(Unopened(), workers=1).embed_documents(["a"])
+
+
+def test_what_cannot_be_spread_is_refused_before_a_ray_is_started() -> None:
     endpoint = create_embeddings("http://127.0.0.1:1/v1#bge", load_settings(), cache=False)
     with pytest.raises(SettingsError, match="answers behind an endpoint"):
         RayEmbedder(endpoint, workers=2)
+    with pytest.raises(SettingsError, match="workers=0: at least one worker embeds"):
+        RayEmbedder(BagOfWordsEmbedder(), workers=0)
+    with pytest.raises(SettingsError, match="texts_a_batch=0: a batch has at least one text"):
+        RayEmbedder(BagOfWordsEmbedder(), workers=1, texts_a_batch=0)

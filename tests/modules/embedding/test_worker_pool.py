@@ -61,6 +61,12 @@ def test_a_finished_batch_comes_before_the_error_of_a_later_one() -> None:
     assert ray.embedded == ["good", "bad"]
 
 
+def test_an_error_of_ray_in_one_call_ends_the_work() -> None:
+    ray = OrderedRay(bad=Failed("not copied"))
+    with pytest.raises(Failed, match="not copied"):
+        list(pool_of(ray, "bad", "never").results())
+
+
 def test_the_work_stops_after_five_deaths_with_the_same_batch() -> None:
     ray = OrderedRay(deadly=Died("worker"), good="vectors")
     found: list[str] = []
