@@ -164,8 +164,9 @@ _SAID = (
     "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
     "modules.calls.transcript_writer",
+    "modules.embedding.worker_pool",
 )
-"""Modules whose warnings no command reports: something that was asked for is not kept."""
+"""Modules whose warnings no command reports: something that was asked for is not kept, or waits."""
 
 
 def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:

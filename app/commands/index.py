@@ -92,7 +92,8 @@ def index(  # noqa: PLR0913 - one parameter an option
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
     ] = 600.0,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes that embed, a core each (extra ray); this one.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes that embed, a core each (extra ray); else this one."),
     ] = None,
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine.")

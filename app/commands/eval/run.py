@@ -137,7 +137,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes that ask the questions (extra ray); this one.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes that ask the questions (extra ray); else this one."),
     ] = None,
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine.")

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from tests.app.conftest import COLLECTION, Cli, write_corpus
+from judgetree.modules.index.factory import open_index
+from judgetree.modules.settings import load_settings
+from tests.app.conftest import COLLECTION, Cli, command, write_corpus
 
 
 @pytest.fixture
@@ -215,3 +220,27 @@ def test_workers_need_their_number_and_a_cluster_that_answers(
     cli("index", *there, "--remove", "b.txt").ok()  # embeds nothing, so that no cluster is asked
     monkeypatch.setenv("JUDGETREE_EMBEDDINGS", "http://127.0.0.1:1/v1#bge")
     cli("index", str(corpus), *there).refused("behind an endpoint")
+
+
+def test_waiting_for_a_worker_is_said_on_the_terminal(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    cli("settings").ok()
+    logging.getLogger("judgetree.modules.embedding.worker_pool").warning("No worker that embeds has started")
+    assert capsys.readouterr().err == "No worker that embeds has started\n"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_workers_make_the_collection_of_one_process(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    plain = index(cli, corpus)
+    own_home = {**os.environ, "JUDGETREE_HOME": str(tmp_path / "spread")}
+    line = command("index", str(corpus), "-c", "c", "--json", "--workers", "2")
+    done = subprocess.run(line, env=own_home, capture_output=True, text=True, check=True)
+    spread = json.loads(done.stdout)
+    told = ("added", "embedded", "chunks", "embedders")
+    assert [spread[key] for key in told] == [plain[key] for key in told]
+    digests = []
+    for home in (load_settings().home, tmp_path / "spread"):
+        with open_index("c", load_settings(home=home)) as opened:
+            digests.append(opened.content_digest())
+    assert digests[0] == digests[1]

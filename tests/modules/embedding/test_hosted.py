@@ -17,7 +17,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embedding.embedder import CachedEmbedder, Embedder, create_embeddings
 from judgetree.modules.embedding.hosted import EmbeddingEndpoint
 from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelRequestError
-from judgetree.modules.index.dense_fields import embed_texts
+from judgetree.modules.index.dense_fields import embed_chunks
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import rates_of, resolve_endpoint
 from judgetree.modules.llm.rate_limit import RateLimit
@@ -277,7 +277,11 @@ def test_blocking_call_on_our_own_loop_says_what_to_do(hosted: Hosted, tmp_path:
 def test_progress_counts_texts_as_they_are_done(hosted: Hosted, tmp_path: Path) -> None:
     seen: list[int] = []
     embedder = hosted.embedder(tmp_path, cache=True)
-    found = embed_texts({"dense": embedder, "other": embedder}, TEXTS * 4, lambda done, *_: seen.append(done))
-    assert [vectors["dense"][0] for vectors in found] == [len(text) for text in TEXTS * 4]
+    texts = {str(number): text for number, text in enumerate(TEXTS * 4)}
+    both = {"dense": embedder, "other": embedder}
+    found = dict(embed_chunks(both, texts, {}, lambda done, *_: seen.append(done)))
+    assert {chunk: vectors["dense"][0] for chunk, vectors in found.items()} == {
+        chunk: len(text) for chunk, text in texts.items()
+    }
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (0, 160)
