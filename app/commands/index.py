@@ -243,7 +243,7 @@ def _summary(
     from ...graphs.drawing.words import count_of
 
     names = ", ".join(sorted(set(embedders.values())))
-    speed = f", {each:,.0f} a second" if (each := chunks_per_second(report)) else ""
+    speed = f", {each:,.0f} a second" if (each := chunks_per_second(report)) >= 1 else ""
     chunks = count_of(report.chunks, "chunk")
     yield f"{collection}: {chunks} ({report.embedded:,} embedded now{speed}), embedder {names}"
     yield (
