@@ -14,7 +14,7 @@ from ...modules.errors import SettingsError
 from ..metrics.comparison_words import verdict_in_words
 from ..metrics.statistics import PairedComparison, PairedTest, Unit, adjust_comparisons, compare_paired
 from ..rows.store import Completeness, RunStore
-from ..runs.manifest import OWN_PROMPT, PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
+from ..runs.manifest import OWN_PROMPT, differences_beside_systems, stored_identity
 from .contenders import (
     ALL_PAIRS,
     CHOSEN,
@@ -35,31 +35,6 @@ from .means import splits_of
 
 MIN_COMMON = 2
 """Fewest questions that both systems must have a score on."""
-SHARED = (
-    "dataset_digest",
-    "corpus_digest",
-    "corpus",
-    "embeddings",
-    "topk",
-    "search_type",
-    "ranker_type",
-    "ranker_params",
-    "search_graph",
-    "retriever",
-    "retriever_source",
-    "llm",
-    "llm source",
-    "temperature",
-    "thinking",
-    "strategy",
-    *STRATEGY_PROMPTS,
-    "history",
-    "conversation",
-    *PROMPT_LIMITS,
-)
-"""Keys of a run's identity that must agree for a difference to be due to the systems: data, retriever, reader."""
-SHARED_PROMPTS = ("reader_prompt", "closed_book_prompt", "conversation_prompt")
-"""Prompts that must agree if both runs have systems that use them."""
 _COLUMNS = (
     *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
     *("p_value", "adjusted_p_value", "comparisons", "n", "left_out", "is_shown"),
@@ -323,12 +298,9 @@ def _other_prompts(a: Path, b: Path) -> tuple[str, ...]:
 
 
 def _refuse_unlike(a: Path, b: Path) -> None:
-    one, two = (stored_identity(RunStore(run).read_manifest() or {}) for run in (a, b))
-    both = (name for name in SHARED_PROMPTS if name in one and name in two)
-    unlike = [name for name in (*SHARED, *both) if one.get(name) != two.get(name)]
-    if unlike:
-        differences = "; ".join(f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in unlike)
+    one, two = (RunStore(run).read_manifest() or {} for run in (a, b))
+    if unlike := list(differences_beside_systems(one, two)):
         raise SettingsError(
-            f"{a} and {b} differ in more than the system ({differences}), which may explain a difference in scores. "
-            "Run them with the same settings, or compare with --force."
+            f"{a} and {b} differ in more than the system ({'; '.join(unlike)}), which may explain a difference in "
+            "scores. Run them with the same settings, or compare with --force."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -40,8 +40,8 @@ PROMPTS: Mapping[str, str] = {
     **STRATEGY_PROMPTS,
 }
 """Versions of all prompts by their keys in a manifest, which holds those that its run uses."""
-Opened = Literal["index", "retriever", "judge", "policy", "reader", "judge_model"]
-"""Parts of a manifest that describe opened services: index and judge, and others only if they are of one's own."""
+Opened = Literal["index", "retriever", "search_graph", "links", "judge", "policy", "reader", "judge_model"]
+"""Parts of a manifest that describe opened services: index, graphs and judge, and others if they are of one's own."""
 PROMPT_LIMITS = (
     "max_recent_turns",
     "max_relevant_turns",
@@ -61,6 +61,38 @@ OWN_PROMPT = "prompts."
 _SOURCE = " source"
 """After the name of a system of one's own, or the key of a model, the key of its source; it counts as a prompt does."""
 _DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
+SHARED = (
+    "dataset_digest",
+    "corpus_digest",
+    "corpus",
+    "embeddings",
+    "topk",
+    "search_type",
+    "ranker_type",
+    "ranker_params",
+    "search_graph",
+    "retriever",
+    "retriever_source",
+    "llm",
+    "llm source",
+    "temperature",
+    "thinking",
+    "strategy",
+    *STRATEGY_PROMPTS,
+    "history",
+    "conversation",
+    *PROMPT_LIMITS,
+)
+"""Keys of a run's identity that must agree for a difference to be due to the systems: data, retriever, reader."""
+SHARED_PROMPTS = ("reader_prompt", "closed_book_prompt", "conversation_prompt")
+"""Prompts that must agree if both runs have systems that use them."""
+SHARED_FACTS: Mapping[str, tuple[str, ...]] = {
+    "index": ("content_digest", "embedders", "analyzer", "chunk_size", "chunk_overlap"),
+    "search_graph": (),
+    "retriever": (),
+    "reader": (),
+}
+"""What must agree, by part of the manifest, if both runs have taken it down; all of a part without names."""
 
 
 def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
@@ -196,6 +228,22 @@ def stored_identity(manifest: Manifest) -> Mapping[str, object]:
     """
     stored = part_of(manifest, "identity")
     return {**_DEFAULTS, **stored} if stored else {}
+
+
+def differences_beside_systems(one: Manifest, two: Manifest) -> Iterator[str]:
+    """Yield in words each difference of two runs, besides their systems, that may explain one in scores."""
+    first, second = stored_identity(one), stored_identity(two)
+    both = (name for name in SHARED_PROMPTS if name in first and name in second)
+    yield from _unequal((*SHARED, *both), first, second)
+    for part, names in SHARED_FACTS.items():
+        facts, others = one.get(part), two.get(part)
+        if isinstance(facts, Mapping) and isinstance(others, Mapping):
+            found = _unequal(names or sorted(facts.keys() | others.keys()), facts, others)
+            yield from (f"{part} {difference}" for difference in found)
+
+
+def _unequal(names: Iterable[str], one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[str]:
+    return (f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in names if one.get(name) != two.get(name))
 
 
 def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:

@@ -130,6 +130,7 @@ class Services:
         self._tools: tuple[Tool, ...] = ()
         self._gold: GoldTable | None = None
         self._retriever: ChunkRetriever | None = None
+        self._graph: GraphList | None = None
         self._links: LinkedChunks | None = None
         self.own_retriever: ChunkRetriever | None = None
         """The retriever, if it is one of one's own, or of a prebuilt index."""
@@ -196,9 +197,13 @@ class Services:
         )
 
     def fingerprints(self) -> Iterator[tuple[Opened, Mapping[str, str]]]:
-        """Yield the fingerprints of the judge and of the parts of one's own."""
+        """Yield the fingerprints of the graphs, of the judge, and of the parts of one's own."""
         if self.own_retriever is not None:
             yield "retriever", self.own_retriever.fingerprint()
+        if self._graph is not None:
+            yield "search_graph", self._graph.fingerprint()
+        if self._links is not None:
+            yield "links", self._links.fingerprint()
         if self.judge is not None:
             yield "judge", self.judge.fingerprint()
             if source_of_llm(self.settings.judge_spec):
@@ -250,13 +255,14 @@ class Services:
             )
             return self.own_retriever
         self.index = self._open_index()
+        self._graph = self._open_graph_list(self.index)
         retriever = Retriever(
             self.index,
             topk=experiment.topk,
             search_type=experiment.search_type,
             ranker_type=experiment.ranker_type,
             ranker_params=experiment.ranker_params,
-            graph=self._open_graph_list(self.index),
+            graph=self._graph,
         )
         retriever.check_args()
         return retriever

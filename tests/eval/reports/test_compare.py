@@ -141,6 +141,40 @@ def test_runs_that_differ_otherwise_are_refused_unless_forced(
     assert len(compare_runs(a, b, force=True)) == 2
 
 
+@pytest.mark.parametrize(
+    ("part", "then", "now", "said"),
+    [
+        ("index", {"collection": "a", "content_digest": "1"}, {"collection": "b", "content_digest": "2"}, "content_di"),
+        (
+            "search_graph",
+            {"kind": "triples", "graph": "1"},
+            {"kind": "triples", "graph": "2"},
+            "search_graph graph: '1' ",
+        ),
+        ("retriever", {"kind": "Mine", "k": "3"}, {"kind": "Mine", "k": "4"}, "retriever k: '3' and '4'"),
+        ("reader", {"model": "mine", "fields": "1"}, {"model": "mine", "fields": "2"}, "reader fields: '1' and '2'"),
+    ],
+)
+def test_runs_over_other_content_are_refused_though_their_settings_are_equal(
+    tmp_path: Path, file: Path, part: str, then: dict[str, str], now: dict[str, str], said: str
+) -> None:
+    a = write_run(tmp_path / "a", file, {"judge": 3})
+    b = write_run(tmp_path / "b", file, {"judge": 5})
+    write_opened(a, part, then)
+    assert len(compare_runs(a, b)) == 2, "a run of a version that did not take it down"
+    write_opened(b, part, now)
+    with pytest.raises(SettingsError, match=said):
+        compare_runs(a, b)
+    assert len(compare_runs(a, b, force=True)) == 2
+    write_opened(b, part, {**then, "collection": "b"} if part == "index" else then)
+    assert len(compare_runs(a, b)) == 2
+
+
+def write_opened(run: Path, part: str, facts: dict[str, str]) -> None:
+    store = RunStore(run)
+    store.write_manifest({**(store.read_manifest() or {}), part: facts})
+
+
 def test_runs_need_only_those_prompts_in_common_that_both_use(tmp_path: Path, file: Path) -> None:
     a = write_run(tmp_path / "a", file, {"naive": 3}, systems=("naive",))
     b = write_run(tmp_path / "b", file, {"naive": 5}, systems=("llm", "naive"))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import Settings, load_settings
+from judgetree.modules.structure.passage_graph import PassageGraph
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
 
 KEYS: dict[str, object] = {
@@ -53,3 +57,29 @@ def test_a_run_makes_the_graph_of_entities_that_its_search_needs(settings: Setti
         evaluation.run(out="plain", settings=settings, search_graph="entities", **keys)
     with pytest.raises(SettingsError, match="no graph 'nouns'"):
         evaluation.run(out="new", settings=settings, search_graph="nouns", **keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "part"),
+    [
+        ({"systems": ("naive",), "expansion": "sub_question", "search_graph": "entities"}, "search_graph"),
+        ({"systems": ("judge",), "expansion": "link"}, "links"),
+    ],
+)
+def test_a_run_takes_no_rows_of_another_graph_of_the_same_passages(
+    settings: Settings, keys: dict[str, object], part: str
+) -> None:
+    asked = [{"question": each, "answer": ""} for each in (CHAIN.question, CHINESE.question)]
+    run = partial(evaluation.run, out="run", settings=settings, **{**KEYS, "questions": asked, **keys})
+    run(limit=1)
+    [path] = (settings.home / "graphs").glob("*.npz")
+    graph = PassageGraph.from_bytes(path.read_bytes(), where="", remedy="")
+    path.write_bytes(replace(graph, made_with={"made_by": "another model"}).to_bytes())
+    with pytest.raises(SettingsError, match=r"holds another run \(graph: "):
+        run()
+    assert len(RunStore(Path("run")).read_rows()) == 1
+    kept = RunStore(Path("run")).read_manifest()
+    assert kept is not None
+    facts = kept[part]
+    assert isinstance(facts, dict)
+    assert (facts["kind"], facts["graph"]) == (graph.kind, graph.digest)
