@@ -84,15 +84,17 @@ def figures_of(tree: SearchTree) -> TreeFigures:
 def _longest_chain_s(node: QueryNode, *, cached: bool = True) -> float:
     """Add up the seconds of dependent calls, counting verdicts as parallel, and sub-runs too.
 
-    ``cached=False`` counts calls answered by the cache as 0 s.
+    Verdicts on linked chunks follow those on what led to them. ``cached=False`` counts calls answered by the cache as
+    0 s.
     """
-    verdicts: defaultdict[str, float] = defaultdict(float)
+    hops = {chunk.chunk_id: chunk.link_hop for chunk in node.chunks}
+    verdicts: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     others_s = 0.0
     for call in node.usage:
         seconds = call["seconds"] if call["kind"] == "chat" and (cached or not call["cached"]) else 0.0
         if call["chunk_id"]:
-            verdicts[call["chunk_id"]] += seconds
+            verdicts[hops.get(call["chunk_id"], 0)][call["chunk_id"]] += seconds
         else:
             others_s += seconds
     below = [_longest_chain_s(sub_run, cached=cached) for chunk in node.chunks for sub_run in chunk.sub_runs]
-    return max(verdicts.values(), default=0.0) + max(below, default=0.0) + others_s
+    return sum(max(each.values()) for each in verdicts.values()) + max(below, default=0.0) + others_s

@@ -264,7 +264,7 @@ def _answer_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | 
 
 
 def _retrieval_scores(row: RunRow, question: EvalQuestion, ks: Sequence[int]) -> Mapping[str, float | None]:
-    root = [chunk.keys for chunk in row.chunks if chunk.depth == 0]
+    root = [chunk.keys for chunk in row.chunks if chunk.depth == 0 and not chunk.is_linked]
     scores = score_retrieval(root, [chunk.keys for chunk in row.chunks], question.supporting, ks=ks)
     unsearched = row.conversation is not None and row.tree is None and row.status != "failed"
     if scores is None or not retrieves(row.system) or unsearched:

@@ -113,4 +113,5 @@ def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
                 p_needed=chunk.p_needed,
                 p_calibrated=chunk.p_calibrated,
                 also=also_of(chunk.metadata, key_field),
+                is_linked=bool(chunk.linked_from),
             )

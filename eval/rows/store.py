@@ -52,6 +52,10 @@ class FoundChunk:
     also: tuple[str, ...] = ()
     """Keys of further documents that hold its text, which the retriever left out for it; in the order of the search."""
 
+    is_linked: bool = False
+    """Whether a link led to it, so that it stands behind what the query found and has no rank in its search. False in
+    rows of older versions."""
+
     @property
     def keys(self) -> tuple[str, ...]:
         """``key`` and ``also``."""

@@ -140,6 +140,11 @@ class ChunkNode:
         return self._text("linked_by")
 
     @property
+    def link_hop(self) -> int:
+        """Number of links that led to it from what its query found; 0 for a chunk that was retrieved."""
+        return int(self._number("link_hop") or 0)
+
+    @property
     def skipped(self) -> SkipReason | None:
         """Why the supplementary question was not asked; None if it was, or if there is none."""
         given = self.metadata.get("skipped")

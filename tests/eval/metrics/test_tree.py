@@ -87,6 +87,15 @@ def test_cached_calls_count_as_long_as_others_waited_for_them() -> None:
     assert figures_of(SearchTree(root=embedded)).cached_seconds == 0
 
 
+def test_verdicts_on_linked_passages_wait_for_those_that_led_to_them() -> None:
+    """Two verdicts side by side, one on a passage that they are linked with, and one a hop further: 3 in a row."""
+    found = [
+        replace(chunk(name, 1), metadata={"link_hop": hop}) for name, hop in (("a", 0), ("b", 0), ("c", 1), ("d", 2))
+    ]
+    calls = tuple(call_record(each.chunk_id, chunk_id=each.chunk_id, cached=True) for each in found)
+    assert figures_of(SearchTree(root=replace(ROOT, chunks=tuple(found), usage=calls))).cached_seconds == 1.5
+
+
 def test_a_tree_of_one_query_has_nothing_below_it() -> None:
     figures = figures_of(SearchTree(root=replace(ROOT, chunks=(), usage=())))
     assert figures.refused_sub_answers == 0  # the refusal of the root is no sub-answer

@@ -59,6 +59,16 @@ def test_a_run_makes_the_graph_of_entities_that_its_search_needs(settings: Setti
         evaluation.run(out="new", settings=settings, search_graph="nouns", **keys)
 
 
+def test_linked_passages_are_found_in_the_tree_and_have_no_rank_in_the_search(settings: Settings) -> None:
+    gold = [{"question": CHAIN.question, "answer": CHAIN.answer, "supporting": "c.md"}]
+    keys = {**KEYS, "questions": gold, "systems": ("judge",), "expansion": "link"}
+    report = evaluation.run(out="run", settings=settings, **keys)
+    [scores] = report.questions[["recall@1", "mrr", "tree_recall"]].to_dict("records")
+    assert scores == {"recall@1": 0.0, "mrr": 0.0, "tree_recall": 1.0}
+    [row] = RunStore(Path("run")).read_rows()
+    assert [(each.key, each.is_linked) for each in row.chunks] == [("a.md", False), ("c.md", True)]
+
+
 @pytest.mark.parametrize(
     ("keys", "part"),
     [
