@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from langchain_core.documents import Document
+from milvus_lite.index.sparse_inverted import SparseInvertedIndex
 
 from benchmarks.hotpotqa_oracle import GoldJudge, GoldReader, RememberingRetriever, Seen, needs_of
-from benchmarks.hotpotqa_retrieval import Bm25, BruteForce, fuse, words_of
+from benchmarks.hotpotqa_retrieval import BM25_B, BM25_K1, Bm25, BruteForce, fuse, words_of
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.modules.calls.usage import CallMeter
@@ -31,9 +32,14 @@ def test_words_are_those_of_the_analyzer() -> None:
 
 def test_bm25_is_the_formula() -> None:
     # Two of three texts hold "cat" (idf = ln(1 + 1.5/2.5)), all have the mean length: one occurrence weighs 1, two
-    # weigh 2 * 2.2 / 3.2.
+    # weigh 2 * 2.5 / 3.5.
     scores = Bm25(["cat sat", "cat cat", "dog ran"]).scores("cat")
-    assert list(scores) == pytest.approx([math.log(1.6), math.log(1.6) * 4.4 / 3.2, 0.0])
+    assert list(scores) == pytest.approx([math.log(1.6), math.log(1.6) * 5.0 / 3.5, 0.0])
+
+
+def test_bm25_has_the_parameters_of_milvus_lite() -> None:
+    lite = SparseInvertedIndex()
+    assert (lite.k1, lite.b) == (BM25_K1, BM25_B)
 
 
 def test_bm25_counts_repeated_words_and_ignores_unknown_ones() -> None:
