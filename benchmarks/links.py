@@ -94,7 +94,10 @@ def measured(question: EvalQuestion, result: RagResult, key_field: str, *, batch
 def asked(
     dataset: Dataset, index: Index, settings: Settings, rule: str, *, batched: bool, retriever: Retriever | None = None
 ) -> list[Measured]:
-    """Ask every question that has gold under one rule; ``retriever`` defaults to a hybrid one."""
+    """Ask every question that has gold under one rule; ``retriever`` defaults to a hybrid one.
+
+    With ``batched`` equal sub-questions of a tree share one run.
+    """
     questions = [question for question in dataset.questions if question.supporting]
     spec = rule if rule == "sub_question" else f"{rule}:neighbours={NEIGHBOURS}"
     context = RagContext(
@@ -102,7 +105,8 @@ def asked(
         retriever=retriever or Retriever(index, topk=TOPK, search_type="hybrid"),
         judge=noisy_judge(gold_table(dataset), Noise(batched=batched)),
         links=LinkedChunks(index, settings.home),
-        limits=Limits(max_rec_depth=DEPTH, expansion=spec),
+        # A model that judges a set asks for a missing fact once; the ideal judge does so from each useful chunk.
+        limits=Limits(max_rec_depth=DEPTH, expansion=spec, sharing="equal" if batched else "off"),
     )
     with RagSession(system="judge", context=context, settings=settings) as session:
         results = ask_all(session, [row.question for row in questions])
