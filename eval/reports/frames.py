@@ -54,13 +54,13 @@ _NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
 """Metrics whose mean is unknown if a single value is."""
 
 
-def ks_of(topk: int) -> tuple[int, ...]:
-    """Return the cut-offs for a retriever of ``topk`` chunks: those of ``KS`` below ``topk``, and ``topk``.
+def ks_of(topk: int, further: Iterable[int] = ()) -> tuple[int, ...]:
+    """Return the cut-offs for a retriever of ``topk`` chunks: those of ``KS`` and ``further`` below, and ``topk``.
 
-    >>> ks_of(3), ks_of(5), ks_of(20)
-    ((3,), (3, 5), (3, 10, 20))
+    >>> ks_of(3), ks_of(5), ks_of(20), ks_of(5, [2, 5, 8])
+    ((3,), (3, 5), (3, 10, 20), (2, 3, 5))
     """
-    return (*(k for k in KS if k < topk), topk)
+    return (*sorted({k for k in (*KS, *further) if k < topk}), topk)
 
 
 def retrieval_metrics(ks: Sequence[int]) -> tuple[str, ...]:

@@ -91,12 +91,15 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
     )
 
 
-def score_rows(run: LoadedRun) -> pd.DataFrame:
-    """Score the rows of a run (``frames.question_frame``), with their RAGAS and own scores and their costs."""
+def score_rows(run: LoadedRun, cut_offs: Iterable[int] = ()) -> pd.DataFrame:
+    """Score the rows of a run (``frames.question_frame``), with their RAGAS and own scores and their costs.
+
+    ``cut_offs`` are further ones of recall@k and all@k; see ``frames.ks_of``.
+    """
     return question_frame(
         run.rows,
         run.dataset.questions,
-        ks=ks_of(run.experiment.topk),
+        ks=ks_of(run.experiment.topk, cut_offs),
         ragas=RagasStore(run.folder).read(),
         own=MetricStore(run.folder).read(),
         prices=run.prices,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
@@ -220,7 +220,13 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
     return table_of(["kind", *map(as_text, systems)], [*rows, total, answers])
 
 
-def write_report(folder: Path | str, *, baseline: str | None = None, settings: Settings | None = None) -> Report:
+def write_report(
+    folder: Path | str,
+    *,
+    baseline: str | None = None,
+    settings: Settings | None = None,
+    cut_offs: Collection[int] = (),
+) -> Report:
     """Score a run like ``load_report``, and write report.html, report.md, results.csv and results.parquet beside it.
 
     ::
@@ -235,7 +241,7 @@ def write_report(folder: Path | str, *, baseline: str | None = None, settings: S
     folder = Path(folder)
     run = load_run(folder, settings)
     files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
-    report = replace(report_of(run, baseline=baseline), files=files)
+    report = replace(report_of(run, baseline=baseline, cut_offs=cut_offs), files=files)
     page, markdown, table, columns = files
     write_whole(page, draw_report(run, report))
     write_whole(markdown, report.to_markdown() + "\n")

@@ -165,7 +165,13 @@ class Report:
         }
 
 
-def load_report(folder: Path | str, *, baseline: str | None = None, settings: Settings | None = None) -> Report:
+def load_report(
+    folder: Path | str,
+    *,
+    baseline: str | None = None,
+    settings: Settings | None = None,
+    cut_offs: Collection[int] = (),
+) -> Report:
     """Score the rows of a run directory and compute the intervals of its means; writes nothing.
 
     ::
@@ -173,24 +179,25 @@ def load_report(folder: Path | str, *, baseline: str | None = None, settings: Se
         report = load_report("runs/a")
         print(report.systems)
 
-    The prices are those of the settings' home; None reads environment and ``.env``.
+    The prices are those of the settings' home; None reads environment and ``.env``. ``cut_offs`` are further ones of
+    recall@k and all@k, as far as so many chunks were retrieved.
 
     Raises:
         UserError: The run, its data set or a search tree cannot be read.
     """
-    return report_of(load_run(Path(folder), settings), baseline=baseline)
+    return report_of(load_run(Path(folder), settings), baseline=baseline, cut_offs=cut_offs)
 
 
-def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
+def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collection[int] = ()) -> Report:
     """Score a loaded run; writes nothing. 500 questions of three systems take some seconds.
 
     Raises:
         LoadingError: The search tree of a wrong answer is damaged.
     """
-    questions, seed = score_rows(run), run.experiment.seed
+    questions, seed = score_rows(run, cut_offs), run.experiment.seed
     labels = LabelStore(run.folder).read()
     questions["failure"] = _failures(run)
-    ks = ks_of(run.experiment.topk)
+    ks = ks_of(run.experiment.topk, cut_offs)
     known = (*ANSWER_METRICS, *retrieval_metrics(ks), *CONTEXT_METRICS, *COST_METRICS)
     metrics = [name for name in known if name in questions]
     if run.experiment.sharing != "off":

@@ -149,14 +149,18 @@ def sweep(
     return load_sweep_report(Path(out), settings=settings)
 
 
-def score_sweep(folder: Path, report_of: Callable[[Path], Report]) -> SweepReport:
-    """Score every run of a sweep by ``report_of``."""
+def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
+    """Score every run of a sweep by ``report_of``, such as ``load_report``.
+
+    Each is scored at every swept ``topk`` that it retrieves, so that a column of recall@k has all of them.
+    """
     points = saved_points(folder)
+    cut_offs = [each for point in points if isinstance(each := point.values.get("topk"), int)]
     reports: list[tuple[SavedPoint, Report]] = []
     missing = []
     for point in points:
         if (point.folder / "rows.jsonl").exists():
-            reports.append((point, report_of(point.folder)))
+            reports.append((point, report_of(point.folder, cut_offs=cut_offs)))
         else:
             missing.append(point.folder.name)
     if not reports:

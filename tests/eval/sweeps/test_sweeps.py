@@ -118,6 +118,20 @@ def test_sweep_is_one_report_and_costs_nothing_again(
         evaluation.sweep(out=out, settings=settings, **keys(tmp_path, max_rec_depth=2))
 
 
+def test_a_sweep_of_topk_has_each_cut_off_of_every_run_that_retrieves_as_many(
+    tmp_path: Path, settings: Settings
+) -> None:
+    out = tmp_path / "sweep"
+    gold = next(path.name for path in (tmp_path / "docs").iterdir())
+    QUESTIONS.assign(supporting=gold).to_csv(tmp_path / "gold.csv", index=False)
+    several = keys(tmp_path, questions=f"{tmp_path}/gold.csv", systems=["naive"], max_rec_depth=0, topk=[1, 2, 4])
+    for report in (evaluation.sweep(out=out, settings=settings, **several), write_sweep_report(out)):
+        means = report.systems.set_index(["topk", "metric"])["mean"]
+        found = {at: [k for k in (1, 2, 4) if (k, f"recall@{at}") in means.index] for at in (1, 2, 3, 4)}
+        assert found == {1: [1, 2, 4], 2: [2, 4], 3: [4], 4: [4]}
+        assert [name for name in report.shown if name.startswith("all@")] == ["all@1"]
+
+
 def test_budget_is_that_of_the_whole_sweep(tmp_path: Path, settings: Settings) -> None:
     out = tmp_path / "sweep"
     stopped = run_sweep(load_sweep(**keys(tmp_path, max_calls=6, concurrency=1)), out, settings=settings)
