@@ -33,7 +33,8 @@ from judgetree.modules.judge.contract import Judge, Verdict
 from judgetree.modules.judge.generated import GeneratedJudge
 from judgetree.modules.judge.logprob import LogprobJudge
 from judgetree.modules.judge.thresholds import thresholds_for
-from judgetree.modules.llm.endpoint import CallGate, ChatLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 

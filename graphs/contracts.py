@@ -34,7 +34,7 @@ from ..modules.judge.contract import (
     expected_calls,
     judges_sets,
 )
-from ..modules.llm.endpoint import ChatLLM
+from ..modules.llm.contract import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.retriever import Retriever

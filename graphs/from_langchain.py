@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.retrievers import BaseRetriever
 
 from ..modules.errors import SettingsError
-from ..modules.llm.endpoint import CallGate
+from ..modules.llm.call_gate import CallGate
 from ..modules.llm.langchain_chat import LangChainChat
 from ..modules.retriever.own import LangChainRetriever
 

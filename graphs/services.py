@@ -19,7 +19,8 @@ from ..modules.index.index import Index
 from ..modules.judge.contract import AnyJudge
 from ..modules.judge.factory import create_judge
 from ..modules.judge.insert_block import InsertBlockFilter
-from ..modules.llm.endpoint import CallGate, ChatLLM
+from ..modules.llm.call_gate import CallGate
+from ..modules.llm.contract import ChatLLM
 from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned

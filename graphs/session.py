@@ -15,7 +15,8 @@ from langgraph.types import Command, Interrupt
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
-from ..modules.llm.endpoint import CallGate, ChatLLM
+from ..modules.llm.call_gate import CallGate
+from ..modules.llm.contract import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind

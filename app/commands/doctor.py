@@ -131,7 +131,7 @@ def _try_embedder(spec: str, settings: Settings) -> str:
 def _try_model(spec: str, settings: Settings) -> str:
     from ...modules.background_loop import background_loop
     from ...modules.calls.usage import CallMeter
-    from ...modules.llm.endpoint import CallGate
+    from ...modules.llm.call_gate import CallGate
     from ...modules.llm.factory import create_llm
 
     llm = create_llm(spec, settings.model_copy(update={"retries": 0}), CallGate(1))

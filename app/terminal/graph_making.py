@@ -12,7 +12,7 @@ from ...modules.errors import SettingsError
 from ...modules.extraction.extraction import ExtractionReport, build_triple_graph, extract_triples
 from ...modules.extraction.plan import ExtractionPlan, TripleModel, plan_extraction
 from ...modules.index.factory import open_index
-from ...modules.llm.endpoint import CallGate
+from ...modules.llm.call_gate import CallGate
 from ...modules.llm.factory import create_llm
 from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings

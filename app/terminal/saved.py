@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from ...graphs.conversation.conversation import Conversation
-from ...graphs.conversation.turn.store import ConversationSummary
-from ...graphs.conversations import Conversations
 from ...graphs.rag.graph import RagGraph
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.rag.thread_runs import ThreadSummary
@@ -20,6 +18,11 @@ from ...graphs.threads.checkpoints import store_errors
 from ...graphs.threads.snapshots import status_of
 from ...modules.errors import SettingsError
 from ...modules.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from ...graphs.conversation.conversation import Conversation
+    from ...graphs.conversation.turn.store import ConversationSummary
+    from ...graphs.conversations import Conversations
 
 Fingerprint = dict[str, str]
 
@@ -89,6 +92,8 @@ def open_saved(settings: Settings) -> Conversations:
     Collection and key are needed only by questions. Every saved turn has a finished search tree, which any graph can
     read, except failed sub-runs, which only the judge's graph has.
     """
+    from ...graphs.conversations import Conversations
+
     without_key = settings.model_copy(update={"llm_api_key": SecretStr("not needed")})
     return Conversations(_NOT_SEARCHED, system="judge", prompts={}, settings=without_key)
 

@@ -13,7 +13,7 @@ from ...modules.errors import SettingsError
 from ...modules.judge.fits import JudgeFit, fits_file, keep_fit
 from ...modules.judge.thresholds import Calibration, keep_calibration, thresholds_file
 from ...modules.llm.cache import CachedLLM, CompletionCache
-from ...modules.llm.endpoint import CallGate
+from ...modules.llm.call_gate import CallGate
 from ...modules.llm.factory import create_llm
 from ...modules.progress import StageProgress
 from ...modules.prompts.reading import load_prompts

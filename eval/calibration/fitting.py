@@ -14,7 +14,7 @@ from ...modules.judge.factory import create_judge, judge_embedder
 from ...modules.judge.fits import made_for
 from ...modules.judge.fused import THRESHOLD
 from ...modules.judge.logprob import LogprobJudge
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.progress import StageProgress
 from ...modules.settings import Settings
 from .data import ScoredCase

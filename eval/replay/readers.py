@@ -20,7 +20,7 @@ from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import CallMeter, UsageTotals, total_usage
 from ...modules.errors import ModelCallError, RunLimitReached, UserError, ungrouped
 from ...modules.llm.cache import CacheMode
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.llm.factory import priced_as
 from ...modules.llm.tuned import tuned
 from ...modules.progress import StageProgress

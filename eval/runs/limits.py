@@ -17,9 +17,8 @@ from ...modules.calls.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usag
 from ...modules.calls.record import CallKind, CallRecord
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, ModelSetupError, RunLimitReached, SettingsError
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM, ChatWrapper
 from ...modules.llm.factory import priced_as
-from ...modules.llm.wrapper import ChatWrapper
 from ...modules.settings import Settings, without_secrets
 from ..rows.store import RunRow
 from .experiment import Experiment

@@ -26,11 +26,11 @@ from ...modules.judge.factory import create_judge, noise_of
 from ...modules.judge.gold import GoldTable
 from ...modules.judge.noisy import NoisyWriter
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
-from ...modules.llm.endpoint import CallGate, ChatLLM
+from ...modules.llm.call_gate import CallGate
+from ...modules.llm.contract import ChatLLM, model_fingerprint
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
 from ...modules.llm.rate_limit import Admissions
 from ...modules.llm.tuned import tuned
-from ...modules.llm.wrapper import model_fingerprint
 from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice

@@ -9,12 +9,11 @@ from typing import Unpack
 
 from ...modules.calls.completion import Completion
 from ...modules.calls.growing_text import TextListeners
-from ...modules.calls.messages import Message
+from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from ...modules.calls.usage import CallMeter, CallRecord
 from ...modules.judge.contract import AnyJudge
 from ...modules.judge.wrapper import wrapped
-from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions
-from ...modules.llm.wrapper import ChatWrapper
+from ...modules.llm.contract import ChatWrapper
 
 _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
 

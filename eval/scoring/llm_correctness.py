@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ...modules.calls.usage import CallMeter
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from .prompts import CORRECTNESS_VERSION, correctness_messages
 from .replies import StructuredLLM
 from .sample import MetricSample

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...modules.calls.prices import LOCAL, Prices
 from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache
-from ...modules.llm.endpoint import CallGate
+from ...modules.llm.call_gate import CallGate
 from ...modules.llm.factory import create_llm, is_local
 from ...modules.progress import StageProgress
 from ...modules.settings import Settings

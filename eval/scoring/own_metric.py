@@ -14,7 +14,7 @@ from ...modules.calls.messages import version_of
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import SettingsError
 from ...modules.lasting_text import lasting_text
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.parts import Part, check_name, made, needs_making, part_of, remembered, surviving_exit, wanted_by
 from ...modules.settings import Settings
 from ..datasets.questions import EvalQuestion

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ...modules.calls.completion import Completion
 from ...modules.calls.messages import JSON_REPAIR, Message, version_of
 from ...modules.calls.usage import CallMeter
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 
 Reply = TypeVar("Reply", bound=BaseModel)

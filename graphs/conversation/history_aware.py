@@ -10,11 +10,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from ...modules.background_loop import background_loop
+from ...modules.calls.messages import CallOptions
 from ...modules.calls.prompts import Prompts
 from ...modules.calls.tokens import message_tokens, shortened
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError, ModelSetupError, SettingsError
-from ...modules.llm.endpoint import CallGate, CallOptions, ChatLLM
+from ...modules.llm.call_gate import CallGate
+from ...modules.llm.contract import ChatLLM
 from ...modules.llm.factory import create_llm
 from ...modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ...modules.memory.messages import GivenHistory, pairs_of

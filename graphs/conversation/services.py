@@ -15,11 +15,10 @@ from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge
 from ...modules.judge.generated import GeneratedJudge
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM, thinking_of
 from ...modules.llm.json_reply import JsonChat
 from ...modules.llm.langchain_chat import LangChainModel
 from ...modules.llm.tuned import TunedLLM
-from ...modules.llm.wrapper import thinking_of
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
 from ...modules.prompts.reading import load_prompts

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import networkx as nx
-
 from ...modules.errors import UnknownThread
 from ...modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
 from ..rag.search_tree import SearchTree
@@ -21,6 +19,7 @@ from .turn.state import ConversationState
 
 if TYPE_CHECKING:
     import graphviz
+    import networkx as nx
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import get_args
 from ...modules.errors import SettingsError
 from ...modules.formats import check_text
 from ...modules.judge.contract import LONGEST_SUB_QUESTION, Score
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
 from ..search.expansion_rule import expansion_rule, follows_links
 from ..threads.overrides import Overrides, described

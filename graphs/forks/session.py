@@ -14,7 +14,7 @@ from ...modules.calls.journal import forget_calls, thread_calls
 from ...modules.calls.transcript_writer import ThreadTranscripts
 from ...modules.calls.usage import CallBudget, total_usage
 from ...modules.errors import SettingsError
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
 from ...modules.locks.locks import Locks
 from ...modules.settings import Settings

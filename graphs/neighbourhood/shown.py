@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from ...modules.formats import printable
 from ...modules.index.index import Index
@@ -23,6 +22,9 @@ from ..drawing.svg import render_svg
 from .dot import draw_neighbourhood_dot
 from .html import draw_neighbourhood_html
 from .words import PassageText, neighbourhood_words, shown_phrases
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MOST_SEEDS = 10
 """Hits of a dense and of a sparse search at which the walk begins; the first weighs 1, the second 1/2, …"""
@@ -78,6 +80,8 @@ class ShownGraph:
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Return a directed graph; nodes are chunk ids and phrases, with kind, label, text, PageRank and seed."""
+        import networkx as nx  # noqa: PLC0415 - loaded when it is used
+
         found, names = self.neighbourhood, shown_phrases(self.neighbourhood, self.texts)
         graph = nx.MultiDiGraph()
         keys = {place.node: printable(f"{place.kind}/{place.name}") for place in found.places}
@@ -100,6 +104,8 @@ class ShownGraph:
 
     def to_graphml(self) -> str:
         """Return the graph of ``to_networkx`` as GraphML."""
+        import networkx as nx  # noqa: PLC0415 - loaded when it is used
+
         return "\n".join(nx.generate_graphml(self.to_networkx()))
 
     def _repr_svg_(self) -> str:

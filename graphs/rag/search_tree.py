@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
-import networkx as nx
 from pydantic import Field
 
 from ...modules.calls.record import CallRecord
@@ -38,6 +37,7 @@ from .tree_diff import TreeDiff, changed_settings
 
 if TYPE_CHECKING:
     import graphviz
+    import networkx as nx
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,12 +21,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...modules.calls.growing_text import TextListener
-from ...modules.calls.messages import Message
+from ...modules.calls.messages import CallOptions, Message
 from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.insert_block import without_block
-from ...modules.llm.endpoint import CallOptions
 from ...modules.reader.evidence import split_evidence
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal

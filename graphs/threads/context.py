@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -20,11 +21,10 @@ from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
 from ...modules.judge.insert_block import InsertBlockFilter
 from ...modules.judge.sub_questions import SubQuestionWriter
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
-from ...modules.retriever.linked_chunks import ChunkLinks
 from ...modules.settings import Durability
 from ...modules.tools.tool import Tool
 from ..search.candidate import Ancestor, Path
@@ -38,6 +38,9 @@ from .branches import Branches
 from .eager import JudgeCalls
 from .interrupts import Answers
 from .state import JsonScalar, RagState
+
+if TYPE_CHECKING:
+    from ...modules.retriever.linked_chunks import ChunkLinks
 
 
 def utc_now() -> str:

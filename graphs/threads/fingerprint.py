@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
 from ...modules.judge.sub_questions import ModelWriter
-from ...modules.llm.wrapper import model_fingerprint, tuning_fingerprint
+from ...modules.llm.contract import model_fingerprint, tuning_fingerprint
 from ...modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ...modules.reader.prompts import (
     CLOSED_BOOK_PROMPTS,

@@ -10,10 +10,9 @@ from typing import TypedDict, cast
 
 from ...modules.addresses import Address
 from ...modules.errors import SettingsError
-from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.contract import ChatLLM, thinking_of
 from ...modules.llm.langchain_chat import LangChainModel, name_of_llm
 from ...modules.llm.tuned import tuned
-from ...modules.llm.wrapper import thinking_of
 from ...modules.retriever.rerank import RerankModel
 from ...modules.retriever.retriever import Retriever
 from ..search.policies.registry import create_policy

@@ -6,15 +6,17 @@ import json
 import re
 import reprlib
 from collections.abc import Mapping
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-import networkx as nx
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
 from .nodes import QueryNode, walk_chunks, walk_queries, walk_shared
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _QUERY_ATTRIBUTES = (
@@ -152,6 +154,8 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
     chunk). ``kind`` is "query" or "chunk". Attributes are scalars that GraphML can hold, without those that are None;
     characters that XML forbids are replaced.
     """
+    import networkx as nx  # noqa: PLC0415 - loaded when it is used
+
     graph = nx.DiGraph()
     for query in walk_queries(root):
         attributes = {name: getattr(query, name) for name in _QUERY_ATTRIBUTES}
@@ -170,6 +174,8 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
 
 def draw_graphml(root: QueryNode) -> str:
     """Write the graph of ``build_graph`` as GraphML text; metadata keys are the attribute names."""
+    import networkx as nx  # noqa: PLC0415 - loaded when it is used
+
     return "\n".join(nx.generate_graphml(build_graph(root)))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..errors import WritingError
 from ..llm.cache import CacheableLLM
-from ..llm.wrapper import model_fingerprint, tuning_fingerprint
+from ..llm.contract import model_fingerprint, tuning_fingerprint
 from ..sqlite_cache import SqliteCache, transaction
 from ..structure.triples import Triple
 from .prompts import EXTRACTION

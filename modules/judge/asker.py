@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..calls.messages import version_of_prompts
+from ..calls.messages import CallOptions, version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelSetupError
-from ..llm.endpoint import CallOptions, ChatLLM
-from ..llm.wrapper import model_fingerprint
+from ..llm.contract import ChatLLM, model_fingerprint
 from .contract import Verdict, sub_question_problem, usable_question
 from .prompts import LOOK_UP, SUB_QUESTION, look_up_messages, sub_question_messages
 

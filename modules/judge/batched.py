@@ -16,9 +16,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..llm.endpoint import ChatLLM
+from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.json_reply import JsonChat, ReplyProblem, ask_for_best, parse_json_reply
-from ..llm.wrapper import model_fingerprint
 from .contract import SetVerdict, Verdict, sub_question_problem, usable_question
 from .generated import ScoreInReply, TextInReply
 from .prompts import BATCH_SCHEMA, BATCHED_JUDGE, batch_messages

@@ -11,10 +11,9 @@ from pydantic import NonNegativeInt
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
 from ..errors import SettingsError
-from ..llm.endpoint import ChatLLM
+from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.factory import is_local
 from ..llm.rate_limit import Admissions
-from ..llm.wrapper import model_fingerprint
 from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
 from ..specs import made_of_spec, name_in

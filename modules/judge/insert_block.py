@@ -16,9 +16,8 @@ from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelSetupError
-from ..llm.endpoint import ChatLLM
+from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, parse_json_reply
-from ..llm.wrapper import model_fingerprint
 from .contract import about
 from .generated import TextInReply
 from .prompts import INSERT_BLOCK_PROMPTS, INSERT_BLOCK_SCHEMA, insert_block_messages

@@ -11,12 +11,11 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from ..calls.completion import TokenLogprob
-from ..calls.messages import Message
+from ..calls.messages import CallOptions, Message
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError, ModelRequestError, ModelSetupError
-from ..llm.endpoint import CallOptions, ChatLLM
-from ..llm.wrapper import model_fingerprint
+from ..llm.contract import ChatLLM, model_fingerprint
 from .asker import AROUND_A_WORD, SubQuestionAsker
 from .contract import Judge, Verdict
 from .prompts import LOGPROB_JUDGE, alone_messages, needed_messages

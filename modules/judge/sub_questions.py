@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ..calls.messages import CallOptions
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import NoQuestion
-from ..llm.endpoint import CallOptions, ChatLLM
-from ..llm.wrapper import model_fingerprint
+from ..llm.contract import ChatLLM, model_fingerprint
 from .contract import sub_question_problem
 from .prompts import ASK_AGAIN_PROMPTS, ask_again_messages
 

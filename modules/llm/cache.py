@@ -21,8 +21,7 @@ from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
 from ..errors import CacheMiss
 from ..sqlite_cache import SqliteCache, transaction
-from .endpoint import ChatLLM
-from .wrapper import ChatWrapper
+from .contract import ChatLLM, ChatWrapper
 
 CacheMode = Literal["off", "read", "write", "refresh", "replay"]
 """``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 import httpx2
@@ -29,7 +29,7 @@ from ..calls.completion import (
     completion_of,
     refuse_too_long,
 )
-from ..calls.growing_text import Listeners, TextListener
+from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM
 from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message
 from ..calls.usage import CallMeter
@@ -45,7 +45,6 @@ __all__ = [
     "PLAIN_TEXT",
     "CallGate",
     "CallOptions",
-    "ChatLLM",
     "Completion",
     "EndpointLLM",
     "JsonFormat",
@@ -53,44 +52,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-
-class ChatLLM(Protocol):
-    """A chat model for judges and readers."""
-
-    @property
-    def model(self) -> str:
-        """Name of the model in fingerprints and records."""
-        ...
-
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-    ) -> Completion:
-        """Make one call, accounted by ``meter``, and return its completion.
-
-        Args:
-            messages: System and user messages, in order.
-            meter: Reserves the call in the budget and keeps its record.
-            options: Length, temperature, form and stop texts of the answer.
-            on_text: Receives each piece of the answer, without thinking. The text starts over (``Delta.restarted``)
-                when a call is retried, and at a ``</think>`` without ``<think>``. All pieces since then are the
-                completion's text. An endpoint that does not stream gives one piece.
-            on_thinking: Receives each piece of the thinking, which also starts over when reasoning turns out to be the
-                answer.
-
-        Raises:
-            ModelCallError: The last attempt failed.
-            ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
-            ModelRequestError: The endpoint refused this request for good.
-            BudgetSpent: The tree may make no more calls; none was made.
-        """
-        ...
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)

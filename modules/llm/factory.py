@@ -12,9 +12,7 @@ from ..errors import SettingsError
 from ..progress import StageProgress
 from ..settings import Settings, without_secrets
 from .cache import CacheableLLM
-from .completion_client import TextChatOpenAI
-from .endpoint import CallGate, EndpointLLM
-from .openai_client import open_chat
+from .call_gate import CallGate
 from .own import create_own_llm, find_own_llm, is_own
 from .rate_limit import Admissions, RateLimit, SharedRateLimit
 
@@ -113,6 +111,11 @@ def create_llm(
     """
     if is_own(spec):
         return create_own_llm(spec, settings, gate, forms=SPEC_FORMS)
+    # What only reads, or searches, makes no model, and would load openai for a second in vain.
+    from .completion_client import TextChatOpenAI  # noqa: PLC0415
+    from .endpoint import EndpointLLM  # noqa: PLC0415
+    from .openai_client import open_chat  # noqa: PLC0415
+
     is_text = spec.startswith(_COMPLETION)
     spec = Address(Address(spec).revealed().removeprefix(_COMPLETION)) if is_text else spec
     if is_local(spec):

@@ -14,13 +14,13 @@ from json_repair.utils.constants import JSONReturnType
 from pydantic import BaseModel, ValidationError
 
 from ..calls.completion import Completion
-from ..calls.messages import JSON_REPAIR, Message
+from ..calls.messages import JSON_REPAIR, CallOptions, JsonFormat, Message
 from ..calls.thinking import split_thinking
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
 from ..formats import storable
 from .cache import replies_noted
-from .endpoint import CallOptions, ChatLLM, JsonFormat
+from .contract import ChatLLM
 
 MAX_STEPS = 150_000
 """Characters that the parser may look at, repeated looks included: at most 0.3 s."""

@@ -18,12 +18,12 @@ from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, redacted_line
-from .endpoint import CallGate, ChatLLM
+from .call_gate import CallGate
+from .contract import ChatLLM, model_fingerprint
 from .langchain_text import TextAsChat
 from .one_prompt import TURN_STOPS
 from .request_params import LEAVE_OUT_THINKING
 from .stop_texts import StopTexts
-from .wrapper import model_fingerprint
 
 LangChainModel = BaseChatModel | BaseLLM
 """A model of LangChain, for chats or texts."""

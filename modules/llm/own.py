@@ -20,9 +20,8 @@ from ..lasting_text import lasting_text
 from ..parts import Part, find_part, made, plug_ins, remembered_as, surviving_exit
 from ..settings import Settings
 from .call_gate import CallGate
-from .endpoint import ChatLLM
+from .contract import ChatLLM, ChatWrapper
 from .langchain_chat import LangChainChat
-from .wrapper import ChatWrapper
 
 _COUNTED = ("prompt_tokens", "completion_tokens", "seconds", "attempts")
 _SCHEMES = ("openai", "dashscope", "local", "completion", "http", "https")

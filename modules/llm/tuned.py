@@ -8,11 +8,10 @@ from typing import Unpack
 
 from ..calls.completion import Completion
 from ..calls.growing_text import TextListeners
-from ..calls.messages import Message
+from ..calls.messages import PLAIN_TEXT, CallOptions, Message
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
-from .endpoint import PLAIN_TEXT, CallOptions, ChatLLM
-from .wrapper import ChatWrapper, temperature_of, thinking_of
+from .contract import ChatLLM, ChatWrapper, temperature_of, thinking_of
 
 
 class TunedLLM(ChatWrapper):

@@ -13,7 +13,7 @@ from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.tokens import beginning, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, LimitName
-from ..llm.endpoint import ChatLLM
+from ..llm.contract import ChatLLM
 from .prompts import (
     REFUSAL,
     combine_messages,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from ..calls.usage import CallMeter
-from .search import Hits, Request, Vectors
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
+
+    from .search import Hits, Request, Vectors
 
 
 class ChunkRetriever(Protocol):

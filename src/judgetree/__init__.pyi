@@ -80,8 +80,8 @@ from .modules.judge.noisy import noisy_judge as noisy_judge
 from .modules.judge.oracle import GoldFact as GoldFact
 from .modules.judge.oracle import OracleJudge as OracleJudge
 from .modules.judge.thresholds import LogprobThresholds as LogprobThresholds
-from .modules.llm.endpoint import CallGate as CallGate
-from .modules.llm.endpoint import ChatLLM as ChatLLM
+from .modules.llm.call_gate import CallGate as CallGate
+from .modules.llm.contract import ChatLLM as ChatLLM
 from .modules.llm.endpoint import EndpointLLM as EndpointLLM
 from .modules.llm.factory import create_llm as create_llm
 from .modules.prompts.reading import load_prompts as load_prompts

@@ -25,7 +25,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError, ThreadMismatch
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.generated import GeneratedJudge
-from judgetree.modules.llm.endpoint import ChatLLM
+from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS

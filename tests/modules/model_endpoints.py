@@ -23,8 +23,11 @@ from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Delta, TextListener
+from judgetree.modules.calls.messages import CallOptions
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import CallGate, CallOptions, ChatLLM, EndpointLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.contract import ChatLLM
+from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.openai_client import open_chat
 
 QUESTION = [("user", "What is six by nine?")]

@@ -12,7 +12,7 @@ from ....modules.background_loop import background_loop
 from ....modules.calls.messages import PLAIN_TEXT, CallOptions
 from ....modules.calls.usage import CallMeter, total_usage
 from ....modules.formats import check_text
-from ....modules.llm.endpoint import ChatLLM
+from ....modules.llm.contract import ChatLLM
 from ..serving.caller import Caller
 from ..serving.served import FAST, Served
 from ..serving.streams import event_stream, json_event, while_connected

@@ -16,7 +16,8 @@ from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
 from ....modules.calls.prices import load_prices
-from ....modules.llm.endpoint import CallGate, ChatLLM
+from ....modules.llm.call_gate import CallGate
+from ....modules.llm.contract import ChatLLM
 from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from ....modules.formats import printable
 from ....modules.memory.turns import OpenTurn, QaPair
 from ...threads.state import JsonScalar
 from ...tree.documents import build_graph
 from .turn_tree import TurnTree
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def build_turn_graph(tree: TurnTree) -> nx.MultiDiGraph:
@@ -18,6 +21,8 @@ def build_turn_graph(tree: TurnTree) -> nx.MultiDiGraph:
     evidence to a turn that answers from it (``chunks``: their number), "searched" from a turn to its search tree, or
     the kind of an edge in a search tree. Attributes are scalars that GraphML can hold.
     """
+    import networkx as nx  # noqa: PLC0415 - loaded when it is used
+
     graph = nx.MultiDiGraph()
     waiting = [tree.open_turn] if tree.open_turn else []
     graph.add_nodes_from((turn["turn_id"], _attributes(turn)) for turn in tree.turns)

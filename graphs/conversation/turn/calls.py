@@ -9,10 +9,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from ....modules.calls.completion import Completion
-from ....modules.calls.messages import Message
+from ....modules.calls.messages import CallOptions, Message
 from ....modules.calls.usage import CallMeter
 from ....modules.errors import ModelCallError, ModelSetupError
-from ....modules.llm.endpoint import CallOptions, ChatLLM
+from ....modules.llm.contract import ChatLLM
 from ....modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from .context import TurnContext
 

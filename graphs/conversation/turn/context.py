@@ -14,7 +14,7 @@ from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import AnyJudge
 from ....modules.judge.prompts import INSERT_BLOCK_PROMPTS
-from ....modules.llm.endpoint import ChatLLM
+from ....modules.llm.contract import ChatLLM
 from ....modules.llm.json_reply import JsonChat
 from ....modules.llm.langchain_chat import LangChainModel, name_of_llm
 from ....modules.memory.messages import HistoryRenderer

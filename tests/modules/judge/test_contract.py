@@ -18,7 +18,8 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge import contract
 from judgetree.modules.judge.contract import Verdict, checked_verdict, sub_question_problem
 from judgetree.modules.judge.factory import create_judge
-from judgetree.modules.llm.endpoint import CallGate, ChatLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 

@@ -21,10 +21,10 @@ from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, SettingsError
 from judgetree.modules.llm.completion_client import MOST_TOKENS
+from judgetree.modules.llm.contract import model_fingerprint
 from judgetree.modules.llm.factory import is_local, resolve_endpoint
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
 from judgetree.modules.llm.tuned import tuned
-from judgetree.modules.llm.wrapper import model_fingerprint
 from judgetree.testing import check_chat_model
 from tests.app.conftest import CHAIN, write_corpus
 from tests.modules.llm.test_langchain_chat import ask as ask_langchain

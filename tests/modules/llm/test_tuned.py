@@ -11,9 +11,9 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from judgetree import from_langchain
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, call_key
 from judgetree.modules.errors import ModelRequestError, ModelSetupError, SettingsError
+from judgetree.modules.llm.contract import temperature_of, thinking_of
 from judgetree.modules.llm.request_params import must_stream, request_params
 from judgetree.modules.llm.tuned import tuned
-from judgetree.modules.llm.wrapper import temperature_of, thinking_of
 from tests.modules.llm.test_langchain_chat import ask as ask_langchain
 from tests.modules.model_endpoints import QUESTION, RawEndpoint, ask, llm_at, stream_reply
 

@@ -1,8 +1,52 @@
-"""The base of chat models that change one thing about the calls of another."""
+"""The contract of chat models, what fingerprints read of one, and the base of those that wrap another."""
 
 from __future__ import annotations
 
-from .endpoint import ChatLLM
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..calls.completion import Completion
+from ..calls.growing_text import TextListener
+from ..calls.messages import PLAIN_TEXT, CallOptions, Message
+from ..calls.usage import CallMeter
+
+
+class ChatLLM(Protocol):
+    """A chat model for judges and readers."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model in fingerprints and records."""
+        ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """Make one call, accounted by ``meter``, and return its completion.
+
+        Args:
+            messages: System and user messages, in order.
+            meter: Reserves the call in the budget and keeps its record.
+            options: Length, temperature, form and stop texts of the answer.
+            on_text: Receives each piece of the answer, without thinking. The text starts over (``Delta.restarted``)
+                when a call is retried, and at a ``</think>`` without ``<think>``. All pieces since then are the
+                completion's text. An endpoint that does not stream gives one piece.
+            on_thinking: Receives each piece of the thinking, which also starts over when reasoning turns out to be the
+                answer.
+
+        Raises:
+            ModelCallError: The last attempt failed.
+            ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
+            ModelRequestError: The endpoint refused this request for good.
+            BudgetSpent: The tree may make no more calls; none was made.
+        """
+        ...
 
 
 class ChatWrapper:
