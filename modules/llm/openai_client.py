@@ -73,6 +73,7 @@ def open_chat(
         max_reply_bytes=max_reply_bytes,
         max_retries=0,
         use_responses_api=False,
+        http_client=_unused_client(),
         http_async_client=http_client_on(background_loop()),
     )
 
@@ -235,6 +236,12 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
     client = _Connections(loop, event_hooks={"response": [cut_error_short]})
     atexit.register(_close, client, loop)
     return client
+
+
+@functools.cache
+def _unused_client() -> httpx2.Client:
+    """Return a client for synchronous calls, which are never made; langchain-openai would make one for each address."""
+    return httpx2.Client()
 
 
 def _close(client: httpx2.AsyncClient, loop: BackgroundLoop) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pydantic import BaseModel
 from judgetree.modules import parts
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.parts import check_name, find_part, fingerprint_of, made, part_of, remembered
+from tests.plug_ins import install_plug_in
 
 
 @pytest.fixture
@@ -230,8 +230,9 @@ def test_what_needs_more_than_is_offered_says_so(module: Path) -> None:
 
 
 def test_a_plug_in_is_found_by_its_name(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint(name="mine", value="own_parts:Mine", group="judgetree.judges")
-    monkeypatch.setattr(parts, "entry_points", lambda *, group: [point] if group == point.group else [])
+    with pytest.raises(SettingsError, match=r"Unknown judge 'mine'. Allowed: auto; or the import path"):
+        check_name("judge", "mine", ("auto",))
+    install_plug_in(monkeypatch, module.parent, group="judgetree.judges", name="mine", value="own_parts:Mine")
     assert find_part("judge", "mine").value.__name__ == "Mine"  # type: ignore[attr-defined]
     check_name("judge", "mine", ("auto",))
     with pytest.raises(SettingsError, match=r"Unknown judge 'your'. Allowed: auto, mine; or the import path"):

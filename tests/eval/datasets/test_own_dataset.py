@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pandas as pd
@@ -14,9 +13,9 @@ from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, Eva
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.jobs import dataset_of
-from judgetree.modules import parts
 from judgetree.modules.errors import LoadingError, SettingsError
 from judgetree.testing import ContractError, check_dataset
+from tests.plug_ins import install_plug_in
 
 MODULE = """
 import json
@@ -82,8 +81,8 @@ def test_a_loader_takes_a_path_and_may_give_a_frame(tmp_path: Path) -> None:
 
 
 def test_a_plug_in_may_take_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint(name="mine", value="my_data_sets:from_file", group="judgetree.datasets")
-    monkeypatch.setattr(parts, "entry_points", lambda *, group: [point] if group == point.group else [])
+    loader = "my_data_sets:from_file"
+    install_plug_in(monkeypatch, tmp_path, group="judgetree.datasets", name="mine", value=loader)
     (tmp_path / "q.json").write_text('[{"question": "Who?"}]', encoding="utf-8")
     assert len(load_dataset(f"mine:{tmp_path}/q.json").questions) == 1
     with pytest.raises(SettingsError, match=r"Allowed names: .*, mine; or the import path"):
