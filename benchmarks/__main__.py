@@ -20,6 +20,7 @@ BENCHMARKS = (
     "indexing",
     "embedding_speed",
     "hosted_embedding",
+    "adaptive_concurrency",
     "search_latency",
     "prebuilt",
     "unit_costs",

@@ -142,7 +142,11 @@ class Settings(BaseSettings):
         description="on, off: whether the model that answers thinks first; empty: as its endpoint does. Judges keep "
         "their endpoint's way.",
     )
-    max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
+    max_concurrency: int = Field(
+        default=64,
+        ge=1,
+        description="Most model calls at once, over all questions: 16 first, more while latency holds.",
+    )
     requests_per_minute: int = Field(
         default=0, ge=0, description="Most calls a minute, per chat or embedding model; 0: no limit."
     )

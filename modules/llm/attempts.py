@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+import httpx
+import httpx2
+
 from ..errors import ModelCallError, ModelSetupError, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
@@ -21,6 +24,7 @@ _REMEDIES = {
     404: "check the model's name and the address",
     429: "check the account's quota and balance",
 }
+_TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +64,18 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
         remedy=_REMEDIES.get(status or 0, "check the request and the model's limits") if is_final else "",
         status=status,
     )
+
+
+def is_congestion(error: BaseException) -> bool:
+    """Return whether an endpoint was asked too much: HTTP 429, but for an empty account, or no reply in time.
+
+    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
+    """
+    return any(isinstance(cause, _TIMEOUTS) or _is_rate_limit(endpoint_failure(cause)) for cause in _causes(error))
+
+
+def _is_rate_limit(failure: EndpointFailure) -> bool:
+    return failure.status == 429 and not failure.is_final
 
 
 def redacted_line(error: BaseException, secrets: Iterable[str]) -> str:
@@ -118,7 +134,7 @@ class Attempts:
 
     def wait_s(self, failure: EndpointFailure, *, asked_s: float) -> float | None:
         """Return the seconds before the next attempt, about ``asked_s`` if that is not 0; None to give up."""
-        if failure.status == 429 and not failure.is_final:
+        if _is_rate_limit(failure):
             return self._rate_limited(asked_s)
         self._failed += 1
         if failure.is_final or self._failed >= self._most:

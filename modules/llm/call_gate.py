@@ -1,38 +1,208 @@
-"""The cap on simultaneous model calls."""
+"""The cap on simultaneous model calls, and the number that an endpoint takes below it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import statistics
 import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from .attempts import is_congestion
+
+FIRST_LIMIT = 16
+"""Simultaneous calls at first, where the cap allows as many."""
+_LATENCY_HOLDS = 1.5
+"""Most times the latency of fewer calls that a greater number may take."""
+_FEWEST_SAMPLES = 8
+"""Least calls in a round, so that one slow call is not the median."""
+_ROUNDS_BEFORE_A_PROBE = 10
+"""Rounds at a limit below one that was too high before that one is tried again."""
+_IDLE_S = 60.0
+"""Seconds without a call after which latencies are forgotten; waves of calls and most pauses are shorter."""
+
+
+class AdaptiveLimit:
+    """The number of simultaneous calls that an endpoint takes: additive increase, multiplicative decrease.
+
+    A round is as many calls as the limit, each begun while all slots were taken. After a round the limit grows if the
+    round's median latency is at most 1.5 times the lowest one since the endpoint was idle for a minute: by half until
+    a limit was too high, then by 1 until that limit passes a round. A step that raised the latency is taken back. A 429
+    or a time-out takes a fifth; calls that began before take no further one, so that a burst counts once. Chiu and Jain
+    1989.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Start at 16, or at ``most`` (at least 1) if that is less."""
+        self.most = most
+        self.limit = min(FIRST_LIMIT, most)
+        self.step = 0
+        """Number of changes of the limit; a call belongs to the step at which it began."""
+        self._too_high = 0  # the lowest limit that was too high; 0 for none
+        self._before = self.limit  # limit before the last growth
+        self._lowest_s = 0.0  # lowest median of a round since the endpoint was idle; 0 for none
+        self._latencies_s: list[float] = []
+        self._rounds = 0  # at this limit
+        self._first_of_burst = 0  # calls of earlier steps belong to a burst that has been counted
+
+    def succeeded(self, latency_s: float, *, step: int, was_full: bool) -> None:
+        """Count a reply to a call that began at ``step``, and adapt the limit after a round."""
+        if step != self.step or not was_full:
+            return
+        self._latencies_s.append(latency_s)
+        if len(self._latencies_s) >= max(self.limit, _FEWEST_SAMPLES):
+            self._end_round(statistics.median(self._latencies_s))
+
+    def refused(self, *, step: int) -> None:
+        """Take a fifth of the limit, unless the call began before the last time."""
+        if step < self._first_of_burst:
+            return
+        self._too_high = self.limit
+        self._change(max(1, self.limit * 4 // 5))
+        self._before = self.limit
+        self._first_of_burst = self.step
+
+    def forget_latencies(self) -> None:
+        """Compare no further call with earlier ones: the next may be of another kind."""
+        self._lowest_s = 0.0
+        self._latencies_s.clear()
+
+    def _end_round(self, median_s: float) -> None:
+        self._latencies_s.clear()
+        self._rounds += 1
+        if self._lowest_s and median_s > _LATENCY_HOLDS * self._lowest_s:
+            if self._before < self.limit:
+                self._too_high = self.limit
+                self._change(self._before)
+            return
+        self._lowest_s = min(self._lowest_s or median_s, median_s)
+        if self.limit >= self._too_high:
+            self._too_high = 0  # a hiccup, or the endpoint takes more by now
+        grown = min(self.most, self.limit + (1 if self._too_high else max(1, self.limit // 2)))
+        if grown == self.limit or (grown == self._too_high and self._rounds < _ROUNDS_BEFORE_A_PROBE):
+            return
+        before = self.limit
+        self._change(grown)
+        self._before = before
+
+    def _change(self, limit: int) -> None:
+        self.limit = limit
+        self.step += 1
+        self._rounds = 0
+        self._latencies_s.clear()
+
+
+class _Slots:
+    """The slots of one event loop; waiters are served in order."""
+
+    def __init__(self, limit: AdaptiveLimit, clock: Callable[[], float]) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._taken = 0
+        self._idle_since_s = clock()
+
+    @property
+    def are_full(self) -> bool:
+        """Whether all slots are taken, or more since the limit was lowered."""
+        return self._taken >= self.limit.limit
+
+    async def acquire(self) -> None:
+        if not self.are_full:  # then nobody waits, see _fill
+            self._take()
+            return
+        self._waiters.append(granted := asyncio.get_running_loop().create_future())
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():
+                self.release()  # the slot came with the cancellation
+            raise
+
+    def release(self) -> None:
+        self._taken -= 1
+        self._fill()
+        if not self._taken:
+            self._idle_since_s = self._clock()
+
+    def _fill(self) -> None:
+        while self._waiters and not self.are_full:
+            granted = self._waiters.popleft()
+            if not granted.cancelled():
+                self._take()
+                granted.set_result(None)
+
+    def _take(self) -> None:
+        if not self._taken and self._clock() - self._idle_since_s > _IDLE_S:
+            self.limit.forget_latencies()
+        self._taken += 1
 
 
 class CallGate:
     """The cap on simultaneous model calls, shared by the models of an endpoint; of each event loop by itself.
 
-    >>> gate = CallGate(8)  # give the same gate to every model of one endpoint
+    Fewer calls than the cap run at once where the endpoint takes fewer, see ``AdaptiveLimit``.
+
+    >>> gate = CallGate(64)  # give the same gate to every model of one endpoint
     """
 
-    def __init__(self, max_concurrency: int) -> None:
-        """Allow at most ``max_concurrency`` calls at once."""
+    def __init__(self, max_concurrency: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Allow at most ``max_concurrency`` calls at once; ``clock`` returns monotonic seconds."""
         self.max_concurrency = max_concurrency
-        self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
-        self._beginning = threading.Lock()
+        self._clock = clock
+        self._slots: dict[asyncio.AbstractEventLoop, _Slots] = {}
+        self._new_loop = threading.Lock()
+
+    @property
+    def limit(self) -> int:
+        """Number of simultaneous calls that are allowed now on the running loop."""
+        return self._here().limit.limit
 
     async def acquire(self) -> None:
         """Wait for a slot."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._slots:
-            with self._beginning:  # another loop that begins meanwhile would replace the table without this one
-                slots = {each: slots for each, slots in self._slots.items() if not each.is_closed()}
-                self._slots = slots | {loop: asyncio.Semaphore(self.max_concurrency)}
-        await self._slots[loop].acquire()
+        await self._here().acquire()
 
     def release(self) -> None:
         """Give a slot back, on the loop where it was acquired."""
-        self._slots[asyncio.get_running_loop()].release()
+        self._here().release()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Adapt the limit to the call made inside the block, which holds a slot."""
+        slots = self._here()
+        limit = slots.limit
+        step, was_full, started_s = limit.step, slots.are_full, self._clock()
+        try:
+            yield
+        except Exception as error:
+            if is_congestion(error):
+                limit.refused(step=step)
+            raise
+        limit.succeeded(self._clock() - started_s, step=step, was_full=was_full)
+
+    @contextlib.asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot while the call inside the block is made."""
+        await self.acquire()
+        try:
+            with self.watched():
+                yield
+        finally:
+            self.release()
 
     async def __aenter__(self) -> None:
         await self.acquire()
 
     async def __aexit__(self, *exc_info: object) -> None:
         self.release()
+
+    def _here(self) -> _Slots:
+        loop = asyncio.get_running_loop()
+        if (slots := self._slots.get(loop)) is not None:
+            return slots
+        slots = _Slots(AdaptiveLimit(self.max_concurrency), self._clock)
+        with self._new_loop:  # a loop of another thread may come at the same moment, and must not be lost
+            self._slots = {each: its for each, its in self._slots.items() if not each.is_closed()} | {loop: slots}
+        return slots

@@ -83,7 +83,7 @@ class LangChainChat(JournaledLLM):
     ) -> Completion:
         if options.thinking is not None:
             raise SettingsError(self.why_no_thinking)
-        async with self._gate:
+        async with self._gate.slot():
             started = time.perf_counter()
             await meter.about_to_send()
             try:

@@ -53,7 +53,7 @@ class OwnLLM(ChatWrapper, JournaledLLM):
     async def _call(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
-        async with self._gate:
+        async with self._gate.slot():
             await meter.about_to_send()
             noted = CallMeter(node=meter.node, chunk_id=meter.chunk_id)
             started, failed = time.perf_counter(), ""

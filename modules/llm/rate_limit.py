@@ -151,7 +151,8 @@ class RateLimit:
         else:
             used = await self._take_in_turn(slots, tokens)
         try:
-            yield lambda really: self._correct(used, really)
+            with slots.watched():
+                yield lambda really: self._correct(used, really)
         finally:
             slots.release()
 
@@ -261,7 +262,8 @@ class SharedRateLimit(RateLimit):
         really: list[int] = []
         try:
             number = await self._admissions.admit(self._endpoint, tokens)
-            yield really.append
+            with slots.watched():
+                yield really.append
             if really and self._counts_tokens:
                 await self._admissions.correct(number, really[-1])
         finally:

@@ -22,7 +22,7 @@ def test_settings_are_listed_with_source_and_without_secrets(
     values = {name: (each["value"], each["source"]) for name, each in listed.items()}
     assert values["JUDGETREE_RETRIES"] == ("2", "environment")
     assert values["JUDGETREE_TIMEOUT_S"] == ("9.0", ".env")
-    assert values["JUDGETREE_MAX_CONCURRENCY"] == ("8", "default")
+    assert values["JUDGETREE_MAX_CONCURRENCY"] == ("64", "default")
     assert values["JUDGETREE_LLM"][0].endswith("127.0.0.1:9/v1#m")
     assert all(each["meaning"] for each in listed.values())
     table = cli("settings").out

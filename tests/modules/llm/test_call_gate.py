@@ -1,13 +1,244 @@
-"""The cap on simultaneous calls: of each event loop by itself, also of two that begin at the same moment."""
+"""The cap on simultaneous calls: its laws, and what it makes of endpoints of several kinds."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
-from judgetree.modules.llm.call_gate import CallGate
+import httpx
+import httpx2
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-WAIT_S = 0.3
+from judgetree.modules.errors import ModelCallError
+from judgetree.modules.llm.call_gate import AdaptiveLimit, CallGate
+from judgetree.modules.llm.rate_limit import RateLimit
+
+
+class Refused(Exception):
+    """HTTP 429, as clients raise it."""
+
+    status_code = 429
+
+
+def rounds_of(limit: AdaptiveLimit, count: int, latency_s: Callable[[int], float], capacity: int = 10**6) -> list[int]:
+    """Let ``count`` waves of as many calls as allowed reach an endpoint; returns the calls refused in each."""
+    refused = []
+    for _ in range(count):
+        calls, step = limit.limit, limit.step
+        for number in range(calls):
+            if number < capacity:
+                limit.succeeded(latency_s(calls), step=step, was_full=True)
+            else:
+                limit.refused(step=step)
+        refused.append(max(0, calls - capacity))
+    return refused
+
+
+@pytest.mark.parametrize(("cap", "first"), [(1, 1), (8, 8), (16, 16), (64, 16)])
+def test_limit_starts_at_sixteen_and_reaches_the_cap(cap: int, first: int) -> None:
+    limit = AdaptiveLimit(cap)
+    assert limit.limit == first
+    rounds_of(limit, 5, lambda calls: 0.2)
+    assert limit.limit == cap
+
+
+def test_limit_stays_below_what_is_refused() -> None:
+    limit = AdaptiveLimit(64)
+    rounds_of(limit, 10, lambda calls: 0.2, capacity=24)
+    limits = []
+    refused = 0
+    for _ in range(200):
+        limits.append(limit.limit)
+        refused += sum(rounds_of(limit, 1, lambda calls: 0.2, capacity=24))
+    assert (min(limits), max(limits)) == (20, 25)
+    assert refused / sum(limits) < 0.005
+
+
+def test_limit_stays_where_latency_holds() -> None:
+    limit = AdaptiveLimit(256)
+    rounds_of(limit, 300, lambda calls: 0.2 * max(1.0, calls / 32))
+    assert 45 <= limit.limit <= 49  # 1.5 times the latency is that of 48 at once
+
+
+def test_limit_grows_by_half_again_once_a_hiccup_is_over() -> None:
+    limit = AdaptiveLimit(64)
+    rounds_of(limit, 1, lambda calls: 0.2)
+    rounds_of(limit, 1, lambda calls: 2.0)
+    assert limit.limit == 16
+    rounds_of(limit, 21, lambda calls: 0.2)  # 16 to 23 by 1, ten rounds there, then 24, 36, 54
+    assert limit.limit == 64
+
+
+def test_few_calls_say_nothing() -> None:
+    limit = AdaptiveLimit(64)
+    for _ in range(100):
+        limit.succeeded(0.1, step=limit.step, was_full=False)
+    assert limit.limit == 16
+
+
+EVENTS = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.floats(0, 100)), max_size=300)
+
+
+@given(cap=st.integers(1, 100), events=EVENTS)
+def test_limit_is_never_below_one_nor_above_the_cap(cap: int, events: list[tuple[bool, int, float]]) -> None:
+    limit, counted = AdaptiveLimit(cap), 0
+    for is_refused, age, latency_s in events:
+        before, step = limit.limit, max(0, limit.step - age)
+        if is_refused:
+            limit.refused(step=step)
+            assert limit.limit == (before if step < counted else max(1, before * 4 // 5))
+            counted = counted if step < counted else limit.step
+        else:
+            for _ in range(limit.limit):
+                limit.succeeded(latency_s, step=step, was_full=True)
+        assert 1 <= limit.limit <= cap
+
+
+@given(cap=st.integers(2, 100), burst=st.integers(1, 100), grown=st.integers(0, 8))
+def test_burst_takes_a_fifth_once(cap: int, burst: int, grown: int) -> None:
+    limit = AdaptiveLimit(cap)
+    rounds_of(limit, grown, lambda calls: 0.1)
+    before, step = limit.limit, limit.step
+    for _ in range(burst):
+        limit.refused(step=step)
+    assert limit.limit == max(1, before * 4 // 5)
+
+
+class Calls:
+    """Calls through a gate, and the most that ran at once."""
+
+    def __init__(self, gate: CallGate) -> None:
+        self.gate = gate
+        self.running = self.peak = 0
+        self.ends: list[asyncio.Future[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def call(self) -> None:
+        self.tasks.append(asyncio.create_task(self._call()))
+
+    def cancel(self) -> None:
+        for task in self.tasks[-1:]:
+            task.cancel()
+
+    def end(self) -> None:
+        for end in self._pending()[:1]:
+            end.set_result(None)
+
+    def refuse(self) -> None:
+        for end in self._pending()[-1:]:
+            end.set_exception(Refused())
+
+    async def end_all(self) -> None:
+        while not all(task.done() for task in self.tasks):
+            self.end()
+            await asyncio.sleep(0)
+        ends = await asyncio.gather(*self.tasks, return_exceptions=True)
+        assert all(end is None or isinstance(end, Refused | asyncio.CancelledError) for end in ends)
+
+    def _pending(self) -> list[asyncio.Future[None]]:
+        return [end for end in self.ends if not end.done()]
+
+    async def _call(self) -> None:
+        async with self.gate.slot():
+            self.running += 1
+            self.peak = max(self.peak, self.running)
+            self.ends.append(end := asyncio.get_running_loop().create_future())
+            try:
+                await end
+            finally:
+                self.running -= 1
+
+
+ACTS = st.lists(st.sampled_from(["call", "call", "end", "refuse", "cancel", "rest"]), max_size=40)
+
+
+@given(cap=st.integers(1, 5), acts=ACTS)
+@example(cap=1, acts=["call", "call", "rest", "end", "cancel"])  # the slot is freed before the waiter has ended
+def test_gate_lends_no_slot_twice_and_loses_none(cap: int, acts: list[str]) -> None:
+    async def play() -> None:
+        calls = Calls(CallGate(cap))
+        for act in acts:
+            if act == "rest":
+                await asyncio.sleep(0)
+            else:
+                getattr(calls, act)()
+        await calls.end_all()
+        assert calls.peak <= cap
+        assert calls.running == 0
+        for _ in range(calls.gate.limit):  # all that the limit allows are free
+            await asyncio.wait_for(calls.gate.acquire(), 1)
+
+    asyncio.run(play())
+
+
+def wrapped(cause: Exception) -> ModelCallError:
+    error = ModelCallError("failed")
+    error.__cause__ = cause
+    return error
+
+
+ERRORS = [Refused(), TimeoutError(), httpx.ReadTimeout(""), httpx2.ReadTimeout(""), wrapped(Refused())]
+
+
+@pytest.mark.parametrize("error", [*ERRORS, wrapped(wrapped(httpx2.ReadTimeout("")))], ids=repr)
+def test_refused_call_lowers_the_limit_and_its_slot_is_free(error: Exception) -> None:
+    async def ask() -> tuple[int, int]:
+        gate, rates = CallGate(10), RateLimit()
+        with pytest.raises(type(error)):
+            async with rates.admitted(gate, 0):
+                raise error
+        lowered = gate.limit
+        with pytest.raises(ValueError, match="malformed"):
+            async with rates.admitted(gate, 0):
+                raise ValueError("malformed")
+        return lowered, gate.limit
+
+    assert asyncio.run(ask()) == (8, 8)
+
+
+class Waves:
+    """Waves of more calls than slots through a gate, each wave answered at once after a latency by a made-up clock."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.gate = CallGate(64, clock=lambda: self.now_s)
+
+    async def make(self, latency_s: float, calls: int = 100) -> int:
+        """Return the limit after so many calls."""
+
+        async def call() -> None:
+            async with self.gate.slot():
+                await ends[-1].wait()
+
+        ends = [asyncio.Event()]
+        tasks = [asyncio.create_task(call()) for _ in range(calls)]
+        while not all(task.done() for task in tasks):
+            await asyncio.sleep(0)
+            self.now_s += latency_s
+            ends.append(asyncio.Event())
+            ends[-2].set()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        return self.gate.limit
+
+
+def test_gate_measures_its_calls_by_its_clock() -> None:
+    assert asyncio.run(Waves().make(0.2, calls=1000)) == 64
+
+
+@pytest.mark.parametrize(("rest_s", "grows"), [(30, False), (61, True)])
+def test_latency_before_a_minute_without_a_call_is_forgotten(rest_s: float, grows: bool) -> None:
+    async def ask() -> tuple[int, int]:
+        waves = Waves()
+        before = await waves.make(0.01)
+        waves.now_s += rest_s
+        return before, await waves.make(5.0, calls=1000)
+
+    before, after = asyncio.run(ask())
+    assert (after > before) == grows
 
 
 class HeldLoop(asyncio.SelectorEventLoop):
@@ -19,7 +250,7 @@ class HeldLoop(asyncio.SelectorEventLoop):
     def is_closed(self) -> bool:
         if threading.current_thread().name == "second":
             self.looked.set()
-            self.other_has_its_slot.wait(WAIT_S)
+            self.other_has_its_slot.wait(0.3)
         return super().is_closed()
 
 
