@@ -71,7 +71,12 @@ def is_congestion(error: BaseException) -> bool:
 
     It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
     """
-    return any(isinstance(cause, _TIMEOUTS) or _is_rate_limit(endpoint_failure(cause)) for cause in _causes(error))
+    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in _causes(error))
+
+
+def _was_refused(error: BaseException) -> bool:
+    # The status first: aiohttp warns when the code of one of its errors is read.
+    return getattr(error, "status_code", None) == 429 and _is_rate_limit(endpoint_failure(error))
 
 
 def _is_rate_limit(failure: EndpointFailure) -> bool:
