@@ -33,7 +33,7 @@ from judgetree.modules.judge.embedding import Similarity
 from judgetree.modules.judge.fused import FEATURES, weighed
 from judgetree.modules.judge.logprob import LogprobJudge
 from judgetree.modules.judge.thresholds import thresholds_for
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 

@@ -20,7 +20,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Judge
 from judgetree.modules.judge.generated import GeneratedJudge
 from judgetree.modules.judge.logprob import LogprobJudge
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 from tests.attacks.passages import PASSAGES, QUERY

@@ -22,7 +22,7 @@ from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.prompts import judge_messages
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import Settings

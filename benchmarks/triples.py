@@ -17,7 +17,7 @@ from judgetree.modules.extraction.cache import FILE_NAME
 from judgetree.modules.extraction.extraction import extract_triples
 from judgetree.modules.extraction.plan import TripleModel, plan_extraction
 from judgetree.modules.index.factory import open_index
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.modules.structure.passages import Passage, passages_of

@@ -16,7 +16,7 @@ import typer
 from ...modules.errors import SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, progress_bar, write_json, write_result
-from .options import Json, Prompts
+from .options import Json, Prompts, RayAddress, ray_address
 
 if TYPE_CHECKING:
     from ...modules.embedding.embedder import Embedder
@@ -95,9 +95,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(min=1, metavar="N", help="Processes that embed, a core each (extra ray); else this one."),
     ] = None,
-    ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine.")
-    ] = None,
+    ray: RayAddress = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a file was skipped.")] = False,
     list_skipped: Annotated[bool, typer.Option("--list-skipped", help="Name all skipped files, not ten.")] = False,
     as_json: Json = False,
@@ -118,7 +116,7 @@ def index(  # noqa: PLR0913 - one parameter an option
     for kind in kinds:
         check_kind(kind)
     started = time.monotonic()
-    address = _ray_address(workers, ray)
+    address = ray_address(workers, ray)
     with (
         progress_bar() as on_progress,
         open_index(
@@ -167,14 +165,6 @@ def index(  # noqa: PLR0913 - one parameter an option
         write_result("\n".join([*lines, *changed, *(line for each in graphs for line in each.lines())]))
     if strict and report and report.skipped:
         raise typer.Exit(FAILED)
-
-
-def _ray_address(workers: int | None, given: str | None) -> str:
-    from ...modules.cluster import HERE
-
-    if given is not None and workers is None:
-        raise SettingsError("--ray needs the number of worker processes: add --workers N.")
-    return HERE if given is None else given
 
 
 def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:

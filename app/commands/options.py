@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...modules.errors import SettingsError
+
 # Copies, since the modules that define these names take seconds to import; a test compares them.
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
@@ -32,6 +34,10 @@ Thinking = Annotated[
     typer.Option("--thinking/--no-thinking", help="Whether that model thinks first; default: as its endpoint does."),
 ]
 TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine."),
+]
 MaxDepth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
 ]
@@ -185,3 +191,16 @@ SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some 
 def names_in(systems: str | None) -> tuple[str, ...] | None:
     """Split a list of names at commas or blanks."""
     return tuple(systems.replace(",", " ").split()) if systems is not None else None
+
+
+def ray_address(workers: int | None, given: str | None) -> str:
+    """Return the address of the Ray on which workers run: the given one, else one of this machine.
+
+    Raises:
+        SettingsError: There is an address, and no number of workers.
+    """
+    from ...modules.cluster import HERE
+
+    if given is not None and workers is None:
+        raise SettingsError("--ray needs the number of worker processes: add --workers N.")
+    return HERE if given is None else given

@@ -275,7 +275,7 @@ class TreeSession(ABC):
     async def _origin(
         self, thread_id: str, systems: Sequence[str], *, decides: Callable[[str], bool] = lambda name: True
     ) -> tuple[SearchTree, RagContext]:
-        """Read a tree of these systems, and check that the session can answer a part of it again as it was answered.
+        """Read a tree of these systems, and check that the session can answer a part again as before.
 
         ``decides`` says of a name in fingerprints whether its value has to be equal.
         """

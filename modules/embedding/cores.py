@@ -8,9 +8,8 @@ from pathlib import Path
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """A container's share of the machine, in its own view: "200000 100000" are two cores, "max 100000" all."""
-
-
 _share: int | None = None
+"""Most cores that the process counts; None without a share."""
 
 
 def use_cores(cores: int) -> None:

@@ -132,7 +132,7 @@ def stored_files(connection: MilvusConnection, name: str) -> dict[str, StoredFil
 
 
 def file_digest(digest: str, chunks: int) -> str:
-    """Return what each chunk of a file says of it: the digest of the file, and the number of its chunks."""
+    """Return the facts that each chunk of a file repeats: digest of the file, and number of chunks."""
     return f"{digest} {chunks}"
 
 

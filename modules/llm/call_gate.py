@@ -27,7 +27,7 @@ _IDLE_S = 60.0
 class AdaptiveLimit:
     """The number of simultaneous calls that an endpoint takes: additive increase, multiplicative decrease.
 
-    A round is as many calls as the limit, each begun while all slots were taken. After a round the limit grows if the
+    A round is as many calls as the limit, each started while all slots were taken. After a round the limit grows if the
     round's median latency is at most 1.5 times the lowest one since the endpoint was idle for a minute: by half until
     a limit was too high, then by 1 until that limit passes a round. A step that raised the latency is taken back. A 429
     or a time-out takes a fifth; calls that began before take no further one, so that a burst counts once. Chiu and Jain
@@ -191,12 +191,6 @@ class CallGate:
                 yield
         finally:
             self.release()
-
-    async def __aenter__(self) -> None:
-        await self.acquire()
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self.release()
 
     def _here(self) -> _Slots:
         loop = asyncio.get_running_loop()

@@ -25,13 +25,12 @@ from ..calls.completion import (
     PackedReply,
     ReplyTooLong,
     StreamedMessage,
-    TokenLogprob,
     completion_of,
     refuse_too_long,
 )
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM
-from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message
+from ..calls.messages import CallOptions, Message
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
@@ -40,16 +39,6 @@ from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
 from .stop_texts import StopTexts
-
-__all__ = [
-    "PLAIN_TEXT",
-    "CallGate",
-    "CallOptions",
-    "Completion",
-    "EndpointLLM",
-    "JsonFormat",
-    "TokenLogprob",
-]
 
 logger = logging.getLogger(__name__)
 

@@ -47,7 +47,7 @@ class Embeds(Protocol):
 
 
 class Searcher(Protocol):
-    """A collection that can be searched: the store, or a snapshot of it with the same hits."""
+    """A collection that can be searched: the store, or a snapshot with the same hits."""
 
     def search(self, request: Request, limit: int) -> Hits:
         """Search one field for at most ``limit`` hits; they come best first."""

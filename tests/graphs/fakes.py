@@ -11,11 +11,11 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Listeners, TextListeners
-from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.thinking import ThinkingText
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions, Completion
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 
 

@@ -31,6 +31,7 @@ from ..options import (
     MaxTreeTokens,
     Policy,
     Prompts,
+    RayAddress,
     Record,
     Retriever,
     SearchGraph,
@@ -42,6 +43,7 @@ from ..options import (
     Tools,
     TopK,
     Width,
+    ray_address,
 )
 from .sweep import is_sweep_file, sweep
 
@@ -140,9 +142,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(min=1, metavar="N", help="Processes that ask the questions (extra ray); else this one."),
     ] = None,
-    ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine.")
-    ] = None,
+    ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
     """Ask every system every question; after a stop, the same command continues the run."""
@@ -212,11 +212,8 @@ def run(  # noqa: PLR0913 - one parameter an option
 def _workers(count: int | None, address: str | None) -> Workers | None:
     from ....evaluation.runs.workers import Workers
 
-    if address is not None:
-        if count is None:
-            raise SettingsError("--ray needs the number of worker processes: add --workers N.")
-        return Workers(count=count, address=address)
-    return Workers(count=count) if count is not None else None
+    given = ray_address(count, address)
+    return None if count is None else Workers(count=count, address=given)
 
 
 def _read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:

@@ -22,7 +22,7 @@ from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.prompts import NEEDED_SYSTEM
 from judgetree.modules.judge.thresholds import read_calibrations, thresholds_file
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.settings import load_settings

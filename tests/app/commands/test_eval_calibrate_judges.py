@@ -21,7 +21,7 @@ from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.contract import AnyJudge, judges_sets
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.fits import fits_file, read_fits
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 from tests.app.commands.test_eval_calibrate import judging, write_mills

@@ -17,7 +17,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
-from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.judge.asker import question_in
@@ -31,7 +31,6 @@ from judgetree.modules.judge.prompts import (
     sub_question_messages,
 )
 from judgetree.modules.judge.thresholds import LogprobThresholds
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.reader.evidence import as_material
 from tests.modules.model_endpoints import as_new, llm_at
 from tests.modules.reader.test_prompts import common_start

@@ -22,7 +22,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from tests.modules.model_endpoints import (
     KEY,
     QUESTION,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.usage import CallBudget, CallMeter, total_usage
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
 from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache, call_key
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from tests.call_records import call_record
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots

@@ -15,7 +15,8 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent
-from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
 from tests.modules.model_endpoints import KEY, RawEndpoint, Snapshots, ask, chat_reply, llm_at, saying, stream_reply
 

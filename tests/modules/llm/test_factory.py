@@ -9,7 +9,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.addresses import Address
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, SettingsError
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import (
     DASHSCOPE_BASE_URL,
     NO_KEY,

@@ -15,14 +15,16 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.endpoint import EndpointLLM
 from tests.modules.model_endpoints import ask, chat_reply, llm_at, saying, serve_raw
 
 ASKING = """
 import os, sys
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.llm.openai_client import open_chat
-from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.calls.usage import CallMeter
 
 def ask():

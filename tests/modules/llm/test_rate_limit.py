@@ -14,7 +14,8 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.llm.openai_client import open_chat
 from judgetree.modules.llm.rate_limit import MINUTE_S, RateLimit, estimated_tokens

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelRequestError, ModelSetupError
-from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.call_gate import CallGate
+from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
 from tests.modules.model_endpoints import KEY, Answer, RawEndpoint, Snapshots, ask, chat_reply, llm_at, stream_reply
 

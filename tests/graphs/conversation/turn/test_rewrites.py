@@ -13,10 +13,9 @@ import pytest
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.memory.prompts import UNDERSTOOD
 from tests.graphs.conversation.talk import (
     ANSWERS,
