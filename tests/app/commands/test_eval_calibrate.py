@@ -157,7 +157,10 @@ def test_endpoint_without_log_probabilities_is_told(cli: Cli, train: str, script
 
 
 @pytest.mark.slow
-def test_stopped_calibration_goes_on_and_pays_nothing_twice(cli: Cli, train: str, scripted: ScriptedServer) -> None:
+def test_stopped_calibration_goes_on_and_pays_nothing_twice(
+    cli: Cli, train: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGETREE_MAX_CONCURRENCY", "8")
     scripted.responses = dam = Dam(lambda _: len(scripted.log) >= 40, answer=judging(0.7, 0.2))
     killed("eval", "calibrate", "--dataset", train, at=dam)
     scripted.responses = judging(0.7, 0.2)
