@@ -1,6 +1,6 @@
 """Batch runs over a Ray cluster of three nodes on this machine, two of which are killed at random moments.
 
-JUDGETREE_BENCH_QUESTIONS (300) questions a run, JUDGETREE_BENCH_ROUNDS (10) runs, against a scripted model behind HTTP
+JUDGETREE_BENCH_QUESTIONS (500) questions a run, JUDGETREE_BENCH_ROUNDS (10) runs, against a scripted model behind HTTP
 whose requests are counted. The limit of requests a minute is so low that each run takes longer than a minute. Each run
 has a process of its own and is printed as it ends; one whose nodes don't start within Ray's 30 seconds begins again.
 """
