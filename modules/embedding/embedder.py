@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -28,6 +28,7 @@ from ..language import language_of
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
 from .local import find_minilm, find_multilingual, load_minilm, load_multilingual
+from .vectors import checked_vectors, in_order, placed, places_of
 
 if TYPE_CHECKING:
     from ..llm.rate_limit import Admissions
@@ -54,14 +55,20 @@ class Embedder(Embeddings):
         """Length of a vector; an endpoint finds it by one call."""
 
     def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
-        """Yield vectors by the position of their texts, each batch once it is done, in any order."""
+        """Yield vectors by the position of their texts, each batch once it is done, in any order.
+
+        Raises:
+            UserError: The model did not return one vector of finite numbers for each text.
+        """
         for start in range(0, len(texts), _TEXTS_A_BATCH):
-            yield dict(enumerate(self.embed_documents(texts[start : start + _TEXTS_A_BATCH]), start))
+            batch = texts[start : start + _TEXTS_A_BATCH]
+            yield dict(enumerate(checked_vectors(self.name, batch, self.embed_documents(batch)), start))
 
     async def aembed_batches(self, texts: list[str]) -> AsyncIterator[Mapping[int, list[float]]]:
         """Yield vectors as ``embed_batches`` does, without blocking the event loop."""
         for start in range(0, len(texts), _TEXTS_A_BATCH):
-            yield dict(enumerate(await self.aembed_documents(texts[start : start + _TEXTS_A_BATCH]), start))
+            batch = texts[start : start + _TEXTS_A_BATCH]
+            yield dict(enumerate(checked_vectors(self.name, batch, await self.aembed_documents(batch)), start))
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text."""
@@ -251,29 +258,29 @@ class CachedEmbedder(Embedder):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order; finished batches are saved even if a later text fails."""
-        return _in_order(texts, self.embed_batches(texts))
+        return in_order(texts, self.embed_batches(texts))
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order, without blocking the event loop."""
-        return _in_order(texts, [batch async for batch in self.aembed_batches(texts)])
+        return in_order(texts, [batch async for batch in self.aembed_batches(texts)])
 
     def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
         """Yield the saved vectors, then those of the model, each batch once it is saved."""
-        places, vectors = _places(texts), self._lookup(texts)
+        places, vectors = places_of(texts), self._lookup(texts)
         if vectors:
-            yield _placed(places, vectors)
+            yield placed(places, vectors)
         missing = [text for text in places if text not in vectors]
         for batch in self.inner.embed_batches(missing):
-            yield _placed(places, self._keep(missing, batch))
+            yield placed(places, self._keep(missing, batch))
 
     async def aembed_batches(self, texts: list[str]) -> AsyncIterator[Mapping[int, list[float]]]:
         """Yield vectors as ``embed_batches`` does, without blocking the event loop."""
-        places, vectors = _places(texts), await asyncio.to_thread(self._lookup, texts)
+        places, vectors = places_of(texts), await asyncio.to_thread(self._lookup, texts)
         if vectors:
-            yield _placed(places, vectors)
+            yield placed(places, vectors)
         missing = [text for text in places if text not in vectors]
         async for batch in self.inner.aembed_batches(missing):
-            yield _placed(places, await asyncio.to_thread(self._keep, missing, batch))
+            yield placed(places, await asyncio.to_thread(self._keep, missing, batch))
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text; in microseconds for a recent query."""
@@ -305,7 +312,8 @@ class CachedEmbedder(Embedder):
         if vector is None:
             return None
         self._count(hits=1, misses=0)
-        return _as_list(vector)
+        floats: list[float] = vector.tolist()
+        return floats
 
     def _remember(self, text: str, vector: list[float]) -> list[float]:
         self._recent.put(text, np.asarray(vector, dtype=np.float32))
@@ -320,24 +328,3 @@ class CachedEmbedder(Embedder):
 _TEXTS_A_BATCH = 256
 """Texts of a local model between two writes to the cache, which an interrupted indexing may lose: enough for all cores
 to have batches of texts of like length."""
-
-
-def _places(texts: list[str]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        places.setdefault(text, []).append(place)
-    return places
-
-
-def _placed(places: Mapping[str, list[int]], vectors: Mapping[str, Vector]) -> dict[int, list[float]]:
-    return {place: _as_list(vector) for text, vector in vectors.items() for place in places[text]}
-
-
-def _in_order(texts: list[str], batches: Iterable[Mapping[int, list[float]]]) -> list[list[float]]:
-    vectors = {place: vector for batch in batches for place, vector in batch.items()}
-    return [vectors[place] for place in range(len(texts))]
-
-
-def _as_list(vector: Vector) -> list[float]:
-    floats: list[float] = vector.tolist()
-    return floats

@@ -16,6 +16,7 @@ from ..errors import JudgetreeError, SettingsError, UserError
 from .cache import Vector
 from .cores import use_cores
 from .embedder import CachedEmbedder, Embedder, EndpointEmbedder, embedder_name
+from .vectors import checked_vectors, in_order, placed, places_of
 from .worker_pool import MOST_DEATHS, Hand, WorkerPool
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ class RayEmbedder(Embedder):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in their order. See ``embed_batches``."""
-        vectors = {place: vector for batch in self.embed_batches(texts) for place, vector in batch.items()}
-        return [vectors[place] for place in range(len(texts))]
+        return in_order(texts, self.embed_batches(texts))
 
     def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
         """Yield vectors by the position of their texts, batch after batch as they come, and saved ones first.
@@ -100,12 +100,9 @@ class RayEmbedder(Embedder):
             DependencyError: The extra ``ray`` is not installed.
             SettingsError: There is no cluster at the address, or the embedder cannot be copied to workers.
         """
-        places: dict[str, list[int]] = {}
-        for place, text in enumerate(texts):
-            places.setdefault(text, []).append(place)
+        places = places_of(texts)
         for batch in self._embedded(list(places)):
-            lists = {text: vector.tolist() for text, vector in batch.items()}
-            yield {place: vector for text, vector in lists.items() for place in places[text]}
+            yield placed(places, batch)
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text, embedded in this process."""
@@ -159,7 +156,8 @@ class _EmbeddingWorker:
             return unopened
         assert self._embedder is not None
         try:
-            return np.asarray(self._embedder.embed_documents(texts), dtype=np.float32)
+            vectors = checked_vectors(self._name, texts, self._embedder.embed_documents(texts))
+            return np.asarray(vectors, dtype=np.float32)
         except Exception as error:  # noqa: BLE001 - of any embedder
             start = " ".join(texts[0][:_START_SHOWN].split())
             what = f"{self._name} failed on {len(texts)} texts, the first of which begins {start!r}"

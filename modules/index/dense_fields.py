@@ -12,6 +12,7 @@ from langchain_milvus import BM25BuiltInFunction, Milvus
 from ..embedding.cache import Vector
 from ..embedding.embedder import Embedder, embedder_name
 from ..embedding.ray_embedder import RayEmbedder
+from ..embedding.vectors import checked_vectors
 from ..errors import CollectionError
 from ..language import cjk_share, language_of
 from ..progress import StageProgress
@@ -78,7 +79,7 @@ def embed_chunks(
 
     Raises:
         ModelCallError: An embedding endpoint failed.
-        UserError: Workers that embed failed.
+        UserError: Workers that embed failed, or an embedder did not return one vector of finite numbers for each text.
     """
     yield from known.items()
     ids = [chunk_id for chunk_id in texts if chunk_id not in known]
@@ -103,7 +104,8 @@ def _batches(embedder: Embeddings, texts: list[str]) -> Iterator[Mapping[int, li
         yield from embedder.embed_batches(texts)
         return
     for start in range(0, len(texts), _BATCH):
-        yield dict(enumerate(embedder.embed_documents(texts[start : start + _BATCH]), start))
+        batch = texts[start : start + _BATCH]
+        yield dict(enumerate(checked_vectors(embedder_name(embedder), batch, embedder.embed_documents(batch)), start))
 
 
 def _listed(names: Mapping[str, str]) -> str:
