@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -185,7 +185,7 @@ class EmbeddingEndpoint:
         try:
             while True:
                 for batch in islice(waiting, 0 if failure else self._gate.max_concurrency - len(running)):
-                    running[asyncio.create_task(self._embed(batch))] = batch
+                    running[asyncio.create_task(self._embed(batch, running))] = batch
                 if not running:
                     break
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -195,9 +195,8 @@ class EmbeddingEndpoint:
                         continue
                     if (error := task.exception()) is None:
                         yield task.result()
-                    elif failure is None:
-                        failure = error
-                        _wind_down(running)
+                    else:
+                        failure = failure or error
         finally:
             for task in running:
                 task.cancel()
@@ -205,7 +204,14 @@ class EmbeddingEndpoint:
         if failure is not None:
             raise failure
 
-    async def _embed(self, batch: _Batch) -> Vectors:
+    async def _embed(self, batch: _Batch, running: Mapping[asyncio.Task[Vectors], _Batch]) -> Vectors:
+        try:
+            return await self._attempted(batch)
+        except Exception:
+            _wind_down(running)  # now: before the failure is seen, the slot that came free would be used
+            raise
+
+    async def _attempted(self, batch: _Batch) -> Vectors:
         tokens = sum(map(text_tokens, batch.texts)) if self._rates.counts_tokens else 0
         attempts = Attempts(self._attempts, backoff_s=_BACKOFF_S)
         while True:
@@ -284,10 +290,10 @@ def open_embedding_endpoint(
     )
 
 
-def _wind_down(running: dict[asyncio.Task[Vectors], _Batch]) -> None:
+def _wind_down(running: Mapping[asyncio.Task[Vectors], _Batch]) -> None:
     for task, batch in running.items():
         batch.is_last_attempt = True
-        if not batch.is_sending:
+        if not batch.is_sending and task is not asyncio.current_task():
             task.cancel()
 
 

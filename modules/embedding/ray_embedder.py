@@ -122,7 +122,7 @@ class RayEmbedder(Embedder):
             gpus = 1 if self.uses_gpu and ray.cluster_resources().get("GPU") else 0
             size = self.texts_a_batch
             batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
-            with _started(ray, copied, self.name, workers=self.workers, gpus=gpus) as hands:
+            with _started(ray, copied, self.name, workers=min(self.workers, len(batches)), gpus=gpus) as hands:
                 for batch, found in WorkerPool(ray, hands, batches).results():
                     vectors = dict(zip(batch, found, strict=True))
                     if self._cache:
@@ -193,10 +193,11 @@ def _copied(ray: ModuleType, embedder: Embeddings, name: str) -> bytes:
     """
     try:
         copied: bytes = ray.cloudpickle.dumps(embedder)
-    except (TypeError, pickle.PicklingError) as error:
+    except Exception as error:  # of any embedder
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(".")
         raise SettingsError(
-            f"The embedder {name} cannot be sent to workers: {str(error).splitlines()[0][:200]} Let it open its model "
-            "at its first text, or leave out the workers."
+            f"The embedder {name} cannot be sent to workers: {said}. Let it open its model at its first text, or leave "
+            "out the workers."
         ) from error
     return copied
 

@@ -19,7 +19,7 @@ def checked_vectors(name: str, texts: Sequence[str], vectors: object) -> list[li
     A missing vector would lose its chunk, and NaN would make it one that no search finds.
 
     Raises:
-        UserError: There is another number of vectors, one is no list of numbers, or a number is not finite.
+        UserError: There is another number of vectors, one is no list of finite numbers, or their lengths differ.
     """
     wrong = ""
     if not isinstance(vectors, Sequence | np.ndarray):
@@ -31,10 +31,13 @@ def checked_vectors(name: str, texts: Sequence[str], vectors: object) -> list[li
             if not _is_finite(vector):
                 wrong = f"a vector that is no list of finite numbers for {' '.join(texts[place][:60].split())!r}"
                 break
+        else:
+            if len(lengths := {len(vector) for vector in vectors}) > 1:
+                wrong = f"vectors of lengths {', '.join(map(str, sorted(lengths)))}"
     if wrong:
         raise UserError(
             f"The embedding model {name} returned {wrong} for {len(texts)} texts. embed_documents returns one list of "
-            "finite numbers for each text, in their order."
+            "finite numbers for each text, in their order, all of one length."
         )
     return list(vectors)  # type: ignore[call-overload, no-any-return]
 

@@ -100,7 +100,9 @@ class WorkerPool:
         try:
             found = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            if batch is None or isinstance(error, self._ray.exceptions.RayTaskError):
+            # A RaySystemError is an outcome that cannot be read, and no death.
+            failed = (self._ray.exceptions.RayTaskError, self._ray.exceptions.RaySystemError)
+            if batch is None or isinstance(error, failed):
                 self._failure = self._failure or error
             else:
                 self._lost(hand, batch, error)

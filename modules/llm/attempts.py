@@ -69,9 +69,13 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
 def is_congestion(error: BaseException) -> bool:
     """Return whether an endpoint was asked too much: HTTP 429, but for an empty account, or no reply in time.
 
-    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
+    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio. What was
+    being handled meanwhile is no cause: it may be the failure of another endpoint.
     """
-    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in _causes(error))
+    cause: BaseException | None = error
+    while cause is not None and not (isinstance(cause, _TIMEOUTS) or _was_refused(cause)):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def _was_refused(error: BaseException) -> bool:

@@ -28,10 +28,11 @@ class AdaptiveLimit:
     """The number of simultaneous calls that an endpoint takes: additive increase, multiplicative decrease.
 
     A round is as many calls as the limit, each started while all slots were taken. After a round the limit grows if the
-    round's median latency is at most 1.5 times the lowest one since the endpoint was idle for a minute: by half until
-    a limit was too high, then by 1 until that limit passes a round. A step that raised the latency is taken back. A 429
-    or a time-out takes a fifth; calls that began before take no further one, so that a burst counts once. Chiu and Jain
-    1989.
+    round's median latency is at most 1.5 times the lowest one, or the limit is below 16: by half, up to half of a limit
+    that was too high, then by 1 until that one passes a round. A step that raised the latency is taken back. A 429 or a
+    time-out takes a fifth; calls that began before take no further one, so that a burst counts once. The lowest latency
+    is forgotten after a 429 or a time-out, after ten slow rounds at one limit, and after a minute without a call. Chiu
+    and Jain 1989.
     """
 
     def __init__(self, most: int) -> None:
@@ -45,6 +46,7 @@ class AdaptiveLimit:
         self._lowest_s = 0.0  # lowest median of a round since the endpoint was idle; 0 for none
         self._latencies_s: list[float] = []
         self._rounds = 0  # at this limit
+        self._slow_rounds = 0  # one after another
         self._first_of_burst = 0  # calls of earlier steps belong to a burst that has been counted
 
     def succeeded(self, latency_s: float, *, step: int, was_full: bool) -> None:
@@ -59,33 +61,47 @@ class AdaptiveLimit:
         """Take a fifth of the limit, unless the call began before the last time."""
         if step < self._first_of_burst:
             return
-        self._too_high = self.limit
+        has_held = self._rounds or self._before < self.limit
+        if has_held or not self._too_high:  # else an outage, not this limit, was too much
+            self._too_high = self.limit
         self._change(max(1, self.limit * 4 // 5))
         self._before = self.limit
         self._first_of_burst = self.step
+        self._lowest_s = 0.0  # an endpoint that recovers may be slower than before
 
     def forget_latencies(self) -> None:
         """Compare no further call with earlier ones: the next may be of another kind."""
         self._lowest_s = 0.0
+        self._slow_rounds = 0
         self._latencies_s.clear()
 
     def _end_round(self, median_s: float) -> None:
         self._latencies_s.clear()
         self._rounds += 1
-        if self._lowest_s and median_s > _LATENCY_HOLDS * self._lowest_s:
+        if self._is_slow(median_s):
             if self._before < self.limit:
                 self._too_high = self.limit
                 self._change(self._before)
+            elif self._slow_rounds >= _ROUNDS_BEFORE_A_PROBE:
+                self.forget_latencies()  # slow at a number that was quick: not for that number
             return
         self._lowest_s = min(self._lowest_s or median_s, median_s)
         if self.limit >= self._too_high:
             self._too_high = 0  # a hiccup, or the endpoint takes more by now
-        grown = min(self.most, self.limit + (1 if self._too_high else max(1, self.limit // 2)))
+        by_half = self.limit + max(1, self.limit // 2)
+        is_far = not self._too_high or by_half <= self._too_high // 2
+        grown = min(self.most, by_half if is_far else self.limit + 1)
         if grown == self.limit or (grown == self._too_high and self._rounds < _ROUNDS_BEFORE_A_PROBE):
             return
         before = self.limit
         self._change(grown)
         self._before = before
+
+    def _is_slow(self, median_s: float) -> bool:
+        """Return whether a round says that the limit is too high; one below the first limit is none by its latency."""
+        is_slow = bool(self._lowest_s) and median_s > _LATENCY_HOLDS * self._lowest_s
+        self._slow_rounds = self._slow_rounds + 1 if is_slow else 0
+        return is_slow and self.limit >= min(FIRST_LIMIT, self.most)
 
     def _change(self, limit: int) -> None:
         self.limit = limit

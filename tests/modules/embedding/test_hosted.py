@@ -135,11 +135,13 @@ def test_failure_names_its_texts_and_finished_batches_stay(hosted: Hosted, tmp_p
     embedder.close()
 
 
-def endpoint_at(hosted: Hosted, clock: Clock, rates: RateLimit | None = None) -> EmbeddingEndpoint:
+def endpoint_at(
+    hosted: Hosted, clock: Clock, gate: CallGate | None = None, rates: RateLimit | None = None
+) -> EmbeddingEndpoint:
     settings = Settings(home=Path("unused"))
     endpoint = resolve_endpoint(f"{hosted.base_url}#m", settings)
     return EmbeddingEndpoint(
-        endpoint, name="m", gate=CallGate(2), rates=rates or RateLimit(), texts_a_call=10, sleep=clock.sleep
+        endpoint, name="m", gate=gate or CallGate(2), rates=rates or RateLimit(), texts_a_call=10, sleep=clock.sleep
     )
 
 
@@ -158,9 +160,23 @@ def test_attempts_follow_in_one_place_and_obey_retry_after(hosted: Hosted) -> No
     assert sum(40 <= rest <= 50 for rest in clock.slept_s) == 2  # other rests spread those out that were paused
 
 
+def test_no_request_begins_after_a_failure_where_others_wait_for_a_slot(hosted: Hosted) -> None:
+    hosted.answer = lambda texts: (400, b"{}")
+    endpoint = endpoint_at(hosted, Clock(), gate := CallGate(2))
+
+    async def embed() -> None:
+        with contextlib.suppress(TimeoutError), gate.watched():
+            raise TimeoutError  # leaves one slot of two
+        await endpoint.embed(TEXTS)
+
+    with pytest.raises(ModelRequestError):
+        background_loop().run(embed())
+    assert len(hosted.calls) == 1
+
+
 def test_tokens_are_reserved_and_corrected(hosted: Hosted) -> None:
     rates = RateLimit(tokens_per_minute=100_000)
-    background_loop().run(endpoint_at(hosted, Clock(), rates).embed(TEXTS))
+    background_loop().run(endpoint_at(hosted, Clock(), rates=rates).embed(TEXTS))
     assert rates._tokens is not None
     assert rates._tokens._used == 10 * len(TEXTS)
 

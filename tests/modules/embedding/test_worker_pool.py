@@ -19,10 +19,14 @@ class Failed(Died):
     """Of Ray, when a task raises."""
 
 
+class Unreadable(Died):
+    """Of Ray, when an outcome cannot be read."""
+
+
 class OrderedRay:
     """Gives outcomes by the text of a batch, the last call first; an exception is raised, None keeps a call waiting."""
 
-    exceptions = SimpleNamespace(RayError=Died, RayTaskError=Failed)
+    exceptions = SimpleNamespace(RayError=Died, RayTaskError=Failed, RaySystemError=Unreadable)
 
     def __init__(self, **outcomes: object) -> None:
         self.outcomes = outcomes
@@ -61,9 +65,10 @@ def test_a_finished_batch_comes_before_the_error_of_a_later_one() -> None:
     assert ray.embedded == ["good", "bad"]
 
 
-def test_an_error_of_ray_in_one_call_ends_the_work() -> None:
-    ray = OrderedRay(bad=Failed("not copied"))
-    with pytest.raises(Failed, match="not copied"):
+@pytest.mark.parametrize("kind", [Failed, Unreadable])
+def test_an_error_of_ray_in_one_call_is_no_death_and_ends_the_work(kind: type[Died]) -> None:
+    ray = OrderedRay(bad=kind("not copied"))
+    with pytest.raises(kind, match="not copied"):
         list(pool_of(ray, "bad", "never").results())
 
 

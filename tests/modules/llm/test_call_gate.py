@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgetree.modules.errors import ModelCallError
+from judgetree.modules.llm.attempts import is_congestion
 from judgetree.modules.llm.call_gate import AdaptiveLimit, CallGate
 from judgetree.modules.llm.rate_limit import RateLimit
 
@@ -70,6 +72,39 @@ def test_limit_grows_by_half_again_once_a_hiccup_is_over() -> None:
     assert limit.limit == 16
     rounds_of(limit, 21, lambda calls: 0.2)  # 16 to 23 by 1, ten rounds there, then 24, 36, 54
     assert limit.limit == 64
+
+
+@pytest.mark.parametrize("slower", [1.0, 2.0, 10.0])
+def test_limit_recovers_from_an_outage_also_if_the_endpoint_is_slower_since(slower: float) -> None:
+    limit = AdaptiveLimit(64)
+    rounds_of(limit, 20, lambda calls: 0.2)
+    rounds_of(limit, 30, lambda calls: 0.2, capacity=0)
+    assert limit.limit == 1
+    rounds_of(limit, 40, lambda calls: 0.2 * slower)
+    assert limit.limit >= 30, "half of what held before the outage comes back by half"
+    rounds_of(limit, 60, lambda calls: 0.2 * slower)
+    assert limit.limit == 64
+
+
+def test_latency_that_rose_for_good_holds_the_limit_for_ten_rounds() -> None:
+    limit = AdaptiveLimit(64)
+    rounds_of(limit, 1, lambda calls: 0.3)
+    rounds_of(limit, 10, lambda calls: 1.0)
+    assert limit.limit == 16
+    rounds_of(limit, 40, lambda calls: 1.0)
+    assert limit.limit == 64
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_of_latency_does_not_hold_the_limit_down(seed: int) -> None:
+    limit, drawn = AdaptiveLimit(64), random.Random(seed)
+    rounds_of(limit, 20, lambda calls: drawn.lognormvariate(0, 1))
+    rounds_of(limit, 30, lambda calls: 1.0, capacity=0)
+    limits = []
+    for _ in range(600):
+        rounds_of(limit, 1, lambda calls: drawn.lognormvariate(0, 1))
+        limits.append(limit.limit)
+    assert sum(limits[300:]) / 300 > 32
 
 
 def test_few_calls_say_nothing() -> None:
@@ -178,6 +213,17 @@ def wrapped(cause: Exception) -> ModelCallError:
     error = ModelCallError("failed")
     error.__cause__ = cause
     return error
+
+
+def test_failure_while_another_was_handled_is_no_congestion() -> None:
+    try:
+        try:
+            raise TimeoutError
+        except TimeoutError:
+            raise ValueError("the answer of the second model is empty")  # noqa: B904 - a context, and no cause
+    except ValueError as error:
+        assert not is_congestion(error)
+        assert is_congestion(error.__context__ or error)
 
 
 ERRORS = [Refused(), TimeoutError(), httpx.ReadTimeout(""), httpx2.ReadTimeout(""), wrapped(Refused())]
