@@ -9,6 +9,9 @@ ifneq ($(JUDGETREE_LLM),)
 OTHER_MODEL := $(filter-out local:%,$(JUDGETREE_LLM))
 endif
 
+# Tests start hundreds of processes; without bytecode each of them would compile the whole package.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test test-slow test-local check bench lock docs notebooks clean
 
 demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)

@@ -5,6 +5,7 @@ Files of commands import heavy modules inside their functions, so that ``--help`
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 import warnings
@@ -73,6 +74,9 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(prompts_app, name="prompts")
 
 
+_built = functools.cache(typer.main.get_command)  # all commands are built, which takes a tenth of a second
+
+
 @dataclass(kw_only=True)
 class Invocation:
     """State of one call of the command line."""
@@ -112,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     invocation = Invocation()
     prepare_streams()
     try:
-        typer.main.get_command(app).main(args=arguments, prog_name="judgetree", obj=invocation)
+        _built(app).main(args=arguments, prog_name="judgetree", obj=invocation)
     except BaseException as error:  # noqa: BLE001 - the one place where every command ends
         return report(error, debug=invocation.debug, secrets=_secrets(sys.argv[1:] if arguments is None else arguments))
     return 0

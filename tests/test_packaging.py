@@ -48,6 +48,7 @@ def installed_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+@pytest.mark.slow
 def test_every_module_imports_from_the_wheel(installed_wheel: Path) -> None:
     code = (
         "import importlib, sys; sys.path.insert(0, sys.argv[1]); import judgetree\n"
@@ -62,6 +63,7 @@ def test_every_module_imports_from_the_wheel(installed_wheel: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path) -> None:
     assert {path.name for path in installed_wheel.iterdir() if not path.name.endswith(".dist-info")} <= {
         "judgetree",
@@ -72,6 +74,7 @@ def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path)
         assert (installed_wheel / "judgetree" / typed).exists()
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_web_page(installed_wheel: Path) -> None:
     parts = {"css", "js", "vendor", "words"}
     ours = {path.relative_to(REPO) for part in parts for path in (REPO / "app/server/page" / part).rglob("*.*")}

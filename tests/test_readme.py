@@ -30,6 +30,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(REPO / "data", "data")
     rows = load_standards_qa("data/standards_qa.jsonl")

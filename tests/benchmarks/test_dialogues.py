@@ -41,6 +41,7 @@ def asked(system: str, settings: Settings) -> list[Asked]:
     return ask_turns(system, DIALOGUES, settings)
 
 
+@pytest.mark.slow
 def test_follow_ups_are_answered_as_well_as_their_stand_alone_form(asked: list[Asked]) -> None:
     assert all(each.is_right for each in asked if each.is_right_alone)
     assert sum(each.is_right for each in asked) >= 0.9 * len(asked)
@@ -54,6 +55,7 @@ def test_a_topic_switch_uses_no_chunk_that_its_own_search_does_not_find(asked: l
     assert all(chunk_ids(each.result) <= chunk_ids(each.alone) for each in switches)
 
 
+@pytest.mark.slow
 def test_what_history_answers_takes_three_calls_and_no_search(asked: list[Asked]) -> None:
     from_history = [saved(each.result) for each in asked if each.turn.from_history and each.is_right]
     assert from_history
@@ -61,6 +63,7 @@ def test_what_history_answers_takes_three_calls_and_no_search(asked: list[Asked]
     assert all(turn["usage"]["llm_calls"] <= 3 and not turn["rag_thread_id"] for turn in from_history)
 
 
+@pytest.mark.slow
 def test_conversations_at_the_same_time_give_what_each_gives_by_itself(
     system: str, asked: list[Asked], settings: Settings
 ) -> None:

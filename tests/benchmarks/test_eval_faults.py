@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import pytest
+
 from benchmarks.eval_faults import all_faults, doubled, lost, unmarked
 from benchmarks.eval_kills import SYSTEMS
 from benchmarks.synthetic_qa import synthetic_questions, write_hotpotqa
@@ -20,6 +22,7 @@ from tests.file_limits import largest_file
 QUESTIONS = 12
 
 
+@pytest.mark.slow
 def test_no_row_is_lost_or_doubled_or_damaged_without_a_mark(tmp_path: Path) -> None:
     items = synthetic_questions(QUESTIONS)
     write_hotpotqa(tmp_path / "set.json", items)

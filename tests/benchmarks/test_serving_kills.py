@@ -13,6 +13,7 @@ from benchmarks.workers import site
 from tests.database_servers import require_postgres
 
 
+@pytest.mark.slow
 def test_what_is_cut_off_by_kills_is_taken_over_by_the_other_worker() -> None:
     require_postgres()
     with site(workers=2, latency_s=LATENCY_S) as here:

@@ -171,6 +171,7 @@ def test_no_question_has_two_answers_in_any_file() -> None:
     assert [question for question, golds in gold.items() if len(golds) > 1] == []
 
 
+@pytest.mark.slow
 def test_stand_alone_questions_find_more_than_follow_ups_as_asked(tmp_path: Path) -> None:
     singles = [turn for _, turn in all_turns() if turn.type == "single" and not turn.from_history]
     leaning = [turn for turn in singles if turn.is_follow_up]

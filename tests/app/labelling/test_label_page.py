@@ -164,6 +164,7 @@ def page(served: LabelServer, tmp_path: Path) -> Iterator[Page]:
 
 
 @needs_driver
+@pytest.mark.slow
 def test_keys_label_passage_after_passage(page: Page, run: Path) -> None:
     work = Labelling(run, "ada")
     assert page.text("#count") == "0 labelled, 4 left"
@@ -213,6 +214,7 @@ const attempt = async (name, path, options) => {
 
 
 @needs_driver
+@pytest.mark.slow
 def test_a_page_of_another_site_gets_nothing_even_with_the_token(
     served: LabelServer, run: Path, tmp_path: Path
 ) -> None:
@@ -227,6 +229,7 @@ def test_a_page_of_another_site_gets_nothing_even_with_the_token(
 
 
 @needs_driver
+@pytest.mark.slow
 def test_buttons_label_and_a_reload_continues(page: Page, served: LabelServer, run: Path) -> None:
     page.click("#scores button[data-key='2']")
     page.wait("document.getElementById('count').innerText.startsWith('1 ')")
@@ -237,6 +240,7 @@ def test_buttons_label_and_a_reload_continues(page: Page, served: LabelServer, r
 
 
 @needs_driver
+@pytest.mark.slow
 def test_a_label_that_is_not_saved_is_told(run: Path, tmp_path: Path) -> None:
     arguments = command("label", str(run), "--annotator", "ada")
     with (

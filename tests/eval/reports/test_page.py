@@ -153,6 +153,7 @@ def test_tables_scroll_and_nothing_else_reaches_over_the_edge_of_a_narrow_window
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Path) -> None:
     dom = elements_of(written, address="#open=q3")
     assert len(listed(dom)) == 3
@@ -163,6 +164,7 @@ def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Pat
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path) -> None:
     dom = elements_of(written, address="#open=q1")
     assert "<strong>Vell</strong>" in dom
@@ -175,6 +177,7 @@ def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path) -> 
 
 
 @needs_browser
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "found"),
     [

@@ -160,6 +160,7 @@ def shown_nodes(dom: str) -> list[str]:
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_shows_the_tree_and_runs_nothing_of_its_text(tmp_path: Path) -> None:
     dom = elements_of(sample().to_html(), tmp_path)
 
@@ -179,6 +180,7 @@ def test_browser_shows_the_tree_and_runs_nothing_of_its_text(tmp_path: Path) -> 
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_search_opens_highlights_and_counts_what_matches(tmp_path: Path) -> None:
     dom = elements_of(sample("x").to_html(picture=False), tmp_path, address="#search=NEEDLE")
 
@@ -188,6 +190,7 @@ def test_browser_search_opens_highlights_and_counts_what_matches(tmp_path: Path)
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_filters_by_verdict_and_keeps_what_leads_there(tmp_path: Path) -> None:
     dom = elements_of(sample("x").to_html(picture=False), tmp_path, address="#verdict=unknown,cancelled")
 
@@ -212,6 +215,7 @@ def test_a_recorded_call_opens_at_its_chunk_to_what_was_sent_and_came(tmp_path: 
 
 
 @needs_browser
+@pytest.mark.slow
 def test_what_the_judge_was_sent_is_a_fold_of_the_chunk(tmp_path: Path) -> None:
     shown = elements_of(recorded(tmp_path, sample("rapids")).to_html(), tmp_path, address="#search=rapids")
     assert "What the judge was sent and replied (Call 1: judge" in shown

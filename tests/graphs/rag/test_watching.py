@@ -66,6 +66,7 @@ async def collected(watch: TreeWatch) -> list[TreeState]:
     return [state async for state in states_of(watch)]
 
 
+@pytest.mark.slow
 def test_a_big_tree_is_seen_growing_and_then_is_what_was_read(store: str, reading: RagGraph) -> None:
     context = bushy_context("breadth", topk=4, max_rec_depth=5, max_llm_calls=700, suffices=0.0, seed=3)
 

@@ -134,6 +134,7 @@ with build_judge_rag(checkpointer=sys.argv[1]) as graph:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_another_process_reads_the_same_tree(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     url = f"sqlite:///{tmp_path / 'c.sqlite'}" if store == "sqlite" else str(request.getfixturevalue("postgres_url"))

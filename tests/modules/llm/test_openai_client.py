@@ -48,6 +48,7 @@ def run(code: str, base_url: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_process_that_has_asked_ends_quietly() -> None:
     with ScriptedServer(responses=saying(ChatReply(text="42"))) as server:
         ended = run(ASKING, server.base_url)
@@ -55,6 +56,7 @@ def test_process_that_has_asked_ends_quietly() -> None:
     assert "Unclosed" not in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_forked_child_asks_over_connections_of_its_own_and_ends() -> None:
     with ScriptedServer(responses=saying(ChatReply(text="42"))) as server:

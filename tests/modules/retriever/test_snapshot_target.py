@@ -357,6 +357,7 @@ with Index(BagOfWordsEmbedder(), None, None, "notes", uri=sys.argv[1], search_sn
 """
 
 
+@pytest.mark.slow
 def test_another_process_makes_a_snapshot_of_its_own(changing: Callable[[], Opened], tmp_path: Path) -> None:
     _, _, store = changing()
     wanted = [(chunk.metadata, score) for chunk, score in store.get_similar_chunk_with_score("gasket flange")]

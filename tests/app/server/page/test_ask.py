@@ -42,6 +42,7 @@ def held(model: ScriptedServer, words: str) -> Iterator[threading.Event]:
 
 
 @needs_driver
+@pytest.mark.slow
 def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: ScriptedServer) -> None:
     with held(model, SUB_QUESTION) as going:
         ask(page, QUESTION)
@@ -60,6 +61,7 @@ def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: Scripte
 
 
 @needs_driver
+@pytest.mark.slow
 def test_a_stopped_question_is_answered_from_what_was_found(page: Page, model: ScriptedServer) -> None:
     with held(model, SUB_QUESTION):
         ask(page, QUESTION)
@@ -71,6 +73,7 @@ def test_a_stopped_question_is_answered_from_what_was_found(page: Page, model: S
 
 
 @needs_driver
+@pytest.mark.slow
 def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page, model: ScriptedServer) -> None:
     def think(request: ChatRequest) -> ChatReply | None:
         is_answer = request.prompt.kind == "read" and request.prompt.query == QUESTION
@@ -106,6 +109,7 @@ def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page, model
 
 
 @needs_driver
+@pytest.mark.slow
 def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page) -> None:
     ask(page, PLAIN)
     wait_for_answer(page)
@@ -135,6 +139,7 @@ def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page
 
 
 @needs_driver
+@pytest.mark.slow
 def test_an_answer_is_made_again_as_another_version(page: Page) -> None:
     ask(page, PLAIN)
     wait_for_answer(page)
@@ -146,6 +151,7 @@ def test_an_answer_is_made_again_as_another_version(page: Page) -> None:
 
 
 @needs_driver
+@pytest.mark.slow
 def test_the_tree_is_walked_and_searched_by_keys(page: Page) -> None:
     ask(page, QUESTION)
     wait_for_answer(page)
@@ -173,6 +179,7 @@ def test_the_tree_is_walked_and_searched_by_keys(page: Page) -> None:
 
 
 @needs_driver
+@pytest.mark.slow
 def test_the_page_speaks_chinese_on_dark_and_on_a_phone(page: Page) -> None:
     page.appear(width=360, height=780, dark=True)
     page.run("[...document.querySelectorAll('.bar button')].find((one) => one.lang === 'zh-CN').click()")
@@ -194,6 +201,7 @@ def test_the_page_speaks_chinese_on_dark_and_on_a_phone(page: Page) -> None:
 
 
 @needs_driver
+@pytest.mark.slow
 def test_a_question_has_limits_of_its_own(page: Page) -> None:
     page.click("[aria-label='Limits']")
     page.wait("document.querySelector('dialog form')")

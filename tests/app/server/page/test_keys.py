@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
@@ -15,6 +17,7 @@ from tests.driver import browser, needs_driver
 
 
 @needs_driver
+@pytest.mark.slow
 def test_the_page_asks_for_a_key_and_keeps_it_as_long_as_the_tab(settings: Settings, tmp_path: Path) -> None:
     with closing(KeyTables(settings)) as tables:
         _, text = KeyBook(tables).add("ada", collections=None)

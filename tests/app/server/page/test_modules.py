@@ -9,7 +9,7 @@ import pytest
 
 from tests.driver import Page, needs_driver
 
-pytestmark = needs_driver
+pytestmark = [needs_driver, pytest.mark.slow]
 
 
 def run(page: Page, module: str, script: str) -> object:

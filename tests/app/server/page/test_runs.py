@@ -11,6 +11,7 @@ QUESTION = "What is the highest service temperature of the gasket in a KV-133 Ra
 
 
 @needs_driver
+@pytest.mark.slow
 def test_two_runs_are_compared(page: Page) -> None:
     page.click("[href='#/runs']")
     page.wait("document.querySelectorAll('.runs .card').length === 2")

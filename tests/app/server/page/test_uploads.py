@@ -20,7 +20,7 @@ from tests.app.server.serving import serving
 from tests.app.talks import DRUM, FIRST
 from tests.driver import Page, needs_driver
 
-pytestmark = needs_driver
+pytestmark = [needs_driver, pytest.mark.slow]
 
 NAME = "kitchen"
 FIELD, CHOICE, STATE = ".upload input[type=text]", ".upload input[type=file]", ".upload-state"

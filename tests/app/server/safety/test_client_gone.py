@@ -51,6 +51,7 @@ def asking(url: str, path: str, body: dict[str, object]) -> socket.socket:
     return connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_streamed", [True, False])
 def test_nothing_goes_on_for_clients_that_left(
     settings: Settings, scripted: ScriptedServer, *, is_streamed: bool

@@ -8,6 +8,8 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from judgetree.graphs.drawing.html import csp_hash
 from tests.browser import elements_of, needs_browser
 from tests.graphs.conversation.drawing.talks import conversation, long_talk
@@ -44,6 +46,7 @@ def shown_turns(dom: str) -> list[str]:
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_lists_the_turns_by_branch_and_runs_nothing_of_their_text(tmp_path: Path) -> None:
     dom = elements_of(conversation().to_html(), tmp_path, "#turn=main-1")
     assert [query.split("?")[0] for query in shown_turns(dom)] == [
@@ -61,6 +64,7 @@ def test_browser_lists_the_turns_by_branch_and_runs_nothing_of_their_text(tmp_pa
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_opens_a_turn_to_its_sources_and_its_whole_search_tree(tmp_path: Path) -> None:
     page = acting(conversation("x").to_html(picture=False), "TURNS[2].card.open = true;")
     dom = elements_of(page, tmp_path, "#turn=main-1")
@@ -74,6 +78,7 @@ def test_browser_opens_a_turn_to_its_sources_and_its_whole_search_tree(tmp_path:
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_opens_the_turn_that_is_clicked_in_the_picture(tmp_path: Path) -> None:
     click = 'document.querySelector("#t1 text").dispatchEvent(new MouseEvent("click", { bubbles: true }));'
     dom = elements_of(acting(conversation("x").to_html(picture=True), click), tmp_path)
@@ -84,6 +89,7 @@ def test_browser_opens_the_turn_that_is_clicked_in_the_picture(tmp_path: Path) -
 
 
 @needs_browser
+@pytest.mark.slow
 def test_browser_finds_turns_by_text_and_by_how_they_were_answered(tmp_path: Path) -> None:
     found = {
         ("weir.md", "", False): ["First? x", "And it?"],
@@ -115,6 +121,7 @@ def test_browser_finds_turns_by_text_and_by_how_they_were_answered(tmp_path: Pat
 
 
 @needs_browser
+@pytest.mark.slow
 def test_search_in_the_address_opens_what_it_found_in_a_tree(tmp_path: Path) -> None:
     dom = elements_of(conversation("x").to_html(picture=False), tmp_path, "#search=deep+down&deep=1&turn=main-1")
     assert shown_turns(dom) == ["First? x", "Open? x"]
@@ -123,6 +130,7 @@ def test_search_in_the_address_opens_what_it_found_in_a_tree(tmp_path: Path) -> 
 
 
 @needs_browser
+@pytest.mark.slow
 def test_page_of_five_hundred_turns_is_made_and_searched_within_seconds(tmp_path: Path) -> None:
     tree = long_talk(500)
     started = sum(os.times()[:2])
