@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -107,6 +108,7 @@ def in_circles(arrows: dict[Path, set[Path]]) -> set[Path]:
         left = kept
 
 
+@functools.cache
 def arrows_of_files() -> dict[Path, set[Path]]:
     files = {path for room in ROOMS for path in sources(room)}
     return {path: imported_files(path, files) for path in files}
