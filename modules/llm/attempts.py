@@ -69,13 +69,9 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
 def is_congestion(error: BaseException) -> bool:
     """Return whether an endpoint was asked too much: HTTP 429, but for an empty account, or no reply in time.
 
-    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio. What was
-    being handled meanwhile is no cause: it may be the failure of another endpoint.
+    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
     """
-    cause: BaseException | None = error
-    while cause is not None and not (isinstance(cause, _TIMEOUTS) or _was_refused(cause)):
-        cause = cause.__cause__
-    return cause is not None
+    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in _causes(error))
 
 
 def _was_refused(error: BaseException) -> bool:
@@ -113,10 +109,20 @@ def _unreachable(what: str, remedy: str, *, is_final: bool = False) -> EndpointF
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those below it; what was merely handled when it was raised may be of another endpoint."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()  # an error may be made its own cause
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
         yield cause
-        cause = cause.__cause__ or cause.__context__  # httpcore suppresses the context that names the socket's error
+        cause = cause.__cause__ or _reworded(cause)
+
+
+def _reworded(error: BaseException) -> BaseException | None:
+    """Return the handled error that this one stands for: ``from None`` of httpcore, or made from it, by requests."""
+    handled = error.__context__
+    is_same = error.__suppress_context__ or any(argument is handled for argument in error.args)
+    return handled if is_same else None
 
 
 LONGEST_WAIT_S = 600.0

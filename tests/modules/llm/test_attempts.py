@@ -13,7 +13,10 @@ from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
 
+import httpx
+import httpx2
 import pytest
+import requests
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
@@ -22,6 +25,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.llm.attempts import endpoint_failure, is_congestion
 from judgetree.modules.llm.call_gate import CallGate
 from tests.modules.model_endpoints import (
     KEY,
@@ -76,6 +80,30 @@ def test_endpoint_that_is_not_there_is_retried_and_named(base_url: Callable[[], 
     assert "attempt 3 of 3" in str(caught.value)
     assert caught.value.__cause__ is not None
     assert meter.records[0]["attempts"] == 3
+
+
+@pytest.mark.parametrize("post", [httpx.post, httpx2.post, requests.post], ids=["httpx", "httpx2", "requests"])
+def test_refused_connection_is_found_below_the_error_of_every_client(post: Callable[[str], object]) -> None:
+    with pytest.raises((httpx.HTTPError, httpx2.HTTPError, requests.RequestException)) as caught:
+        post(f"http://127.0.0.1:{closed_port()}/v1")
+    assert endpoint_failure(caught.value).what == "the connection was refused"
+
+
+def test_failure_while_another_was_handled_is_not_the_other_one() -> None:
+    try:
+        try:
+            raise ConnectionRefusedError(111, "Connection refused")  # of another endpoint
+        except ConnectionRefusedError:
+            raise ValueError("the answer of the second model is empty")  # noqa: B904 - a context, and no cause
+    except ValueError as error:
+        assert (endpoint_failure(error).error_class, endpoint_failure(error).what) == (ModelCallError, "")
+
+
+def test_error_that_is_its_own_cause_is_looked_at_once() -> None:
+    error = ValueError("the answer is empty")
+    error.__cause__ = error
+    assert endpoint_failure(error).what == ""
+    assert not is_congestion(error)
 
 
 @pytest.mark.parametrize("is_tls", [False, True], ids=["speaks no TLS", "certificate not trusted"])
