@@ -24,7 +24,36 @@ _REMEDIES = {
     404: "check the model's name and the address",
     429: "check the account's quota and balance",
 }
+_MOST_SHOWN = 200
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
+
+
+class RedirectedError(Exception):
+    """An endpoint answered with another address; ``location`` is that, without user, password and query string."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"redirected to {location}")
+        self.location = location
+
+
+async def refuse_redirect(response: httpx2.Response) -> None:
+    """Refuse an answer that names another address: the texts of a call would go to a host that no setting names.
+
+    A response hook of the HTTP client.
+
+    Raises:
+        RedirectedError: It does.
+    """
+    if response.has_redirect_location:
+        raise RedirectedError(_location(response))
+
+
+def _location(response: httpx2.Response) -> str:
+    try:
+        found = response.request.url.join(response.headers["location"])
+        return str(found.copy_with(userinfo=b"", query=None, fragment=None))[:_MOST_SHOWN]
+    except (httpx2.InvalidURL, ValueError):
+        return "another address"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +119,9 @@ def redacted_line(error: BaseException, secrets: Iterable[str]) -> str:
 
 def _connection_failure(error: BaseException) -> EndpointFailure | None:
     for cause in reversed(list(_causes(error))):  # the socket's own error says most
+        if isinstance(cause, RedirectedError):
+            what = f"it redirects to {cause.location}, where nothing is sent"
+            return _unreachable(what, "put that address into the settings if it is the right one", is_final=True)
         if isinstance(cause, ConnectionRefusedError):
             what, remedy = "the connection was refused", "start the server, or correct the address in the settings"
             return _unreachable(what, remedy)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import socket
 import threading
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import httpx2
+import openai
 import pytest
 import requests
 
@@ -38,6 +40,7 @@ from tests.modules.model_endpoints import (
     chat_reply,
     llm_at,
     saying,
+    serve_raw,
     serve_tls,
     stream_reply,
 )
@@ -114,6 +117,41 @@ def test_tls_that_fails_is_named_and_not_tried_again(raw: RawEndpoint, tmp_path:
     with serve_tls(tmp_path) if is_tls else plain as base_url, pytest.raises(ModelSetupError, match=words):
         ask(llm_at(base_url), meter)
     assert meter.records[0]["attempts"] == 1
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("{elsewhere}/chat/completions?key=sk-1", "{elsewhere}/chat/completions"),
+        ("http://ada:secret@127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+        ("/v2/chat", "http://{host}/v2/chat"),
+        ("http://host:port/", "another address"),
+    ],
+)
+def test_redirect_is_named_and_not_followed(raw: RawEndpoint, location: str, shown: str, streamed: bool) -> None:
+    meter = CallMeter(node="generate")
+    with serve_raw() as elsewhere:
+        names = {"elsewhere": elsewhere.base_url, "host": raw.base_url.split("/")[2]}
+        raw.will_send((307, {"Location": location.format(**names)}, ""))
+        words = (
+            rf"cannot be reached: it redirects to {re.escape(shown.format(**names))}, where nothing is sent .* To do: "
+        )
+        with pytest.raises(ModelSetupError, match=words) as caught:
+            ask(llm_at(raw.base_url), meter, on_text=(lambda _: None) if streamed else None)
+        assert (elsewhere.bodies, len(raw.bodies), meter.records[0]["attempts"]) == ([], 1, 1)
+    assert "secret" not in str(caught.value)
+    assert "sk-1" not in str(caught.value)
+
+
+def test_redirect_is_not_followed_on_a_loop_of_the_user_either(raw: RawEndpoint) -> None:
+    with serve_raw() as elsewhere:
+        raw.will_send((307, {"Location": f"{elsewhere.base_url}/chat/completions"}, ""))
+        client = llm_at(raw.base_url)._chat
+        with pytest.raises(openai.APIConnectionError) as caught:
+            asyncio.run(client.ainvoke("a"))
+        assert elsewhere.bodies == []
+    assert endpoint_failure(caught.value).what.startswith("it redirects to")
 
 
 @pytest.mark.parametrize(("status", "code"), [(429, "insufficient_quota"), (429, "Arrearage"), (400, "Arrearage")])
