@@ -151,7 +151,12 @@ def index(  # noqa: PLR0913 - one parameter an option
             from ..terminal.graph_making import ModelOptions, make_graphs
 
         options = ModelOptions(
-            llm=graph_llm, prompts=prompts, max_passages=max_passages, max_cost_usd=max_cost, is_confirmed=yes
+            llm=graph_llm,
+            prompts=prompts,
+            max_passages=max_passages,
+            max_cost_usd=max_cost,
+            is_confirmed=yes,
+            wait_s=wait_s,
         )
         graphs = make_graphs(collection, kinds, options)
     seconds = time.monotonic() - started

@@ -12,6 +12,7 @@ import pytest
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
+from judgetree.modules.structure.graph_files import GraphFiles
 from tests.app.conftest import COLLECTION, Cli, command, write_corpus
 
 
@@ -181,6 +182,18 @@ def test_triples_cost_what_was_said_before_and_only_once(cli: Cli, home: Path, s
     again = cli("index", "-c", COLLECTION, "--graph", "triples").ok()
     assert "triples: 4 triples of 4 passages by scripted, 0 entries dropped; 0 calls paid, $0.00" in again.out
     assert "4 drawn already; 0 calls" in again.err
+
+
+def test_triples_are_not_paid_for_by_two_commands_at_once(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    command = ("index", "-c", COLLECTION, "--graph", "triples", "--yes")
+    with open_index(COLLECTION, load_settings()) as opened:
+        files = GraphFiles.of(opened, home)
+    with files.making("triples", wait_s=0, on_wait=lambda maker: None):
+        done = cli(*command, "--wait", "0")
+        done.refused("Waiting for process ", "'triples' of the collection 'notes' is being made by process ", "--wait")
+        cli("index", "-c", COLLECTION, "--graph", "links").ok()
+    assert scripted.requests.total() == 0
+    assert "4 calls paid" in cli(*command, "--wait", "0").ok().out
 
 
 def test_triples_that_cannot_be_had_are_named_and_asked_for_by_the_next_command(
