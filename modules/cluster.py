@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
 import secrets
@@ -33,10 +34,22 @@ print(node.address_info["gcs_address"], flush=True)
 sys.stdin.read()
 ray.shutdown()
 """
+_WHAT = "Work on several processes"
 _CONNECTING_S = 10.0
 _ENDING_S = 20.0
 _TOKEN = secrets.token_hex(32)
 """One for each process: Ray reads it once."""
+
+
+def check_installed() -> None:
+    """Check that Ray is installed, without loading it.
+
+    Raises:
+        DependencyError: The extra ``ray`` is not installed.
+    """
+    with needs_extra("ray", what=_WHAT):
+        if importlib.util.find_spec("ray") is None:
+            raise ModuleNotFoundError(name="ray")
 
 
 @contextlib.contextmanager
@@ -53,7 +66,7 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
         SettingsError: There is no cluster at the address, or Ray does not start here.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with needs_extra("ray", what="Work on several processes"):
+    with needs_extra("ray", what=_WHAT):
         import ray  # noqa: PLC0415 - an optional extra
     if ray.is_initialized():
         yield ray

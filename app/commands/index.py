@@ -180,14 +180,20 @@ def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:
 
 @contextmanager
 def _connected(address: str, workers: int, on_progress: StageProgress) -> Iterator[None]:
-    """Reach or start a Ray before a file is read, so that one that is not there is refused at once.
+    """Reach a Ray before a file is read, so that one that is not there is refused at once.
+
+    One of this machine, which takes ten seconds, is started once there is something to embed.
 
     Raises:
         SettingsError: Ray cannot be reached.
         DependencyError: The extra ``ray`` is not installed.
     """
-    from ...modules.cluster import connected
+    from ...modules.cluster import HERE, check_installed, connected
 
+    if address == HERE:
+        check_installed()
+        yield
+        return
     on_progress(0, workers, "workers")
     with connected(address, workers=workers):
         on_progress(workers, workers, "workers")

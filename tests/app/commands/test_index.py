@@ -5,11 +5,15 @@ import logging
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.runs import workers
+from judgetree.modules.embedding import worker_pool
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
 from judgetree.modules.structure.graph_files import GraphFiles
@@ -236,10 +240,21 @@ def test_workers_need_their_number_and_a_cluster_that_answers(
     cli("index", str(corpus), *there).refused("behind an endpoint")
 
 
-def test_waiting_for_a_worker_is_said_on_the_terminal(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("module", [worker_pool, workers])
+def test_what_becomes_of_workers_is_said_on_the_terminal(
+    cli: Cli, capsys: pytest.CaptureFixture[str], module: ModuleType
+) -> None:
     cli("settings").ok()
-    logging.getLogger("judgetree.modules.embedding.worker_pool").warning("No worker that embeds has started")
-    assert capsys.readouterr().err == "No worker that embeds has started\n"
+    logging.getLogger(module.__name__).warning("A worker died")
+    assert capsys.readouterr().err == "A worker died\n"
+
+
+def test_no_ray_is_started_where_nothing_changed(cli: Cli, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    index(cli, corpus)
+    monkeypatch.setattr(sys, "executable", "/no/python")  # that of the head of a Ray
+    report = index(cli, corpus, "--workers", "2")
+    assert (report["unchanged"], report["embedded"]) == (2, 0)
 
 
 @pytest.mark.slow
