@@ -165,6 +165,7 @@ _SAID = (
     "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
     "modules.calls.transcript_writer",
+    "modules.cluster",
     "modules.embedding.worker_pool",
 )
 """Modules whose warnings no command reports: something that was asked for is not kept, or waits."""

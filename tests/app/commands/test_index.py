@@ -273,3 +273,17 @@ def test_workers_make_the_collection_of_one_process(cli: Cli, corpus: Path, tmp_
         with open_index("c", load_settings(home=home)) as opened:
             digests.append(opened.content_digest())
     assert digests[0] == digests[1]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_two_commands_with_workers_embed_each_chunk_once(corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    own_home = {**os.environ, "JUDGETREE_HOME": str(tmp_path / "shared")}
+    line = command("index", str(corpus), "-c", "c", "--json", "--workers", "1")
+    both = [subprocess.Popen(line, env=own_home, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    said = [each.communicate() for each in both]
+    assert [each.returncode for each in both] == [0, 0], said
+    reports = [json.loads(out) for out, _ in said]
+    assert [report["chunks"] for report in reports] == [2, 2]
+    assert sum(report["embedded"] for report in reports) == 2
