@@ -166,6 +166,7 @@ _SAID = (
     "graphs.rag.telemetry",
     "modules.calls.transcript_writer",
     "modules.cluster",
+    "modules.embedding.cache",
     "modules.embedding.worker_pool",
 )
 """Modules whose warnings no command reports: something that was asked for is not kept, or waits."""

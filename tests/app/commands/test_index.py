@@ -13,7 +13,8 @@ import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs import workers
-from judgetree.modules.embedding import worker_pool
+from judgetree.modules import cluster
+from judgetree.modules.embedding import cache, worker_pool
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
 from judgetree.modules.structure.graph_files import GraphFiles
@@ -240,8 +241,8 @@ def test_workers_need_their_number_and_a_cluster_that_answers(
     cli("index", str(corpus), *there).refused("behind an endpoint")
 
 
-@pytest.mark.parametrize("module", [worker_pool, workers])
-def test_what_becomes_of_workers_is_said_on_the_terminal(
+@pytest.mark.parametrize("module", [cache, cluster, worker_pool, workers])
+def test_what_becomes_of_workers_and_saved_vectors_is_said_on_the_terminal(
     cli: Cli, capsys: pytest.CaptureFixture[str], module: ModuleType
 ) -> None:
     cli("settings").ok()
