@@ -162,12 +162,15 @@ class _Remarks(logging.Handler):
 
 _REMARKS = _Remarks(logging.WARNING)
 _SAID = (
+    "evaluation.runs.workers",
     "graphs.conversation.qa_log",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",
     "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
     "modules.calls.transcript_writer",
+    "modules.cluster",
+    "modules.embedding.cache",
     "modules.embedding.worker_pool",
 )
 """Modules whose warnings no command reports: something that was asked for is not kept, or waits."""

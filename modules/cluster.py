@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
 import secrets
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import SettingsError, needs_extra
+from .errors import SettingsError, UserError, needs_extra
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,7 +28,7 @@ logger = logging.getLogger(__name__)
 HERE = "local"
 """The address of a Ray that is started for one command on this machine, and ended with it."""
 _HEAD = """
-import logging, sys
+import logging, os, shutil, sys
 logging.disable(logging.WARNING)
 import ray
 options = {"include_dashboard": False, "log_to_driver": False, "_temp_dir": sys.argv[2]}
@@ -32,11 +36,24 @@ node = ray.init(address="local", num_cpus=int(sys.argv[1]), **options)
 print(node.address_info["gcs_address"], flush=True)
 sys.stdin.read()
 ray.shutdown()
+shutil.rmtree(os.path.dirname(sys.argv[2]), ignore_errors=True)  # a driver that was killed leaves it
 """
+_WHAT = "Work on several processes"
 _CONNECTING_S = 10.0
 _ENDING_S = 20.0
 _TOKEN = secrets.token_hex(32)
 """One for each process: Ray reads it once."""
+
+
+def check_installed() -> None:
+    """Check that Ray is installed, without loading it.
+
+    Raises:
+        DependencyError: The extra ``ray`` is not installed.
+    """
+    with needs_extra("ray", what=_WHAT):
+        if importlib.util.find_spec("ray") is None:
+            raise ModuleNotFoundError(name="ray")
 
 
 @contextlib.contextmanager
@@ -51,9 +68,10 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
     Raises:
         DependencyError: The extra ``ray`` is not installed.
         SettingsError: There is no cluster at the address, or Ray does not start here.
+        UserError: The Ray that was started here has ended, and so the block fails.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with needs_extra("ray", what="Work on several processes"):
+    with needs_extra("ray", what=_WHAT):
         import ray  # noqa: PLC0415 - an optional extra
     if ray.is_initialized():
         yield ray
@@ -144,13 +162,58 @@ def _head(workers: int) -> Iterator[str]:
             try:
                 address = head.stdout.readline().strip()
                 if not address:
+                    _kill_all(head)  # what it has begun before it ended
                     said.seek(0)
-                    reason = " ".join(said.read().split())[-500:]
+                    reason = " ".join(said.read().split())[-500:] or "its head was killed"
                     raise SettingsError(f"Ray does not start on this machine: {reason}")
-                yield address
+                with _watched(head, folder):
+                    yield address
             finally:
                 head.stdin.close()
                 try:
                     head.wait(timeout=_ENDING_S)
                 except subprocess.TimeoutExpired:
-                    head.kill()
+                    _kill_all(head)
+
+
+@contextlib.contextmanager
+def _watched(head: subprocess.Popen[str], folder: str) -> Iterator[None]:
+    """End what a head leaves behind that is killed in the block, and raise an error of the block as one that says so.
+
+    Ray ends this process, without an exception, if a call of the head takes a minute, so the folder goes at once.
+
+    Raises:
+        UserError: The head was killed, and so the block failed.
+    """
+    is_over = threading.Event()
+
+    def clear_up() -> None:
+        head.wait()
+        if not is_over.is_set():
+            _kill_all(head)
+            shutil.rmtree(folder, ignore_errors=True)
+            logger.warning("The head of Ray, process %d, was killed; this command ends within a minute.", head.pid)
+
+    watching = threading.Thread(target=clear_up, name="head of Ray", daemon=True)
+    watching.start()
+    try:
+        yield
+    except Exception as error:
+        if head.poll() is None:
+            raise
+        watching.join()
+        raise UserError(
+            f"The Ray of this command has ended, since its head, process {head.pid}, was killed: by hand, or for want "
+            "of memory. What is finished is kept; run the same command again."
+        ) from error
+    finally:
+        is_over.set()
+
+
+def _kill_all(head: subprocess.Popen[str]) -> None:
+    """Kill the head and what it has started, which is in its group; workers end with the raylet there."""
+    if not hasattr(os, "killpg"):  # Windows
+        head.kill()
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(head.pid, signal.SIGKILL)

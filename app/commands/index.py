@@ -151,7 +151,12 @@ def index(  # noqa: PLR0913 - one parameter an option
             from ..terminal.graph_making import ModelOptions, make_graphs
 
         options = ModelOptions(
-            llm=graph_llm, prompts=prompts, max_passages=max_passages, max_cost_usd=max_cost, is_confirmed=yes
+            llm=graph_llm,
+            prompts=prompts,
+            max_passages=max_passages,
+            max_cost_usd=max_cost,
+            is_confirmed=yes,
+            wait_s=wait_s,
         )
         graphs = make_graphs(collection, kinds, options)
     seconds = time.monotonic() - started
@@ -175,14 +180,20 @@ def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:
 
 @contextmanager
 def _connected(address: str, workers: int, on_progress: StageProgress) -> Iterator[None]:
-    """Reach or start a Ray before a file is read, so that one that is not there is refused at once.
+    """Reach a Ray before a file is read, so that one that is not there is refused at once.
+
+    One of this machine, which takes ten seconds, is started once there is something to embed.
 
     Raises:
         SettingsError: Ray cannot be reached.
         DependencyError: The extra ``ray`` is not installed.
     """
-    from ...modules.cluster import connected
+    from ...modules.cluster import HERE, check_installed, connected
 
+    if address == HERE:
+        check_installed()
+        yield
+        return
     on_progress(0, workers, "workers")
     with connected(address, workers=workers):
         on_progress(workers, workers, "workers")

@@ -12,14 +12,16 @@ from ...modules.errors import SettingsError
 from ...modules.extraction.extraction import ExtractionReport, build_triple_graph, extract_triples
 from ...modules.extraction.plan import ExtractionPlan, TripleModel, plan_extraction
 from ...modules.index.factory import open_index
+from ...modules.index.writer_lock import WAIT_S
 from ...modules.llm.call_gate import CallGate
 from ...modules.llm.factory import create_llm
 from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ...modules.structure import triples
 from ...modules.structure.building import GraphReport, build_graph
+from ...modules.structure.graph_files import GraphFiles
 from ...modules.structure.passages import passages_of
-from .terminal import agrees, progress_bar, say
+from .terminal import agrees, busy, progress_bar, say
 
 _NAMED = 10
 
@@ -33,6 +35,8 @@ class ModelOptions:
     max_passages: int | None = None
     max_cost_usd: float | None = None
     is_confirmed: bool = False
+    wait_s: float = WAIT_S
+    """Most seconds to wait for another process that makes the same graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +97,18 @@ def make_graphs(collection: str, kinds: Sequence[str], options: ModelOptions) ->
 
 def _triple_graph(collection: str, options: ModelOptions) -> MadeGraph:
     settings = load_settings(llm=options.llm, prompts=options.prompts)
+    with busy("starting"), open_index(collection, settings) as index:
+        files = GraphFiles.of(index, settings.home)
+    # The collection is closed, so that the other process can read it to the end.
+    with files.making(triples.KIND, wait_s=options.wait_s, on_wait=_say_waiting):
+        return _made_alone(collection, settings, options)
+
+
+def _say_waiting(maker: str) -> None:
+    say(f"Waiting for {maker}, which draws triples of the same collection: what it pays for is not paid again.")
+
+
+def _made_alone(collection: str, settings: Settings, options: ModelOptions) -> MadeGraph:
     with progress_bar() as on_progress:
         llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
         model = TripleModel(

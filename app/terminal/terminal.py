@@ -74,7 +74,8 @@ def _lines_of_progress(clock: Callable[[], float]) -> Callable[[int, int, str], 
         if done >= total:
             return
         now = clock()
-        began, before = first.setdefault(stage, (now, done))
+        # From the first advance on: what was saved comes with it, at once.
+        began, before = first.setdefault(stage, (now, done)) if done else (now, done)
         if now - printed >= LINE_EVERY_S:
             printed = now
             speed = (done - before) / (now - began) if done > before else 0.0

@@ -44,6 +44,7 @@ MOST_OPENINGS = 10
 """Attempts to start a worker in the place of one that died; they take some three minutes."""
 _LONGEST_REST_S = 30.0
 _CLOSING_S = 10.0
+_MOST_SAID = 300
 _UNLIMITED = 100_000
 """Calls that an actor may have under way; what limits them is the experiment's concurrency."""
 
@@ -147,7 +148,8 @@ class _AskingWorkers:
 
     def _lost(self, hand: _Hand, error: Exception) -> None:
         if hand.is_up:  # each of its questions finds it dead
-            logger.warning("A worker died (%s); another one is started, and its questions are asked again.", error)
+            logger.warning("A worker died; another one is started, and its questions are asked again.")
+            logger.info("It died of: %s", error)
             hand.is_up = False
             revival = asyncio.get_running_loop().create_task(self._revive(hand))
             self._revivals.add(revival)
@@ -178,7 +180,8 @@ class _AskingWorkers:
                 problem = error
             if problem is None:
                 return None
-            logger.warning("No worker could be started in the place of one that died: %s", problem)
+            said = " ".join(str(problem).split())[:_MOST_SAID]
+            logger.warning("No worker could be started in the place of one that died; trying again: %s", said)
             await self.sleep(min(2.0**number, _LONGEST_REST_S))
         if problem is not None and not isinstance(problem, UserError):
             raise problem

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import UserError
 from ..sqlite_cache import SqliteCache, transaction
+
+logger = logging.getLogger(__name__)
 
 Vector = npt.NDArray[np.float32]
 """Shape (dimension,)."""
@@ -24,6 +28,7 @@ CREATE TABLE IF NOT EXISTS vectors (
     vector BLOB NOT NULL,  -- float32, little endian
     PRIMARY KEY (embedder, digest)
 )"""
+_BYTES_A_NUMBER = 4
 _DIGESTS_PER_SELECT = 500
 """Digests in one statement; SQLite builds may allow only 999 parameters."""
 
@@ -35,28 +40,41 @@ class VectorCache(SqliteCache):
         super().__init__(path, _SCHEMA, thing="vector-cache")
 
     def get_many(self, embedder: str, texts: Sequence[str]) -> dict[str, Vector]:
-        """Return the saved vectors by text; a text without one is left out."""
+        """Return the saved vectors by text, all of one length; a text without one is left out.
+
+        Vectors that no version saves any more are deleted, with a warning: those with a number that is not finite, and
+        all that were found if their lengths differ.
+        """
         texts_by_digest = {_digest(text): text for text in texts}
         every_digest = list(texts_by_digest)
 
         def select(connection: sqlite3.Connection) -> dict[str, Vector]:
-            found: dict[str, Vector] = {}
+            found: dict[bytes, bytes] = {}
             for start in range(0, len(every_digest), _DIGESTS_PER_SELECT):
                 digests = every_digest[start : start + _DIGESTS_PER_SELECT]
                 marks = ",".join("?" * len(digests))
                 query = f"SELECT digest, vector FROM vectors WHERE embedder = ? AND digest IN ({marks})"
-                for digest, blob in connection.execute(query, (embedder, *digests)):
-                    found[texts_by_digest[digest]] = np.frombuffer(blob, dtype="<f4")
-            return found
+                found.update(connection.execute(query, (embedder, *digests)).fetchall())
+            if broken := _broken(found):
+                self._delete(connection, embedder, broken)
+            sound = found.keys() - broken
+            return {texts_by_digest[each]: np.frombuffer(found[each], dtype="<f4") for each in found if each in sound}
 
         return self.attempt(select, otherwise={})
 
     def put_many(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
-        """Save vectors by text in one transaction; a text that has one keeps it."""
+        """Save vectors by text in one transaction; a text that has one keeps it.
+
+        Raises:
+            UserError: Their lengths differ, among each other or from those of the embedder that are saved.
+        """
         rows = [(embedder, _digest(text), vector.astype("<f4").tobytes()) for text, vector in vectors.items()]
 
         def insert(connection: sqlite3.Connection) -> None:
             with transaction(connection):
+                self._refuse_other_lengths(
+                    embedder, {len(blob) for _, _, blob in rows}, _first_bytes(connection, embedder)
+                )
                 connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
 
         if rows:
@@ -66,11 +84,26 @@ class VectorCache(SqliteCache):
         """Return the length of an embedder's saved vectors; None if there are none."""
 
         def select(connection: sqlite3.Connection) -> int | None:
-            query = "SELECT length(vector) / 4 FROM vectors WHERE embedder = ? LIMIT 1"
-            row = connection.execute(query, (embedder,)).fetchone()
-            return None if row is None else int(row[0])
+            return (_first_bytes(connection, embedder) or 0) // _BYTES_A_NUMBER or None
 
         return self.attempt(select, otherwise=None)
+
+    def _delete(self, connection: sqlite3.Connection, embedder: str, digests: Iterable[bytes]) -> None:
+        rows = [(embedder, digest) for digest in digests]
+        logger.warning("%d vectors of %s in %s are broken, and are computed again.", len(rows), embedder, self.path)
+        with transaction(connection):
+            connection.executemany("DELETE FROM vectors WHERE embedder = ? AND digest = ?", rows)
+
+    def _refuse_other_lengths(self, embedder: str, new: set[int], saved: int | None) -> None:
+        if len(lengths := new | ({saved} if saved else set())) < 2:
+            return
+        listed = ", ".join(str(each // _BYTES_A_NUMBER) for each in sorted(lengths))
+        were = f", of which those of length {saved // _BYTES_A_NUMBER} were saved before" if saved else ""
+        raise UserError(
+            f"The embedding model {embedder} gave vectors of lengths {listed}{were}. Vectors of one model have one "
+            f"length, so none of these is saved. If another model has that name now, delete {self.path}, whose vectors "
+            "are computed again; else see to the model's server."
+        )
 
 
 class RecentVectors:
@@ -96,6 +129,22 @@ class RecentVectors:
             self._vectors.move_to_end(text)
             if len(self._vectors) > self._capacity:
                 self._vectors.popitem(last=False)
+
+
+def _first_bytes(connection: sqlite3.Connection, embedder: str) -> int | None:
+    row = connection.execute("SELECT length(vector) FROM vectors WHERE embedder = ? LIMIT 1", (embedder,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _broken(vectors: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the digests of the vectors that cannot be used."""
+    if len({len(blob) for blob in vectors.values()}) > 1:
+        return set(vectors)
+    return {
+        digest
+        for digest, blob in vectors.items()
+        if not blob or len(blob) % _BYTES_A_NUMBER or not np.isfinite(np.frombuffer(blob, dtype="<f4")).all()
+    }
 
 
 def _digest(text: str) -> bytes:

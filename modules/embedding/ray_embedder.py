@@ -144,7 +144,8 @@ class _EmbeddingWorker:
         if self._embedder is None:
             try:
                 self._embedder = pickle.loads(self._copied)
-            except Exception as error:  # noqa: BLE001 - of any embedder
+            except BaseException as error:  # noqa: BLE001 - of any embedder
+                _let_end(error)
                 return _explained(
                     error, f"{self._name} cannot be opened in a worker", "Install its packages on every machine of Ray."
                 )
@@ -158,13 +159,20 @@ class _EmbeddingWorker:
         try:
             vectors = checked_vectors(self._name, texts, self._embedder.embed_documents(texts))
             return np.asarray(vectors, dtype=np.float32)
-        except Exception as error:  # noqa: BLE001 - of any embedder
+        except BaseException as error:  # noqa: BLE001 - of any embedder
+            _let_end(error)
             start = " ".join(texts[0][:_START_SHOWN].split())
             what = f"{self._name} failed on {len(texts)} texts, the first of which begins {start!r}"
             return _explained(error, what, "The same command embeds only what is not yet in the vector cache.")
 
 
-def _explained(error: Exception, what: str, to_do: str) -> JudgetreeError:
+def _let_end(error: BaseException) -> None:
+    """Raise an error that ends this worker from outside; any other, SystemExit too, would kill each worker in turn."""
+    if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):  # Ray's SystemExit after a SIGTERM
+        raise error
+
+
+def _explained(error: BaseException, what: str, to_do: str) -> JudgetreeError:
     if isinstance(error, JudgetreeError):
         return error
     said = f"{type(error).__name__}: {str(error)[:_MOST_SAID]}".rstrip(".: ")

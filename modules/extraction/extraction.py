@@ -91,7 +91,8 @@ async def extract_triples(
     """Ask the model about the texts of a plan, several at once, and keep each reply as soon as it is read.
 
     A passage whose reply cannot be had or read is named in the report, and the others go on. What was read is kept
-    when the work is cancelled or killed: a new plan asks only about the rest.
+    when the work is cancelled or killed: a new plan asks only about the rest. Two extractions at once pay twice for
+    what neither has kept; ``judgetree index --graph triples`` waits for another one.
 
     ::
 

@@ -24,7 +24,36 @@ _REMEDIES = {
     404: "check the model's name and the address",
     429: "check the account's quota and balance",
 }
+_MOST_SHOWN = 200
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
+
+
+class RedirectedError(Exception):
+    """An endpoint answered with another address; ``location`` is that, without user, password and query string."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"redirected to {location}")
+        self.location = location
+
+
+async def refuse_redirect(response: httpx2.Response) -> None:
+    """Refuse an answer that names another address: the texts of a call would go to a host that no setting names.
+
+    A response hook of the HTTP client.
+
+    Raises:
+        RedirectedError: It does.
+    """
+    if response.has_redirect_location:
+        raise RedirectedError(_location(response))
+
+
+def _location(response: httpx2.Response) -> str:
+    try:
+        found = response.request.url.join(response.headers["location"])
+        return str(found.copy_with(userinfo=b"", query=None, fragment=None))[:_MOST_SHOWN]
+    except (httpx2.InvalidURL, ValueError):
+        return "another address"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +98,9 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
 def is_congestion(error: BaseException) -> bool:
     """Return whether an endpoint was asked too much: HTTP 429, but for an empty account, or no reply in time.
 
-    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio. What was
-    being handled meanwhile is no cause: it may be the failure of another endpoint.
+    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
     """
-    cause: BaseException | None = error
-    while cause is not None and not (isinstance(cause, _TIMEOUTS) or _was_refused(cause)):
-        cause = cause.__cause__
-    return cause is not None
+    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in _causes(error))
 
 
 def _was_refused(error: BaseException) -> bool:
@@ -94,6 +119,9 @@ def redacted_line(error: BaseException, secrets: Iterable[str]) -> str:
 
 def _connection_failure(error: BaseException) -> EndpointFailure | None:
     for cause in reversed(list(_causes(error))):  # the socket's own error says most
+        if isinstance(cause, RedirectedError):
+            what = f"it redirects to {cause.location}, where nothing is sent"
+            return _unreachable(what, "put that address into the settings if it is the right one", is_final=True)
         if isinstance(cause, ConnectionRefusedError):
             what, remedy = "the connection was refused", "start the server, or correct the address in the settings"
             return _unreachable(what, remedy)
@@ -113,10 +141,20 @@ def _unreachable(what: str, remedy: str, *, is_final: bool = False) -> EndpointF
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those below it; what was merely handled when it was raised may be of another endpoint."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()  # an error may be made its own cause
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
         yield cause
-        cause = cause.__cause__ or cause.__context__  # httpcore suppresses the context that names the socket's error
+        cause = cause.__cause__ or _reworded(cause)
+
+
+def _reworded(error: BaseException) -> BaseException | None:
+    """Return the handled error that this one stands for: ``from None`` of httpcore, or made from it, by requests."""
+    handled = error.__context__
+    is_same = error.__suppress_context__ or any(argument is handled for argument in error.args)
+    return handled if is_same else None
 
 
 LONGEST_WAIT_S = 600.0

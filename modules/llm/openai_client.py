@@ -24,6 +24,7 @@ from ..background_loop import BackgroundLoop, background_loop
 from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
 from ..calls.reported_usage import keep_known_usage
 from ..settings import MAX_REPLY_BYTES
+from .attempts import refuse_redirect
 
 _WHOLE = "was_not_streamed"
 """Metadata key of a message that was sent whole although a stream was requested."""
@@ -231,9 +232,12 @@ class _Connections(openai.DefaultAioHttpClient):
 
 @functools.cache
 def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
-    """Return the client whose connections all models share; packed replies are not asked for, errors are cut short."""
+    """Return the client whose connections all models share.
+
+    Packed replies are not asked for, redirects are refused, errors are cut short.
+    """
     # aiohttp takes a third less CPU a call than the SDK's own transport.
-    client = _Connections(loop, event_hooks={"response": [cut_error_short]})
+    client = _Connections(loop, event_hooks={"response": [refuse_redirect, cut_error_short]})
     atexit.register(_close, client, loop)
     return client
 

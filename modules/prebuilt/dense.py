@@ -14,8 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CollectionError, SearchArgumentError
+from .finite import has_finite_vectors
 
 _NAMES = {"nprobe": "nprobe", "efSearch": "efSearch", "ef": "efSearch"}
+
+_READING = threading.Lock()
+"""The limits of faiss are those of the process."""
 
 
 class FaissFile:
@@ -28,10 +32,8 @@ class FaissFile:
             CollectionError: It is no faiss index, is cut off, or has another metric.
         """
         self._faiss: Any = import_module("faiss")  # its own type hints lack most of it
-        # A mapped file cannot be deleted on Windows.
-        flags = 0 if os.name == "nt" else self._faiss.IO_FLAG_MMAP_IFC
         try:
-            self._index = self._faiss.read_index(str(path), flags)
+            self._index = _read(self._faiss, path)
         except (RuntimeError, MemoryError) as error:
             said = str(error).rpartition("Error: ")[2].strip() or type(error).__name__
             raise CollectionError(
@@ -72,15 +74,33 @@ class FaissFile:
         query = np.asarray([vector], dtype=np.float32)
         if not np.isfinite(query).all():
             raise CollectionError("The query's vector has a number that is not finite: its embedder is broken.")
-        distances, rows = self._index.search(query, min(limit, len(self)), params=self._parameters(params))
+        parameters = self._parameters(params)
+        try:
+            distances, rows = self._index.search(query, min(limit, len(self)), params=parameters)
+        except RuntimeError as error:
+            said = str(error).rpartition("Error: ")[2]
+            raise CollectionError(
+                f"The faiss index {self.path} cannot be searched: {said:.200}. Fetch or build it again."
+            ) from error
         found = zip(rows[0].tolist(), distances[0].tolist(), strict=True)
         hits = [(row, distance) for row, distance in found if row >= 0]
         if broken := [row for row, distance in hits if not math.isfinite(distance)]:
-            raise CollectionError(
-                f"The vector of row {broken[0]} in {self.path} has a number that is not finite. Build the "
-                "index anew, or fetch it again."
-            )
+            raise self._not_finite(f"The vector of row {broken[0]}")
         return hits
+
+    def check_numbers(self) -> None:
+        """Check that vectors that are kept whole are finite, at the cost of reading them all.
+
+        Raises:
+            CollectionError: One is not; no search finds it.
+        """
+        if not has_finite_vectors(self._faiss, self._index):
+            raise self._not_finite("A vector")
+
+    def _not_finite(self, which: str) -> CollectionError:
+        return CollectionError(
+            f"{which} in {self.path} has a number that is not finite. Build the index anew, or fetch it again."
+        )
 
     def vectors(self, rows: Sequence[int]) -> dict[int, npt.NDArray[np.float32]]:
         """Return the vectors of rows, those of quantized indexes as near as these keep them.
@@ -134,6 +154,22 @@ class FaissFile:
         # Above these bounds nothing more is searched, and faiss would make heaps of that size.
         most = index.nlist if name == "nprobe" else max(len(self), 1)
         return kinds[name][1](**{name: min(value, most)})
+
+
+def _read(faiss: Any, path: Path) -> Any:
+    """Read an index; one that says to have more numbers than its file has bytes is refused, and no memory filled."""
+    # A mapped file cannot be deleted on Windows.
+    flags = 0 if os.name == "nt" else faiss.IO_FLAG_MMAP_IFC
+    size = max(path.stat().st_size, 1)
+    with _READING:
+        before = faiss.get_deserialization_vector_byte_limit(), faiss.get_deserialization_loop_limit()
+        faiss.set_deserialization_vector_byte_limit(size)
+        faiss.set_deserialization_loop_limit(size)
+        try:
+            return faiss.read_index(str(path), flags)
+        finally:
+            faiss.set_deserialization_vector_byte_limit(before[0])
+            faiss.set_deserialization_loop_limit(before[1])
 
 
 def _flat(params: Mapping[str, object]) -> Mapping[str, object]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CollectionError, SettingsError, needs_extra
+from .finite import are_finite, are_within
 
 _NONE = "none"
 _TOKENIZER = ("vocab.tokenizer.json", "stopwords.tokenizer.json")
@@ -89,6 +90,18 @@ class Bm25sFolder:
             raise self._damaged("its scores are not finite numbers")
         found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
         return [(row, score) for row, score in found if score > 0]
+
+    def check_numbers(self) -> None:
+        """Check that all scores are finite and belong to rows, at the cost of reading them all.
+
+        Raises:
+            CollectionError: One is not or does not; searches would be wrong.
+        """
+        scores, of_absent = self._index.scores, self._index.nonoccurrence_array
+        if not are_finite(scores["data"]) or (of_absent is not None and not are_finite(of_absent)):
+            raise self._damaged("some of its scores are not finite numbers")
+        if not are_within(scores["indices"], len(self)):
+            raise self._damaged("some of its scores are of rows that it does not have")
 
     def _check(self) -> None:
         scores = self._index.scores

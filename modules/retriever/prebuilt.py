@@ -213,8 +213,9 @@ def open_prebuilt(
 ) -> PrebuiltIndex:
     """Open an index that others have built.
 
-    At the first time all files are read once, for their digests and the lines of the corpus, which are kept in the
-    data folder; later it takes milliseconds, besides the words of ``bm25s``. Vectors, scores and texts stay on disk.
+    At the first time all files are read, to check that their numbers are finite, and for their digests and the lines of
+    the corpus, which are kept in the data folder; later it takes milliseconds, besides the words of ``bm25s``. Vectors,
+    scores and texts stay on disk.
 
     ::
 
@@ -250,6 +251,7 @@ def open_prebuilt(
             dense = None if files.faiss is None else FaissFile(FileState.of(files.faiss).path)
             sparse = _opened_sparse(files)
             _check_lengths(corpus, dense, sparse)
+            _check_once(digests, states, dense, sparse)
             parts = [corpus.digest, *(digests.digest_of(state, on_progress) for state in states)]
             if dense is not None:
                 dense.check_params(files.search_params)
@@ -287,6 +289,18 @@ def _check_lengths(corpus: Corpus, dense: FaissFile | None, sparse: Bm25sFolder 
             f"{', '.join(counts)}: row i of an index must be line i of the corpus. Give those that belong together; "
             "one of them may be cut off."
         )
+
+
+def _check_once(
+    digests: FileDigests, states: Sequence[FileState], dense: FaissFile | None, sparse: Bm25sFolder | None
+) -> None:
+    """Check the numbers of files whose digest is not kept, which would be read whole for it too."""
+    new = {state.path for state in states if digests.known(state) is None}
+    if dense is not None and FileState.of(dense.path).path in new:
+        dense.check_numbers()
+        new.discard(FileState.of(dense.path).path)
+    if sparse is not None and new:
+        sparse.check_numbers()
 
 
 def _digest(parts: Sequence[str], options: Sequence[str | None]) -> str:

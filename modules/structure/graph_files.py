@@ -6,15 +6,18 @@ So a graph stands beside a Milvus Lite folder and a Milvus server alike.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from ..disk import refusing_full_disk, write_whole
 from ..errors import CollectionError
 from ..index.index import Index
+from ..index.lock_holder import lock_holder
 from .passage_graph import PassageGraph
 
 FOLDER = "graphs"
@@ -90,3 +93,33 @@ class GraphFiles:
             self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(path.with_name(f"{path.name}.lock")):  # workers of a run may all make the graph at once
                 write_whole(path, data)
+
+    @contextmanager
+    def making(self, kind: str, *, wait_s: float, on_wait: Callable[[str], None]) -> Iterator[None]:
+        """Keep others from making a graph that costs money at the same time; ``on_wait`` gets the name of one.
+
+        Raises:
+            CollectionError: Another one did not finish within ``wait_s``.
+        """
+        path = self.path(kind)
+        file = path.with_name(f"{path.name}.making.lock")
+        with refusing_full_disk(file):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(file, thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            maker = lock_holder(file) or "another process"
+            on_wait(maker)
+            try:
+                lock.acquire(timeout=wait_s)
+            except Timeout as error:
+                raise CollectionError(
+                    f"The graph {kind!r} of the collection {self.collection!r} is being made by {maker}, which did not "
+                    f"finish within {wait_s:g} s. What it pays for is kept: run the same command once it has ended, or "
+                    "wait for longer (--wait SECONDS)."
+                ) from error
+        try:
+            yield
+        finally:
+            lock.release()

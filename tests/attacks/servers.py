@@ -63,6 +63,7 @@ SETUP: dict[str, Misbehaviour] = {
     "402": _says("402 Payment Required", _error("no credit")),
     "404": _says("404 Not Found", _error("no such model")),
     "429-quota": _says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
+    "redirects-to-itself": _says("307 Temporary Redirect", b"", "Location: /v1/chat/completions"),
 }
 """After these nothing else is worth asking."""
 
@@ -76,7 +77,6 @@ OTHER: dict[str, Misbehaviour] = {
     "500": _says("500 Internal Server Error", b"\xff\xfe not text"),
     "empty": _says("200 OK", b""),
     "html": _says("200 OK", b"<html>Log in</html>", "X: y"),
-    "redirects-to-itself": _says("307 Temporary Redirect", b"", "Location: /v1/chat/completions"),
     "closes": _raw(b""),
     "no-http": _raw(b"SSH-2.0-OpenSSH_9.2\r\n" * 1000),
     "garbage-gzip": _says("200 OK", b"\x1f\x8b no gzip", "Content-Encoding: gzip"),

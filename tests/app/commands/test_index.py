@@ -5,13 +5,19 @@ import logging
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.runs import workers
+from judgetree.modules import cluster
+from judgetree.modules.embedding import cache, worker_pool
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
+from judgetree.modules.structure.graph_files import GraphFiles
 from tests.app.conftest import COLLECTION, Cli, command, write_corpus
 
 
@@ -183,6 +189,18 @@ def test_triples_cost_what_was_said_before_and_only_once(cli: Cli, home: Path, s
     assert "4 drawn already; 0 calls" in again.err
 
 
+def test_triples_are_not_paid_for_by_two_commands_at_once(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    command = ("index", "-c", COLLECTION, "--graph", "triples", "--yes")
+    with open_index(COLLECTION, load_settings()) as opened:
+        files = GraphFiles.of(opened, home)
+    with files.making("triples", wait_s=0, on_wait=lambda maker: None):
+        done = cli(*command, "--wait", "0")
+        done.refused("Waiting for process ", "'triples' of the collection 'notes' is being made by process ", "--wait")
+        cli("index", "-c", COLLECTION, "--graph", "links").ok()
+    assert scripted.requests.total() == 0
+    assert "4 calls paid" in cli(*command, "--wait", "0").ok().out
+
+
 def test_triples_that_cannot_be_had_are_named_and_asked_for_by_the_next_command(
     cli: Cli, home: Path, scripted: ScriptedServer
 ) -> None:
@@ -223,10 +241,21 @@ def test_workers_need_their_number_and_a_cluster_that_answers(
     cli("index", str(corpus), *there).refused("behind an endpoint")
 
 
-def test_waiting_for_a_worker_is_said_on_the_terminal(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("module", [cache, cluster, worker_pool, workers])
+def test_what_becomes_of_workers_and_saved_vectors_is_said_on_the_terminal(
+    cli: Cli, capsys: pytest.CaptureFixture[str], module: ModuleType
+) -> None:
     cli("settings").ok()
-    logging.getLogger("judgetree.modules.embedding.worker_pool").warning("No worker that embeds has started")
-    assert capsys.readouterr().err == "No worker that embeds has started\n"
+    logging.getLogger(module.__name__).warning("A worker died")
+    assert capsys.readouterr().err == "A worker died\n"
+
+
+def test_no_ray_is_started_where_nothing_changed(cli: Cli, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    index(cli, corpus)
+    monkeypatch.setattr(sys, "executable", "/no/python")  # that of the head of a Ray
+    report = index(cli, corpus, "--workers", "2")
+    assert (report["unchanged"], report["embedded"]) == (2, 0)
 
 
 @pytest.mark.slow
@@ -245,3 +274,17 @@ def test_workers_make_the_collection_of_one_process(cli: Cli, corpus: Path, tmp_
         with open_index("c", load_settings(home=home)) as opened:
             digests.append(opened.content_digest())
     assert digests[0] == digests[1]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_two_commands_with_workers_embed_each_chunk_once(corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    own_home = {**os.environ, "JUDGETREE_HOME": str(tmp_path / "shared")}
+    line = command("index", str(corpus), "-c", "c", "--json", "--workers", "1")
+    both = [subprocess.Popen(line, env=own_home, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    said = [each.communicate() for each in both]
+    assert [each.returncode for each in both] == [0, 0], said
+    reports = [json.loads(out) for out, _ in said]
+    assert [report["chunks"] for report in reports] == [2, 2]
+    assert sum(report["embedded"] for report in reports) == 2

@@ -32,12 +32,20 @@ def test_of_fewer_than_ten_each_is_told_and_of_none_nothing(capsys: pytest.Captu
 def test_down_a_pipe_a_stage_has_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter([0.0, 1.0, 4.0, 6.0, 7.0, 11.0, 12.0])
     with progress_bar(clock=lambda: next(times)) as show:
-        for done, stage in ((1, "load"), (0, "embed"), (500, "embed"), (564, "embed"), (3, "asking")):
+        for done, stage in ((1, "load"), (64, "embed"), (564, "embed"), (628, "embed"), (3, "asking")):
             show(done, 2500, stage)
     assert capsys.readouterr() == (
         "",
-        "embedding chunks: 500 of 2,500, 250 a second, 0:00:08 left\nasking: 3 of 2,500\n",
+        "embedding chunks: 564 of 2,500, 250 a second, 0:00:08 left\nasking: 3 of 2,500\n",
     )
+
+
+def test_what_was_saved_before_does_not_count_in_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 1.0, 2.0, 12.0])
+    with progress_bar(clock=lambda: next(times)) as show:
+        for done in (0, 900, 910):
+            show(done, 1000, "embed")
+    assert capsys.readouterr().err == "embedding chunks: 910 of 1,000, 1 a second, 0:01:30 left\n"
 
 
 @pytest.mark.parametrize(

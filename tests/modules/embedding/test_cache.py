@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judgetree.modules.embedding.cache import RecentVectors, Vector, VectorCache
+from judgetree.modules.errors import UserError
 
-vectors = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8).map(
-    lambda floats: np.asarray(floats, dtype=np.float32)
-)
+numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
+vectors = st.lists(numbers, min_size=3, max_size=3).map(lambda floats: np.asarray(floats, dtype=np.float32))
 texts = st.text(st.characters(), max_size=20)  # lone surrogates too
 
 
@@ -62,6 +65,52 @@ def test_cache_keeps_the_first_vector_of_a_text(tmp_path: Path) -> None:
         cache.put_many("m", {"text": vector(1)})
         cache.put_many("m", {"text": vector(2)})
         assert cache.get_many("m", ["text"])["text"].tolist() == [1]
+
+
+def saved_by_an_older_version(path: Path, vectors: dict[str, bytes]) -> None:
+    VectorCache(path).get_many("m", [])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        rows = [("m", hashlib.sha256(text.encode()).digest(), blob) for text, blob in vectors.items()]
+        connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", rows)
+
+
+@pytest.mark.parametrize(
+    "broken", [vector(1, float("nan")).tobytes(), vector(1, float("inf")).tobytes(), b"", b"12345"]
+)
+def test_broken_vector_is_computed_again_and_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: bytes
+) -> None:
+    path = tmp_path / "v.sqlite"
+    saved_by_an_older_version(
+        path, {"broken": broken} | ({"sound": vector(1, 2).tobytes()} if len(broken) == 8 else {})
+    )
+    with VectorCache(path) as cache:
+        assert "broken" not in cache.get_many("m", ["sound", "broken"])
+        assert "1 vectors of m" in caplog.text
+        cache.put_many("m", {"broken": vector(3, 4), "sound": vector(1, 2)})
+        found = cache.get_many("m", ["sound", "broken"])
+        assert {text: each.tolist() for text, each in found.items()} == {"sound": [1, 2], "broken": [3, 4]}
+
+
+def test_saved_vectors_of_several_lengths_are_computed_again(tmp_path: Path) -> None:
+    path = tmp_path / "v.sqlite"
+    saved_by_an_older_version(path, {"a": vector(1).tobytes(), "b": vector(1, 2).tobytes()})
+    with VectorCache(path) as cache:
+        assert cache.get_many("m", ["a", "b"]) == {}
+        cache.put_many("m", {"a": vector(1, 2, 3)})
+
+
+def test_vectors_of_another_length_are_refused_and_none_is_saved(tmp_path: Path) -> None:
+    with VectorCache(tmp_path / "v.sqlite") as cache:
+        with pytest.raises(UserError, match=r"model m gave vectors of lengths 1, 2\. .* none of these is saved"):
+            cache.put_many("m", {"a": vector(1), "b": vector(1, 2)})
+        assert cache.get_many("m", ["a", "b"]) == {}
+        cache.put_many("m", {"a": vector(1)})
+        with pytest.raises(
+            UserError, match=r"lengths 1, 2, of which those of length 1 were saved .* delete .*v\.sqlite"
+        ):
+            cache.put_many("m", {"b": vector(1, 2)})
+        assert cache.get_many("m", ["a", "b"]).keys() == {"a"}
 
 
 def test_cache_opens_again_after_close(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from judgetree.modules.embedding.embedder import (
     create_embeddings,
     spec_for_language,
 )
-from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError, UserError
 from judgetree.modules.settings import Settings
 from tests.loopback import QuietHandler, serving
 
@@ -114,6 +114,22 @@ def embedder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Embedde
         case _:
             spec = f"{request.getfixturevalue('endpoint').base_url}#m"
             yield create_embeddings(spec, Settings(home=tmp_path), cache=False)
+
+
+class GrowingEmbedder(HashEmbedder):
+    """Vectors of one length in its first batch, and of another one afterwards."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        vectors = super().embed_documents(texts)
+        return vectors if len(self.calls) == 1 else [[*vector, 0.0] for vector in vectors]
+
+
+def test_vectors_of_another_length_are_refused_before_they_are_saved(tmp_path: Path) -> None:
+    texts = list(map(str, range(300)))  # two batches
+    with VectorCache(tmp_path / "v.sqlite") as cache:
+        with pytest.raises(UserError, match="lengths 8, 9"):
+            CachedEmbedder(GrowingEmbedder(), cache).embed_documents(texts)
+        assert {len(vector) for vector in cache.get_many("hash", texts).values()} == {8}
 
 
 TEXTS = ["Ghana is a country.", "", "吃饭", "a" * 5000, "Ghana is a country."]

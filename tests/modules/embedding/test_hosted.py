@@ -16,14 +16,14 @@ import pytest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embedding.embedder import CachedEmbedder, Embedder, create_embeddings
 from judgetree.modules.embedding.hosted import EmbeddingEndpoint
-from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelRequestError
+from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.index.dense_fields import embed_chunks
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import rates_of, resolve_endpoint
 from judgetree.modules.llm.rate_limit import RateLimit
 from judgetree.modules.settings import Settings
 from tests.loopback import QuietHandler, serving
-from tests.modules.model_endpoints import PATIENCE_S, Clock
+from tests.modules.model_endpoints import PATIENCE_S, Clock, serve_raw
 
 TEXTS = ["x" * length for length in range(1, 41)]
 
@@ -101,6 +101,16 @@ def test_batches_are_sent_at_once_up_to_the_cap(hosted: Hosted, tmp_path: Path) 
     texts = ["x" * length for length in range(1, 64 * 5 + 2)]
     assert lengths(hosted.embedder(tmp_path, max_concurrency=3).embed_documents(texts)) == [*map(len, texts)]
     assert (peak, len(hosted.calls)) == (3, 6)
+
+
+def test_redirect_is_named_and_no_text_is_sent_there(hosted: Hosted, tmp_path: Path) -> None:
+    with serve_raw() as elsewhere:
+        hosted.answer = lambda texts: (307, b"")
+        hosted.headers = {"location": f"{elsewhere.base_url}/embeddings"}
+        words = f"m failed in attempt 1 of 3: it redirects to {elsewhere.base_url}/embeddings, where nothing is sent"
+        with pytest.raises(ModelSetupError, match=words):
+            hosted.embedder(tmp_path, retries=2).embed_query("a")
+        assert (elsewhere.bodies, len(hosted.calls)) == ([], 1)
 
 
 @pytest.mark.parametrize("spec", ["dashscope:m", "{}/dashscope#m"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import sys
 import threading
 import uuid
 from collections import Counter
@@ -15,9 +17,10 @@ import numpy as np
 import pytest
 
 from judgetree.modules.cluster import HERE, connected
+from judgetree.modules.embedding import cores
 from judgetree.modules.embedding.cache import Vector, VectorCache
 from judgetree.modules.embedding.embedder import CachedEmbedder, Embedder, create_embeddings
-from judgetree.modules.embedding.ray_embedder import RayEmbedder
+from judgetree.modules.embedding.ray_embedder import RayEmbedder, _EmbeddingWorker
 from judgetree.modules.errors import DependencyError, SettingsError, UserError
 from judgetree.modules.index.connection import connect
 from judgetree.modules.index.content import stored_files, stored_vectors
@@ -42,18 +45,19 @@ def ray() -> Iterator[object]:
 class NotingEmbedder(BagOfWordsEmbedder):
     """Notes in a folder what it embeds, and what becomes of its process at a text of a given word."""
 
-    def __init__(self, folder: Path, *, dies_at: str = "", fails_at: str = "") -> None:
+    def __init__(self, folder: Path, *, dies_at: str = "", fails_at: str = "", dies_by: int = signal.SIGKILL) -> None:
         super().__init__()
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.dies_at = dies_at
         self.fails_at = fails_at
+        self.dies_by = dies_by
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         words = {word for text in texts for word in text.split()}
         if self.dies_at in words and not (killed := self.folder / "killed").exists():
             killed.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.dies_by)
         if self.fails_at in words:
             raise RuntimeError("no room on the device")
         (self.folder / uuid.uuid4().hex).write_text("\n".join(texts))
@@ -166,6 +170,61 @@ def test_an_embedder_that_workers_cannot_have_is_refused_with_the_reason() -> No
         spread_over(OpenModel(), workers=1).embed_documents(["a"])
     with pytest.raises(DependencyError, match="not installed here"):
         spread_over(Unopened(), workers=1).embed_documents(["a"])
+
+
+class Quitting(BagOfWordsEmbedder):
+    """Ends the process in place of raising an error, at a text or as it is opened."""
+
+    def __init__(self, *, when_opened: bool) -> None:
+        super().__init__()
+        self.when_opened = when_opened
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        if self.when_opened:
+            sys.exit("no licence")
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        sys.exit("no licence")
+
+
+@pytest.mark.parametrize("when_opened", [True, False])
+def test_an_embedder_that_quits_is_an_error_and_no_death_of_its_worker(
+    monkeypatch: pytest.MonkeyPatch, when_opened: bool
+) -> None:
+    monkeypatch.setattr(cores, "_share", None)  # a worker narrows its process to one core
+    worker = _EmbeddingWorker(pickle.dumps(Quitting(when_opened=when_opened)), "mine")
+    failure = worker.embed(["Norm n1"])
+    what = "cannot be opened in a worker" if when_opened else "failed on 1 texts, the first of which begins 'Norm n1'"
+    assert f"The embedding model mine {what}: SystemExit: no licence." in str(failure)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_a_worker_that_is_ended_from_outside_ends(monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]) -> None:
+    ending = kind()
+    if kind is SystemExit:
+        ending.ray_terminate_msg = "The process receives a SIGTERM."  # type: ignore[attr-defined]
+
+    class Ended(BagOfWordsEmbedder):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            raise ending
+
+    monkeypatch.setattr(cores, "_share", None)
+    worker = _EmbeddingWorker(pickle.dumps(BagOfWordsEmbedder()), "mine")
+    assert worker.open() is None
+    worker._embedder = Ended()
+    with pytest.raises(kind):
+        worker.embed(["Norm n1"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+def test_an_embedder_that_quits_stops_the_work_and_a_worker_that_is_terminated_does_not(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="SystemExit: no licence"):
+        spread_over(Quitting(when_opened=False), workers=1).embed_documents(["a"])
+    terminated = NotingEmbedder(tmp_path / "noted", dies_at="b", dies_by=signal.SIGTERM)
+    assert len(spread_over(terminated, workers=1).embed_documents(["a", "b"])) == 2
+    assert (tmp_path / "noted" / "killed").exists()
 
 
 def test_what_cannot_be_spread_is_refused_before_a_ray_is_started() -> None:

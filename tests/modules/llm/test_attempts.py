@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import socket
 import threading
 import time
@@ -13,7 +14,11 @@ from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
 
+import httpx
+import httpx2
+import openai
 import pytest
+import requests
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
@@ -22,6 +27,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.llm.attempts import endpoint_failure, is_congestion
 from judgetree.modules.llm.call_gate import CallGate
 from tests.modules.model_endpoints import (
     KEY,
@@ -34,6 +40,7 @@ from tests.modules.model_endpoints import (
     chat_reply,
     llm_at,
     saying,
+    serve_raw,
     serve_tls,
     stream_reply,
 )
@@ -78,6 +85,30 @@ def test_endpoint_that_is_not_there_is_retried_and_named(base_url: Callable[[], 
     assert meter.records[0]["attempts"] == 3
 
 
+@pytest.mark.parametrize("post", [httpx.post, httpx2.post, requests.post], ids=["httpx", "httpx2", "requests"])
+def test_refused_connection_is_found_below_the_error_of_every_client(post: Callable[[str], object]) -> None:
+    with pytest.raises((httpx.HTTPError, httpx2.HTTPError, requests.RequestException)) as caught:
+        post(f"http://127.0.0.1:{closed_port()}/v1")
+    assert endpoint_failure(caught.value).what == "the connection was refused"
+
+
+def test_failure_while_another_was_handled_is_not_the_other_one() -> None:
+    try:
+        try:
+            raise ConnectionRefusedError(111, "Connection refused")  # of another endpoint
+        except ConnectionRefusedError:
+            raise ValueError("the answer of the second model is empty")  # noqa: B904 - a context, and no cause
+    except ValueError as error:
+        assert (endpoint_failure(error).error_class, endpoint_failure(error).what) == (ModelCallError, "")
+
+
+def test_error_that_is_its_own_cause_is_looked_at_once() -> None:
+    error = ValueError("the answer is empty")
+    error.__cause__ = error
+    assert endpoint_failure(error).what == ""
+    assert not is_congestion(error)
+
+
 @pytest.mark.parametrize("is_tls", [False, True], ids=["speaks no TLS", "certificate not trusted"])
 def test_tls_that_fails_is_named_and_not_tried_again(raw: RawEndpoint, tmp_path: Path, is_tls: bool) -> None:
     meter = CallMeter(node="generate")
@@ -86,6 +117,41 @@ def test_tls_that_fails_is_named_and_not_tried_again(raw: RawEndpoint, tmp_path:
     with serve_tls(tmp_path) if is_tls else plain as base_url, pytest.raises(ModelSetupError, match=words):
         ask(llm_at(base_url), meter)
     assert meter.records[0]["attempts"] == 1
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("{elsewhere}/chat/completions?key=sk-1", "{elsewhere}/chat/completions"),
+        ("http://ada:secret@127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+        ("/v2/chat", "http://{host}/v2/chat"),
+        ("http://host:port/", "another address"),
+    ],
+)
+def test_redirect_is_named_and_not_followed(raw: RawEndpoint, location: str, shown: str, streamed: bool) -> None:
+    meter = CallMeter(node="generate")
+    with serve_raw() as elsewhere:
+        names = {"elsewhere": elsewhere.base_url, "host": raw.base_url.split("/")[2]}
+        raw.will_send((307, {"Location": location.format(**names)}, ""))
+        words = (
+            rf"cannot be reached: it redirects to {re.escape(shown.format(**names))}, where nothing is sent .* To do: "
+        )
+        with pytest.raises(ModelSetupError, match=words) as caught:
+            ask(llm_at(raw.base_url), meter, on_text=(lambda _: None) if streamed else None)
+        assert (elsewhere.bodies, len(raw.bodies), meter.records[0]["attempts"]) == ([], 1, 1)
+    assert "secret" not in str(caught.value)
+    assert "sk-1" not in str(caught.value)
+
+
+def test_redirect_is_not_followed_on_a_loop_of_the_user_either(raw: RawEndpoint) -> None:
+    with serve_raw() as elsewhere:
+        raw.will_send((307, {"Location": f"{elsewhere.base_url}/chat/completions"}, ""))
+        client = llm_at(raw.base_url)._chat
+        with pytest.raises(openai.APIConnectionError) as caught:
+            asyncio.run(client.ainvoke("a"))
+        assert elsewhere.bodies == []
+    assert endpoint_failure(caught.value).what.startswith("it redirects to")
 
 
 @pytest.mark.parametrize(("status", "code"), [(429, "insufficient_quota"), (429, "Arrearage"), (400, "Arrearage")])

@@ -239,6 +239,8 @@ def write_params(folder: Path, **params: object) -> None:
         lambda folder: change_array(folder, "data", lambda array: array.astype(str)),
         lambda folder: change_array(folder, "data", lambda array: array[:, None]),
         lambda folder: change_array(folder, "data", lambda array: array * np.nan),
+        lambda folder: change_array(folder, "data", lambda array: np.r_[np.inf, array[1:]].astype(np.float32)),
+        lambda folder: change_array(folder, "indices", lambda array: np.r_[array[:-1], -1].astype(array.dtype)),
         lambda folder: change_array(folder, "indptr", lambda array: array[-1:]),
         lambda folder: change_array(folder, "indptr", lambda array: np.r_[array[:-1] * 0 - 9, array[-1:]]),
         lambda folder: write_params(folder, num_docs=-5),
@@ -255,6 +257,15 @@ def test_words_that_are_not_as_bm25s_saves_them_are_refused(
         Retriever(opened(folder), search_type="sparse").invoke("grey paints")
 
 
+def test_scores_of_absent_words_are_checked_too(tmp_path: Path, opened: Open) -> None:
+    write_corpus_file(tmp_path)
+    file = write_bm25s(tmp_path, contents(), method="bm25+") / "nonoccurrence_array.index.npy"
+    assert Retriever(opened(tmp_path), search_type="sparse").invoke("grey paints")
+    np.save(file, np.load(file) * np.nan)
+    with pytest.raises(CollectionError, match="some of its scores are not finite"):
+        opened(tmp_path)
+
+
 def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, opened: Open) -> None:
     folder = write_prebuilt(tmp_path)
 
@@ -264,11 +275,34 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, opened: Open) -
 
     with pytest.raises(CollectionError, match="its embedder is broken"):
         Retriever(opened(folder, embedder=Broken()), search_type="dense").invoke("grey")
-    vectors = vectors_of(contents())
-    vectors[1] = np.inf
-    write_faiss(folder, vectors)
-    with pytest.raises(CollectionError, match=r"vector of row 1 in .* not finite"):
-        Retriever(opened(folder), search_type="dense").invoke("grey")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["Flat", "HNSW8", "IVF2,Flat", "PCA8,Flat"])
+def test_a_vector_that_no_search_finds_is_refused_at_each_opening(
+    tmp_path: Path, opened: Open, kind: str, number: float
+) -> None:
+    write_corpus_file(tmp_path, MANY)
+    vectors = vectors_of(contents(MANY))
+    index = faiss.index_factory(vectors.shape[1], kind, faiss.METRIC_INNER_PRODUCT)
+    index.train(vectors)
+    vectors[1] = number
+    index.add(vectors)
+    faiss.write_index(index, str(tmp_path / "e5.index"))
+    for _ in range(2):
+        with pytest.raises(CollectionError, match=r"A vector in .*e5.index has a number that is not finite"):
+            opened(tmp_path)
+
+
+def test_an_index_that_says_to_have_more_than_its_file_fills_no_memory(tmp_path: Path, opened: Open) -> None:
+    write_corpus_file(tmp_path, MANY)
+    path = write_faiss(tmp_path, vectors_of(contents(MANY)), "HNSW8")
+    whole = bytearray(path.read_bytes())
+    levels = whole.index(np.uint64(len(MANY)).tobytes(), 45)  # the number of rows, before the level of each
+    whole[levels + 4] ^= 0x80
+    path.write_bytes(whole)
+    with pytest.raises(CollectionError, match="cannot be read as a faiss index"):
+        opened(tmp_path)
 
 
 def test_a_width_of_a_search_beyond_the_index_is_its_whole_width(tmp_path: Path, opened: Open) -> None:
