@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 
 from judgetree.graphs.neighbourhood.shown import ShownGraph
-from judgetree.graphs.neighbourhood.words import PassageText
+from judgetree.graphs.neighbourhood.words import PassageText, shown_phrases
 from judgetree.modules.structure.neighbourhood import Bond, Neighbourhood, Place
 
 HOSTILE = 'a "b"\\N <script>alert(1)</script>\n&\x07\x1b[2J ]]> \ud800 汉字' + "长" * 300
@@ -41,3 +41,20 @@ def test_every_form_holds_any_text(text: str) -> None:
     assert (read.number_of_nodes(), read.number_of_edges()) == (3, 2)
     assert [each["kind"] for each in json.loads(value.to_json())["places"]] == ["passage", "phrase", "phrase"]
     assert "<iframe" in value._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "written"),
+    [
+        ("trouble maker film", "Trouble Maker (film) is old.", "Trouble Maker (film)"),
+        ("ng man", "The king man met Ng Man.", "Ng Man"),
+        ("一代宗师", "他导演了一代宗师。", "一代宗师"),
+        ("up 2009", "Up (2009", "Up (2009"),
+        ("anna berg", "(by Anna Berg)", "Anna Berg"),
+        ("oslo", "Nowhere.", "oslo"),
+    ],
+)
+def test_a_phrase_is_shown_whole_and_as_written(phrase: str, text: str, written: str) -> None:
+    places = (Place(node=1, kind="phrase", name=phrase, score=0.1, seed=0.0),)
+    found = Neighbourhood(query="?", kind="entities", places=places, bonds=(), left_out=0)
+    assert shown_phrases(found, {"c": PassageText(title="t", text=text)}) == {1: written}
