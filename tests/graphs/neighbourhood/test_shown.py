@@ -58,3 +58,20 @@ def test_a_phrase_is_shown_whole_and_as_written(phrase: str, text: str, written:
     places = (Place(node=1, kind="phrase", name=phrase, score=0.1, seed=0.0),)
     found = Neighbourhood(query="?", kind="entities", places=places, bonds=(), left_out=0)
     assert shown_phrases(found, {"c": PassageText(title="t", text=text)}) == {1: written}
+
+
+def test_what_is_connected_with_the_best_place_is_drawn_at_the_top_and_what_has_no_edge_at_the_bottom() -> None:
+    scores = {3: 0.4, 0: 0.3, 1: 0.2, 2: 0.1}
+    places = [Place(node=node, kind="passage", name=f"c{node}", score=each, seed=0.1) for node, each in scores.items()]
+    places += [Place(node=node, kind="phrase", name=f"p{node}", score=0.01, seed=0.0) for node in (4, 5)]
+    bonds = (Bond(source=0, target=4, relation=""), Bond(source=1, target=5, relation=""))
+    found = Neighbourhood(query="?", kind="links", places=tuple(places), bonds=bonds, left_out=0)
+    svg = ET.fromstring(ShownGraph(neighbourhood=found, texts={}).to_svg())
+    top = {
+        node: min(float(point.split(",")[1]) for point in outline.attrib["points"].split())
+        for node in scores
+        for group in svg.iter("{http://www.w3.org/2000/svg}g")
+        if group.get("id") == f"n{node}"
+        for outline in [next(group.iter("{http://www.w3.org/2000/svg}polygon"))]
+    }
+    assert sorted(scores, key=lambda node: top[node]) == [0, 1, 3, 2]
