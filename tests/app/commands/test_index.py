@@ -103,7 +103,9 @@ def test_chunk_sizes_are_remembered(cli: Cli, corpus: Path) -> None:
     [
         (("nowhere",), "nowhere"),
         ((), "--remove"),
-        ((".", "--type", "exe"), "exe"),
+        ((".", "--type", "exe"), "Unknown file types: exe. Allowed: "),
+        (("empty",), "empty: no file is there. Give another path"),
+        ((".", "--type", "pdf"), "files there: 4, of other types than pdf. Give another path or other types"),
         ((".", "--chunk-size", "10", "--chunk-overlap", "20"), "20"),
     ],
 )
@@ -111,7 +113,10 @@ def test_a_mistake_is_told_with_its_remedy(
     cli: Cli, arguments: tuple[str, ...], advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(write_corpus(tmp_path / "here"))
-    cli("index", *arguments, "-c", "c").refused(advice)
+    Path("empty").mkdir()
+    done = cli("index", *arguments, "-c", "c")
+    done.refused(advice)
+    assert "file_type" not in done.err, "no name of Python's"
 
 
 def test_an_unreadable_pdf_alone_is_told_with_its_reason(cli: Cli, tmp_path: Path) -> None:
