@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
     from ...modules.progress import StageProgress
+    from ..terminal.graph_making import MadeGraph
 
 _NAMES_SHOWN = 10
 _TELLING_S = 0.5
@@ -96,7 +97,9 @@ def index(  # noqa: PLR0913 - one parameter an option
         typer.Option(min=1, metavar="N", help="Processes that embed, a core each (extra ray); else this one."),
     ] = None,
     ray: RayAddress = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a file was skipped.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a file was skipped, or a passage got no triples.")
+    ] = False,
     list_skipped: Annotated[bool, typer.Option("--list-skipped", help="Name all skipped files, not ten.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -105,6 +108,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.index.factory import open_index
         from ...modules.index.file_parsers import LoadLimits
         from ...modules.index.writer_lock import LockOptions
+        from ...modules.prompts.reading import load_prompts
         from ...modules.settings import load_settings
         from ...modules.structure.building import check_kind
 
@@ -115,6 +119,7 @@ def index(  # noqa: PLR0913 - one parameter an option
     kinds = list(dict.fromkeys(graph or ()))
     for kind in kinds:
         check_kind(kind)
+    load_prompts(prompts)  # refused before anything is embedded
     started = time.monotonic()
     address = ray_address(workers, ray)
     with (
@@ -145,7 +150,11 @@ def index(  # noqa: PLR0913 - one parameter an option
             report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
         indexes = opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {}
         embedders = opened.info().embedders
-    graphs = []
+    if not as_json:  # before the graphs, one of which may fail
+        seconds = time.monotonic() - started
+        lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
+        _write_lines([*lines, *(_index_line(field, params) for field, params in indexes.items())])
+    graphs: list[MadeGraph] = []
     if kinds:
         with busy("starting"):
             from ..terminal.graph_making import ModelOptions, make_graphs
@@ -158,18 +167,21 @@ def index(  # noqa: PLR0913 - one parameter an option
             is_confirmed=yes,
             wait_s=wait_s,
         )
-        graphs = make_graphs(collection, kinds, options)
-    seconds = time.monotonic() - started
+        for made in make_graphs(collection, kinds, options):
+            graphs.append(made)
+            _write_lines([] if as_json else [*made.lines()])
     if as_json:
         done = {**(_document(report) if report else {}), **({"indexes": indexes} if indexes else {})}
         done |= {"graphs": [each.to_document() for each in graphs]} if graphs else {}
+        seconds = time.monotonic() - started
         write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
-    else:
-        lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
-        changed = (_index_line(field, params) for field, params in indexes.items())
-        write_result("\n".join([*lines, *changed, *(line for each in graphs for line in each.lines())]))
-    if strict and report and report.skipped:
+    if strict and ((report and report.skipped) or any(each.failed for each in graphs)):
         raise typer.Exit(FAILED)
+
+
+def _write_lines(lines: Sequence[str]) -> None:
+    if lines:
+        write_result("\n".join(lines))
 
 
 def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:

@@ -47,6 +47,11 @@ class MadeGraph:
     model: str = ""
     extraction: ExtractionReport | None = None
 
+    @property
+    def failed(self) -> int:
+        """Number of passages whose triples could not be had."""
+        return len(self.extraction.failed) if self.extraction else 0
+
     def to_document(self) -> dict[str, object]:
         """Return both as plain data for ``json.dumps``."""
         if self.extraction is None:
@@ -58,7 +63,8 @@ class MadeGraph:
         report = self.graph
         edges = ", ".join(f"{count:,} {name}" for name, count in sorted(report.edges.items()))
         yield (
-            f"graph {report.kind}: {report.passages:,} passages, {report.phrases:,} phrases, edges {edges}; "
+            f"graph {report.kind}: {count_of(report.passages, 'passage')}, {count_of(report.phrases, 'phrase')}, "
+            f"edges {edges}; "
             f"{report.bytes / 1e6:.1f} MB, {report.seconds:.1f} s"
         )
         if (drawn := self.extraction) is None:
@@ -66,7 +72,7 @@ class MadeGraph:
         number = sum(map(len, drawn.triples.values()))
         yield (
             f"triples: {count_of(number, 'triple')} of {count_of(len(drawn.triples), 'passage')} by {self.model}, "
-            f"{drawn.dropped:,} entries dropped; {count_of(drawn.calls, 'call')} paid, {drawn.cost}, "
+            f"{count_of(drawn.dropped, 'entry')} dropped; {count_of(drawn.calls, 'call')} paid, {drawn.cost}, "
             f"{drawn.seconds:.1f} s"
         )
         for failed in drawn.failed[:_NAMED]:
@@ -77,22 +83,23 @@ class MadeGraph:
             yield f"{count_of(missing, 'passage')} left without triples; the same command asks about them"
 
 
-def make_graphs(collection: str, kinds: Sequence[str], options: ModelOptions) -> list[MadeGraph]:
-    """Make graphs of a collection; the collection is closed while a model is asked, so that others can use it.
+def make_graphs(collection: str, kinds: Sequence[str], options: ModelOptions) -> Iterator[MadeGraph]:
+    """Make graphs of a collection, and yield each once it is kept.
+
+    The collection is closed while a model is asked, so that others can use it.
 
     Raises:
         SettingsError: The cost was not confirmed, or the model's settings are wrong.
         UserError: As ``build_graph`` and ``extract_triples``.
     """
     settings = load_settings()
-    made: list[MadeGraph] = []
     for kind in kinds:
         if kind == triples.KIND:
-            made.append(_triple_graph(collection, options))
+            yield _triple_graph(collection, options)
             continue
         with progress_bar() as on_progress, open_index(collection, settings) as index:
-            made.append(MadeGraph(graph=build_graph(index, kind, settings.home, on_progress)))
-    return made
+            graph = build_graph(index, kind, settings.home, on_progress)
+        yield MadeGraph(graph=graph)
 
 
 def _triple_graph(collection: str, options: ModelOptions) -> MadeGraph:

@@ -51,7 +51,7 @@ def progress_bar(clock: Callable[[], float] = time.monotonic) -> Iterator[Callab
     none for what takes less.
     """
     if not is_live(sys.stderr):
-        yield _lines_of_progress(clock)
+        yield lines_of_progress(clock)
         return
     counted = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), _SpeedColumn())
     tasks: dict[str, TaskID] = {}
@@ -65,7 +65,8 @@ def progress_bar(clock: Callable[[], float] = time.monotonic) -> Iterator[Callab
         yield show
 
 
-def _lines_of_progress(clock: Callable[[], float]) -> Callable[[int, int, str], None]:
+def lines_of_progress(clock: Callable[[], float] = time.monotonic) -> Callable[[int, int, str], None]:
+    """Return a callback for (done, total, stage) that prints a line every ``LINE_EVERY_S`` seconds, at first none."""
     printed = clock()
     first: dict[str, tuple[float, int]] = {}
 

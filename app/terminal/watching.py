@@ -17,7 +17,7 @@ from ...graphs.threads.context import RunEvent
 from ...modules.formats import printable
 from ...modules.reader.prompts import REFUSAL
 from .live_tree import LiveTree
-from .terminal import fit, is_live, notes, say, write_result
+from .terminal import fit, is_live, lines_of_progress, notes, say, write_result
 
 REFRESH_PER_S = 8
 
@@ -101,8 +101,9 @@ class LiveView:
 class PlainLog:
     """A view with one line per question and one per answer, for files and pipes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._stage = ""
+        self._counted = lines_of_progress(clock)
 
     def on_event(self, event: RunEvent) -> None:
         """Print a planned sub-question, or the answer to one."""
@@ -114,8 +115,10 @@ class PlainLog:
                 say(f"depth {depth}: → {event['answer']}")
 
     def on_progress(self, done: int, total: int, stage: str) -> None:
-        """Print each stage once."""
-        if stage != self._stage:
+        """Print numbers every few seconds, or a stage without numbers once."""
+        if total > 0:
+            self._counted(done, total, stage)
+        elif stage != self._stage:
             self._stage = stage
             say(f"{stage} …")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +13,6 @@ import pandas as pd
 from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import Cost
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
-from ...modules.errors import SettingsError
 from ...modules.prompts.writing import diff_of
 from ...modules.settings import Settings
 from ..calibration.judge_figures import JudgeFigures, judges_of
@@ -56,6 +55,8 @@ SHOWN_COSTS = (
     "seconds",
 )
 """The costs in the table of systems, unless the experiment names its metrics."""
+
+LACKING_WHY = "recall@k and all@k end at topk, and scores of one's own begin with `judgetree eval score`."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,8 @@ class Report:
     """Baseline of the page's comparisons; see ``compare.compare_runs``."""
     shown: tuple[str, ...]
     """Metrics of ``systems`` shown in the table, in order."""
+    lacking: tuple[str, ...] = ()
+    """Metrics that the experiment names, and that the run has no scores of."""
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -121,6 +124,7 @@ class Report:
         lines += [
             *count_lines(self.questions, self.missing),
             *common_lines(self.questions, self.common, self.shown),
+            *self.lacking_lines(),
             "",
             "Means over n questions; in brackets 95 % intervals (Wilson's for shares, else the bootstrap's), and n "
             "where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs and seconds a "
@@ -140,6 +144,14 @@ class Report:
         ]
         return "\n".join(lines)
 
+    def lacking_lines(self) -> Iterator[str]:
+        """Yield a line of Markdown on the metrics that the run lacks, and those that it has."""
+        if self.lacking:
+            there = ", ".join(dict.fromkeys(map(str, self.systems["metric"])))
+            yield ""
+            named = ", ".join(self.lacking)
+            yield f"**The run lacks {named} of the experiment's metrics.** {LACKING_WHY} It has {there}."
+
     def to_document(self) -> dict[str, object]:
         """Return the report as plain data for ``json.dumps``."""
         return {
@@ -148,6 +160,7 @@ class Report:
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
             "missing": self.missing,
+            "lacking": list(self.lacking),
             "lost_trees": self.lost_trees,
             "paid": {
                 name: {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd} for name, cost in self.paid.items()
@@ -180,7 +193,7 @@ def load_report(
         print(report.systems)
 
     The prices are those of the settings' home; None reads environment and ``.env``. ``cut_offs`` are further ones of
-    recall@k and all@k, as far as so many chunks were retrieved.
+    recall@k and all@k beside those of the experiment's metrics, as far as so many chunks were retrieved.
 
     Raises:
         UserError: The run, its data set or a search tree cannot be read.
@@ -194,6 +207,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
     Raises:
         LoadingError: The search tree of a wrong answer is damaged.
     """
+    cut_offs = {*cut_offs, *_cut_offs_in(run.experiment.metrics or ())}
     questions, seed = score_rows(run, cut_offs), run.experiment.seed
     labels = LabelStore(run.folder).read()
     questions["failure"] = _failures(run)
@@ -204,6 +218,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         metrics += [name for name in SAVED_BY_SHARING if name in questions]
     metrics += [*ragas_columns_in(questions), *own_columns_in(questions)]
     conversation = conversation_frame(questions, ks=ks, seed=seed)
+    wanted = run.experiment.metrics or ()
     return Report(
         run=run.folder,
         dataset=run.experiment.dataset,
@@ -226,7 +241,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         version_lines=tuple(_version_lines(run.manifest, questions)),
         prompts=run.experiment.prompts or DEFAULT_PROMPTS,
         baseline=baseline or run.baseline,
-        shown=_shown_metrics(run.experiment.metrics, metrics, ks),
+        shown=tuple(each for each in wanted if each in metrics) or _own_choice(metrics, ks),
+        lacking=tuple(each for each in wanted if each not in metrics),
     )
 
 
@@ -258,14 +274,16 @@ def _prompt_lines(prompts: Prompts) -> list[str]:
     return ["", f"## {PROMPTS_HEADING}", "", f"{', '.join(prompts)}:", "", f"{fence}diff", changes, fence]
 
 
-def _shown_metrics(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
-    unknown = [metric for metric in metrics or () if metric not in there]
-    if unknown:
-        raise SettingsError(
-            f"The experiment's metrics name {', '.join(unknown)}, which this run lacks. Allowed: {', '.join(there)}."
-        )
+def _cut_offs_in(metrics: Iterable[str]) -> Iterator[int]:
+    """Yield each k of recall@k and all@k that is a whole number from 1 on."""
+    for metric in metrics:
+        if match := re.fullmatch(r"(?:recall|all)@([1-9]\d{0,5})", metric):
+            yield int(match[1])
+
+
+def _own_choice(there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
     saved = [name for name in SAVED_BY_SHARING if name in there]
-    return metrics or ("em", "f1", "cover_em", f"all@{ks[0]}", "tree_all", *SHOWN_COSTS, *saved)
+    return ("em", "f1", "cover_em", f"all@{ks[0]}", "tree_all", *SHOWN_COSTS, *saved)
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 
 from ...graphs.rag.result import RagResult
@@ -12,8 +10,7 @@ from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import walk_queries
 from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
 from ...modules.calls.record import CallRecord
-from ...modules.index.content import SOURCE
-from ...modules.retriever.search import ALSO_IN, ALSO_KEYS
+from ...modules.judge.gold import also_of
 from ..datasets.questions import EvalQuestion
 from ..metrics.context import context_of
 from ..metrics.damage import damage_of, in_order
@@ -77,16 +74,6 @@ def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str
     The result of a tool is of no document, whatever the tool is called.
     """
     return chunk_id if metadata.get("tool") else str(metadata.get(key_field) or chunk_id)
-
-
-def also_of(metadata: Mapping[str, object], key_field: str) -> tuple[str, ...]:
-    """Return the keys of further documents with a chunk's text, in the order of the search (``search.best_hits``)."""
-    given = metadata.get(ALSO_IN if key_field == SOURCE else ALSO_KEYS)
-    if isinstance(given, str):  # A search tree keeps lists as JSON.
-        with suppress(ValueError):
-            given = json.loads(given)
-    named = dict.fromkeys(map(str, given)) if isinstance(given, list | tuple) else {}
-    return tuple(key for key in named if key not in ("", metadata.get(key_field)))
 
 
 def paid_for(records: Iterable[CallRecord], local_models: Collection[str]) -> tuple[ModelUsage, ...]:

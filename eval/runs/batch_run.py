@@ -6,7 +6,7 @@ can be repeated and reported as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -298,14 +298,17 @@ def _record_code(store: RunStore, options: RunOptions) -> None:
         store.write_manifest(manifest)
 
 
+def _opened_parts(services: Services) -> Iterator[tuple[Opened, Mapping[str, object]]]:
+    if services.index is not None:
+        yield "index", index_facts(services.index)
+    yield from services.fingerprints()
+
+
 def _record_services(store: RunStore, services: Services, again: Rerun | None) -> None:
     manifest = known = store.read_manifest() or {}
-    if services.index is not None:
-        facts = index_facts(services.index)
+    for part, facts in _opened_parts(services):  # the index first: a graph of another content cannot be opened
         if again is not None:
-            refuse_other_data(again.manifest, {}, facts)
-        known = with_opened(known, "index", facts, where=store.folder)
-    for part, fingerprint in services.fingerprints():
-        known = with_opened(known, part, fingerprint, where=store.folder)
+            refuse_other_data(again.manifest, {}, {part: facts})
+        known = with_opened(known, part, facts, where=store.folder)
     if known != manifest:
         store.write_manifest(known)

@@ -18,6 +18,13 @@ _RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
 """Restored settings beside the models; folders, servers and keys are those of this machine."""
 _STARRED = "***"
 _DATA = ("dataset_digest", "corpus_digest")
+_OPENED_DATA: Mapping[str, str] = {
+    "index": "content_digest",
+    "search_graph": "graph",
+    "links": "graph",
+    "retriever": "content",
+}
+"""By part of a manifest that describes an opened service, the fact that is a digest of data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,18 +81,24 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
 
 
 def refuse_other_data(
-    manifest: Manifest, identity: Mapping[str, object], index: Mapping[str, object] | None = None
+    manifest: Manifest, identity: Mapping[str, object], opened: Mapping[str, Mapping[str, object]] | None = None
 ) -> None:
-    """Check that data set, corpus and collection, as far as given, are those of the manifest.
+    """Check that data set, corpus, collection, its graphs and prebuilt index, as far as given, are the manifest's.
+
+    Args:
+        manifest: The manifest of the run to repeat.
+        identity: What ``identity_of`` returned; may be empty.
+        opened: Facts of opened services by their part of a manifest.
 
     Raises:
         SettingsError: One of them differs; the message names it.
     """
     then = {name: part_of(manifest, "identity").get(name) for name in _DATA}
     now = {name: identity[name] for name in _DATA if name in identity}
-    if index is not None:
-        then["content_digest"] = part_of(manifest, "index").get("content_digest")
-        now["content_digest"] = index["content_digest"]
+    for part, facts in (opened or {}).items():
+        if (digest := _OPENED_DATA.get(part)) in facts:
+            name = digest if part == "index" else f"{part}.{digest}"
+            then[name], now[name] = part_of(manifest, part).get(str(digest)), facts[str(digest)]
     others = [name for name, digest in now.items() if then[name] is not None and then[name] != digest]
     if others:
         differences = "; ".join(f"{name}: {then[name]} then, {now[name]} now" for name in others)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import JudgetreeError, UserError
+from ...modules.judge.gold import also_of
 from ...modules.memory.turns import QaPair
 from ...modules.retriever.contract import ChunkRetriever
 from ..datasets.questions import EvalQuestion
 from ..metrics.conversation import QueryForm, query_forms
 from ..metrics.retrieval import FoundKey
-from ..rows.from_results import also_of, key_of
+from ..rows.from_results import key_of
 from ..rows.store import RunRow
 from ..rows.turn_facts import ReusedChunk
 

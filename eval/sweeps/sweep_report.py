@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
 from ..reports.frames import common_frame, records_of
 from ..reports.markdown_tables import markdown_table
-from ..reports.report import Report, load_report
+from ..reports.report import LACKING_WHY, Report, load_report
 from ..reports.system_table import common_lines, count_lines, mean_cell, metric_name
 from ..runs.batch_run import RunOptions
 from ..runs.runner import Progress
@@ -46,6 +46,8 @@ class SweepReport:
     """Run directories of the combinations that have answers."""
     missing: tuple[str, ...] = ()
     """Names of combinations without an answer yet."""
+    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By name of a combination, the experiment's metrics that its run has no scores of."""
     common: pd.DataFrame
     """Means over common questions where combinations differ in theirs; ``system`` is "judge (topk 3)"."""
     missing_answers: int = 0
@@ -69,6 +71,7 @@ class SweepReport:
             *markdown_table(self._head(), self._rows()),
             *count_lines(combinations, self.missing_answers),
             *common_lines(combinations, self.common, self.shown),
+            *_lacking_lines(self.lacking),
             "",
             "Means over n questions with 95 % intervals, as in the report of each run.",
             f"Paid in all: {self.paid}.",
@@ -83,6 +86,7 @@ class SweepReport:
             "systems": records_of(self.systems),
             "comparisons": records_of(comparison_frame(self.comparisons)),
             "missing": list(self.missing),
+            "lacking": {name: list(metrics) for name, metrics in self.lacking.items()},
             "paid": {"cost_usd": self.paid.usd, "cost_known_usd": self.paid.known_usd},
         }
 
@@ -179,9 +183,20 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
         paid=sum((cost for _, report in reports for cost in report.paid.values()), FREE),
         runs=tuple(point.folder for point, _ in reports),
         missing=tuple(missing),
+        lacking={point.folder.name: report.lacking for point, report in reports if report.lacking},
         common=common_frame(_by_combination(questions, keys), [metric for metric in shown if metric in there]),
         missing_answers=sum(report.missing for _, report in reports),
     )
+
+
+def _lacking_lines(lacking: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield a line of Markdown on the metrics that some combinations lack."""
+    metrics = dict.fromkeys(metric for each in lacking.values() for metric in each)
+    if metrics:
+        places = {metric: " and ".join(name for name, each in lacking.items() if metric in each) for metric in metrics}
+        said = "; ".join(f"{metric} at {place}" for metric, place in places.items())
+        yield ""
+        yield f"**Some runs lack metrics of the experiment: {said}.** {LACKING_WHY}"
 
 
 def _with_keys(point: SavedPoint, frame: pd.DataFrame) -> pd.DataFrame:

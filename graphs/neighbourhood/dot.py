@@ -45,11 +45,37 @@ def draw_neighbourhood_dot(found: Neighbourhood, texts: Mapping[str, PassageText
     head, _, totals = neighbourhood_words(found).partition(": ")
     entries = [("P", _HIT.line, "found by the search"), ("Q", _ASKED.line, "named by the question")]
     lines = [_HEAD, f"  label={legend_label(entries, f'{head}: {totals}')};"]
-    for place in found.places:
+    for place in _from_below(found):
         is_passage = place.kind == "passage"
         lines.append(_passage_box(place, texts.get(place.name)) if is_passage else _phrase(place, names[place.node]))
     lines += map(_edge, found.bonds)
     return "\n".join([*lines, "}", ""])
+
+
+def _from_below(found: Neighbourhood) -> list[Place]:
+    """Return the places as Graphviz stacks them from left to right: the first at the bottom.
+
+    At the top is the part that is connected with the best place, below it the further parts, the best of each deciding,
+    and last those without an edge.
+    """
+    part = {place.node: place.node for place in found.places}
+
+    def first_of(node: int) -> int:
+        while part[node] != node:
+            node = part[node]
+        return node
+
+    for bond in found.bonds:
+        part[first_of(bond.source)] = first_of(bond.target)
+    joined = {node for bond in found.bonds for node in (bond.source, bond.target)}
+    best: dict[int, float] = {}
+    for place in found.places:
+        root = first_of(place.node)
+        best[root] = max(best.get(root, 0.0), place.score)
+    return sorted(
+        found.places,
+        key=lambda each: (each.node in joined, best[first_of(each.node)], first_of(each.node), each.score, -each.node),
+    )
 
 
 def _passage_box(place: Place, text: PassageText | None) -> str:

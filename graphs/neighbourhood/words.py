@@ -6,9 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...modules.language import CJK, is_cjk
 from ...modules.structure.neighbourhood import Neighbourhood
 from ...modules.structure.titles import words_of
 from ..drawing.words import count_of
+
+_GAP = r"[^\w\n]{0,3}"
+_PAIRS = ("()", "（）", "[]", "《》", "“”", "「」")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,19 @@ def shown_phrases(found: Neighbourhood, texts: Mapping[str, PassageText]) -> dic
 
 
 def _as_written(phrase: str, written: str) -> str:
-    words = [re.escape(word) for word in words_of(phrase)]
-    match = re.search(r"[^\w\n]{0,3}".join(words), written, re.IGNORECASE) if words else None
-    return match[0] if match else phrase
+    words = words_of(phrase)
+    if not words:
+        return phrase
+    found = re.search(_GAP.join(map(re.escape, words)).join((_bound(words[0], "<"), _bound(words[-1]))), written, re.I)
+    return phrase if found is None else found[0] + _closing(found[0], written[found.end() :])
+
+
+def _bound(word: str, behind: str = "") -> str:
+    """Return a pattern for the end of a word, or its start with ``behind``; Chinese words have no bounds."""
+    return "" if is_cjk(word[0]) else rf"(?{behind}![^\W_{CJK}])"
+
+
+def _closing(found: str, rest: str) -> str:
+    """Return the bracket or quote that closes one within a phrase, if it comes next: of "Up (film" it is ")"."""
+    is_open = any(found.count(left) > found.count(right) and rest.startswith(right) for left, right in _PAIRS)
+    return rest[:1] if is_open else ""

@@ -15,7 +15,15 @@ from ..calls.ledger import Ledger
 from ..calls.prices import Cost, Prices, usage_by_model
 from ..calls.record import CallRecord
 from ..calls.usage import CallBudget, CallMeter
-from ..errors import BudgetSpent, ModelCallError, ModelRequestError, SettingsError, UserError, ungrouped
+from ..errors import (
+    BudgetSpent,
+    CollectionError,
+    ModelCallError,
+    ModelRequestError,
+    SettingsError,
+    UserError,
+    ungrouped,
+)
 from ..index.index import Index
 from ..llm.cache import CachedLLM, CompletionCache
 from ..llm.json_reply import JsonChat, ReplyProblem, ask_until_usable
@@ -249,8 +257,16 @@ def build_triple_graph(
             print(build_triple_graph(index, report, settings.home).edges)
 
     Raises:
-        CollectionError: There is no such collection, or it was written to meanwhile.
+        CollectionError: All passages that were asked about failed, so that there is no triple; there is no such
+            collection; or it was written to meanwhile.
         WritingError: The graph could not be written.
     """
+    if report.failed and not report.triples:
+        first = report.failed[0]
+        raise CollectionError(
+            f"There is no triple to make a graph of: all {len(report.failed):,} passages that were asked about failed, "
+            f"the first of them, of {first.source or first.chunk_id}, with: {first.problem} An earlier graph stays as "
+            "it was."
+        )
     make = functools.partial(triple_graph, triples=report.triples, made_by=report.made_by)
     return build_graph(index, KIND, home, on_progress, make=make)

@@ -17,6 +17,7 @@ from .file_parsers import PARSERS
 logger = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 1 << 20
+_PATHS_SHOWN = 3
 _SPECIAL = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -114,11 +115,11 @@ def scan_folders(
     scans = [scan_files(path, file_type_wanted=file_type_wanted, follow_links=follow_links) for path in paths]
     if any(scan.files or scan.skipped for scan in scans):
         return scans
-    wanted = ", ".join(file_type_wanted or ["all that can be read"])
-    raise LoadingError(
-        f"There is nothing to index: {sum(scan.ignored for scan in scans)} files, none of a wanted type ({wanted}). "
-        "Check the path and file_type_wanted."
-    )
+    wanted = ", ".join(sorted(suffix[1:] for suffix in _wanted_suffixes(file_type_wanted)))
+    where = ", ".join(map(str, paths[:_PATHS_SHOWN])) + (", …" if len(paths) > _PATHS_SHOWN else "")
+    there = sum(scan.ignored for scan in scans)
+    found = f"files there: {there:,}, of other types than {wanted}" if there else "no file is there"
+    raise LoadingError(f"There is nothing to index in {where}: {found}. Give another path or other types of files.")
 
 
 def merged(scans: Sequence[FileScan]) -> FileScan:
@@ -285,7 +286,7 @@ def _wanted_suffixes(file_type_wanted: Sequence[str] | None) -> frozenset[str]:
     unknown = sorted(suffixes - PARSERS.keys())
     if unknown or not suffixes:
         raise LoadingError(
-            f"file_type_wanted={list(names)} cannot be loaded ({', '.join(unknown) or 'no type given'}). "
+            f"Unknown file types: {', '.join(suffix[1:] for suffix in unknown) or 'none is given'}. "
             f"Allowed: {', '.join(sorted(suffix[1:] for suffix in PARSERS))}."
         )
     return suffixes

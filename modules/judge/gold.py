@@ -6,13 +6,17 @@ after it are missing too, it says so, and then needs them all.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..calls.messages import version_of
+from ..index.content import SOURCE
+from ..retriever.search import ALSO_IN, ALSO_KEYS
 
 _SUB_QUESTION = re.compile(r'What is stated about "(?P<title>.+)"(?:, and about the (?P<then>\d+) that follow)?\?')
 
@@ -162,9 +166,23 @@ def _asked(query: str) -> re.Match[str] | None:
 
 
 def keys_of(metadata: Mapping[str, object], key_field: str) -> frozenset[str]:
-    """Return the key of a chunk's document; empty without one."""
+    """Return the keys of all documents that have a chunk's text; empty without one.
+
+    >>> sorted(keys_of({"document_key": "a", "also_keys": ["b"]}, "document_key"))
+    ['a', 'b']
+    """
     key = metadata.get(key_field)
-    return frozenset() if key is None else frozenset({str(key)})
+    return frozenset((*(() if key is None else (str(key),)), *also_of(metadata, key_field)))
+
+
+def also_of(metadata: Mapping[str, object], key_field: str) -> tuple[str, ...]:
+    """Return the keys of further documents with a chunk's text, in the order of the search (``search.best_hits``)."""
+    given = metadata.get(ALSO_IN if key_field == SOURCE else ALSO_KEYS)
+    if isinstance(given, str):  # A search tree keeps lists as JSON.
+        with suppress(ValueError):
+            given = json.loads(given)
+    named = dict.fromkeys(map(str, given)) if isinstance(given, list | tuple) else {}
+    return tuple(key for key in named if key not in ("", metadata.get(key_field)))
 
 
 def _folded(text: str) -> str:

@@ -104,12 +104,17 @@ def digest_reading(
                 also(block)
                 done += len(block)
                 if on_progress is not None:
-                    on_progress(done >> 20, state.size >> 20, stage)
+                    on_progress(_megabytes(done), _megabytes(state.size), stage)
     except OSError as error:
         raise LoadingError(f"{state.path} cannot be read: {error.strerror}.") from error
     if FileState.of(state.path) != state:
         raise LoadingError(f"{state.path} changed while it was read. Open it once it is complete.")
     return digest.hexdigest()
+
+
+def _megabytes(size: int) -> int:
+    """Round up, so that no file has none: a total of 0 means that nothing is known of it."""
+    return -(-size >> 20)
 
 
 def _row(state: FileState) -> tuple[str, int, int, int]:

@@ -19,7 +19,7 @@ MENTIONS = "mentions"
 MOST_SHARE = 0.05
 MOST_AT_LEAST = 20
 """A phrase of more than 5 % of the passages, and of more than 20, is left out: it tells next to nothing."""
-_VERSION = 1
+_VERSION = 2
 
 
 def entity_graph(passages: Iterable[Passage], content: str) -> PassageGraph:

@@ -20,6 +20,14 @@ _AFTER_INITIAL = ". "
 _CONNECTOR_WORDS = "of the de del della di da la le du van von der den el al bin ibn"
 _CONNECTORS = frozenset(_CONNECTOR_WORDS.split())
 _MOST_CONNECTORS = 2
+_SUFFIX_WORDS = """
+aged and area backed based born bound built class era filmed free funded held heavy in issue led less level like listed
+long made minded model named of off old on only or out over owned period plus ready region ruled run shaped side sized
+style themed time to trade type under up versus wide winner won year
+"""
+_SUFFIXES = frozenset(_SUFFIX_WORDS.split())
+"""Words of small letters that follow a name by a hyphen, and are no part of it, as in "New York-based"."""
+_LONGEST_SYLLABLE = 6
 _SENTENCE_END = re.compile(r"[.!?:;\r\n\"“”(]|^$")
 _STOP_WORDS = frozenset(STOP_WORDS)
 _DATE_WORDS = """
@@ -90,12 +98,32 @@ def _end_of_name(text: str, tokens: Sequence[re.Match[str]], at: int) -> int:
     end = ahead = at + 1
     while ahead < len(tokens) and _joins(text, tokens[ahead - 1], tokens[ahead]):
         word = tokens[ahead][0]
-        if _may_be_name(word) or (word.isdigit() and ahead == end):
+        if _may_be_name(word) or (word.isdigit() and ahead == end) or _ends_given_name(text, tokens, at, ahead, end):
             end = ahead + 1
-        elif word not in _CONNECTORS or ahead - end >= _MOST_CONNECTORS:
+        elif not _connects(text, tokens, ahead) or ahead - end >= _MOST_CONNECTORS:
             break
         ahead += 1
     return end
+
+
+def _ends_given_name(text: str, tokens: Sequence[re.Match[str]], at: int, ahead: int, end: int) -> bool:
+    """Whether a word of small letters is the second syllable of a given name, as in "Ng Man-tat" and "Kim Jong-il"."""
+    word = tokens[ahead][0]
+    return (
+        ahead == end >= at + 2
+        and text[tokens[ahead - 1].end() : tokens[ahead].start()] == "-"
+        and len(word) <= _LONGEST_SYLLABLE
+        and word.isalpha()
+        and word not in _SUFFIXES
+    )
+
+
+def _connects(text: str, tokens: Sequence[re.Match[str]], ahead: int) -> bool:
+    """Whether a word of small letters may stand within a name, as in "Bank of England" and "Aix-en-Provence"."""
+    if tokens[ahead][0] in _CONNECTORS:
+        return True
+    around = tokens[ahead].start() - 1, tokens[ahead].end()
+    return text[around[0]] == "-" == text[around[1] : around[1] + 1]
 
 
 def _joins(text: str, left: re.Match[str], right: re.Match[str]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
 from tests.app.commands.test_eval import data, outcomes
-from tests.app.conftest import Cli
+from tests.app.conftest import COLLECTION, Cli
 
 __all__ = ["data"]
 
@@ -80,6 +80,16 @@ def test_changed_data_are_refused_by_name(cli: Cli, done: Path, data: Path, tmp_
     data.write_text(data.read_text(encoding="utf-8").replace("millimetres", "mm").replace("40 mm", "41 mm"))
     cli("eval", "run", "--from", str(done / "manifest.json"), "--out", str(tmp_path / "b")).refused("dataset_digest")
     assert not (tmp_path / "b").exists()
+
+
+def test_another_graph_is_refused(cli: Cli, home: Path, data: Path, tmp_path: Path) -> None:
+    draw = ("index", "-c", COLLECTION, "--graph", "triples", "--yes")
+    cli(*draw, "--max-passages", "1").ok()
+    first, again = tmp_path / "first", ("eval", "run", "--from", str(tmp_path / "first"), "--out", str(tmp_path / "b"))
+    options = ("--corpus", COLLECTION, "--systems", "naive", "--search-graph", "triples", "--out", str(first))
+    cli("eval", "run", "--dataset", f"standards:{data}", *options).ok()
+    cli(*draw).ok()
+    cli(*again).refused("The data differ from those of the run to repeat (search_graph.graph: ")
 
 
 def test_manifest_of_an_older_version_is_gone_on_with_and_done_again(cli: Cli, done: Path, tmp_path: Path) -> None:

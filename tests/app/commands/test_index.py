@@ -109,7 +109,9 @@ def test_chunk_sizes_are_remembered(cli: Cli, corpus: Path) -> None:
     [
         (("nowhere",), "nowhere"),
         ((), "--remove"),
-        ((".", "--type", "exe"), "exe"),
+        ((".", "--type", "exe"), "Unknown file types: exe. Allowed: "),
+        (("empty",), "empty: no file is there. Give another path"),
+        ((".", "--type", "pdf"), "files there: 4, of other types than pdf. Give another path or other types"),
         ((".", "--chunk-size", "10", "--chunk-overlap", "20"), "20"),
     ],
 )
@@ -117,7 +119,10 @@ def test_a_mistake_is_told_with_its_remedy(
     cli: Cli, arguments: tuple[str, ...], advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(write_corpus(tmp_path / "here"))
-    cli("index", *arguments, "-c", "c").refused(advice)
+    Path("empty").mkdir()
+    done = cli("index", *arguments, "-c", "c")
+    done.refused(advice)
+    assert "file_type" not in done.err, "no name of Python's"
 
 
 def test_an_unreadable_pdf_alone_is_told_with_its_reason(cli: Cli, tmp_path: Path) -> None:
@@ -161,7 +166,7 @@ def test_a_graph_is_made_with_the_index_or_of_what_is_there(cli: Cli, tmp_path: 
     [graph] = report["graphs"]  # type: ignore[misc]
     assert (graph["kind"], graph["passages"], graph["edges"]) == ("links", 2, {"names": 1, "title_of": 1})
     done = cli("index", "-c", "c", "--graph", "links").ok()
-    assert done.out.startswith("graph links: 2 passages, 1 phrases, edges 1 names, 1 title_of; 0.0 MB")
+    assert done.out.startswith("graph links: 2 passages, 1 phrase, edges 1 names, 1 title_of; 0.0 MB")
     assert Path(graph["path"]).is_relative_to(home)
 
 
@@ -211,8 +216,26 @@ def test_triples_that_cannot_be_had_are_named_and_asked_for_by_the_next_command(
     done = cli(*command).ok()
     assert done.out.count("no triples of ") == 3
     assert "It holds no JSON object." in done.out
+    assert cli(*command, "--strict").status == 1
     scripted.configure(faults={})
-    assert "4 passages by scripted" in cli(*command).ok().out
+    assert "4 passages by scripted" in cli(*command, "--strict").ok().out
+
+
+def test_a_prompt_that_never_works_leaves_the_earlier_graph_and_says_what_was_made_before(
+    cli: Cli, home: Path, scripted: ScriptedServer, tmp_path: Path
+) -> None:
+    command = ("index", "-c", COLLECTION, "--graph", "links", "--graph", "triples", "--yes")
+    cli(*command).ok()
+    shown = cli("graph", "show", "Norm A", "-c", COLLECTION).ok().out
+    own = tmp_path / "mine.yaml"
+    own.write_text("triples:\n  system: List the facts as JSON.\n")
+    done = cli(*command, "--prompts", str(own))
+    assert (done.status, done.out, "format: judgetree-prompts/1" in done.err) == (2, "", True)
+    own.write_text(f"format: judgetree-prompts/1\n{own.read_text()}")
+    done = cli(*command, "--prompts", str(own))
+    assert (done.status, done.out.startswith("graph links: 4 passages")) == (2, True)
+    assert "There is no triple to make a graph of: all 4 passages that were asked about failed" in done.err
+    assert cli("graph", "show", "Norm A", "-c", COLLECTION).ok().out == shown
 
 
 def test_what_a_question_reaches_in_a_graph_is_listed_and_written(cli: Cli, home: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from judgetree.app.terminal.terminal import counting_bar, progress_bar
+from judgetree.app.terminal.watching import PlainLog
 from tests.app.conftest import read_to_end
 
 
@@ -46,6 +47,21 @@ def test_what_was_saved_before_does_not_count_in_the_time_left(capsys: pytest.Ca
         for done in (0, 900, 910):
             show(done, 1000, "embed")
     assert capsys.readouterr().err == "embedding chunks: 910 of 1,000, 1 a second, 0:01:30 left\n"
+
+
+def test_a_question_down_a_pipe_has_numbers_where_there_are_any_and_no_line_for_what_is_quick(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    times = iter([0.0, 1.0, 6.0, 8.0])
+    log = PlainLog(clock=lambda: next(times))
+    for done, total, stage in ((0, 0, "starting the model"), (0, 0, "starting the model"), (1, 1, "read a.jsonl, MB")):
+        log.on_progress(done, total, stage)
+    for done in (100, 600, 800):
+        log.on_progress(done, 1100, "read b.jsonl, MB")
+    assert capsys.readouterr().err.splitlines() == [
+        "starting the model …",
+        "read b.jsonl, MB: 600 of 1,100, 100 a second, 0:00:05 left",
+    ]
 
 
 @pytest.mark.parametrize(

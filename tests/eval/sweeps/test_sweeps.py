@@ -132,6 +132,23 @@ def test_a_sweep_of_topk_has_each_cut_off_of_every_run_that_retrieves_as_many(
         assert [name for name in report.shown if name.startswith("all@")] == ["all@1"]
 
 
+def test_a_metric_that_some_runs_lack_is_said_so_and_the_rest_is_reported(tmp_path: Path, settings: Settings) -> None:
+    out = tmp_path / "sweep"
+    gold = next(path.name for path in (tmp_path / "docs").iterdir())
+    QUESTIONS.assign(supporting=gold).to_csv(tmp_path / "gold.csv", index=False)
+    several = keys(tmp_path, questions=f"{tmp_path}/gold.csv", systems=["naive"], max_rec_depth=0, topk=[2, 4])
+    report = evaluation.sweep(out=out, settings=settings, **several, metrics=["em", "recall@3", "mine"])
+    assert report.shown == ("em", "recall@3")
+    assert report.lacking == {"topk=2": ("recall@3", "mine"), "topk=4": ("mine",)}
+    rows = [line for line in report.to_markdown().splitlines() if line.startswith(("| 2 ", "| 4 "))]
+    assert [row.split("|")[-2].strip() == "" for row in rows] == [True, False]
+    assert "lack metrics of the experiment: recall@3 at topk=2; mine at topk=2 and topk=4.**" in report.to_markdown()
+    assert report.to_document()["lacking"] == {"topk=2": ["recall@3", "mine"], "topk=4": ["mine"]}
+    alone = evaluation.load_report(out / "topk=2", settings=settings)
+    assert (alone.shown, alone.lacking) == (("em",), ("recall@3", "mine"))
+    assert "**The run lacks recall@3, mine of the experiment's metrics.**" in alone.to_markdown()
+
+
 def test_budget_is_that_of_the_whole_sweep(tmp_path: Path, settings: Settings) -> None:
     out = tmp_path / "sweep"
     stopped = run_sweep(load_sweep(**keys(tmp_path, max_calls=6, concurrency=1)), out, settings=settings)

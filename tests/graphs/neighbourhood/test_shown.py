@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 
 from judgetree.graphs.neighbourhood.shown import ShownGraph
-from judgetree.graphs.neighbourhood.words import PassageText
+from judgetree.graphs.neighbourhood.words import PassageText, shown_phrases
 from judgetree.modules.structure.neighbourhood import Bond, Neighbourhood, Place
 
 HOSTILE = 'a "b"\\N <script>alert(1)</script>\n&\x07\x1b[2J ]]> \ud800 汉字' + "长" * 300
@@ -41,3 +41,37 @@ def test_every_form_holds_any_text(text: str) -> None:
     assert (read.number_of_nodes(), read.number_of_edges()) == (3, 2)
     assert [each["kind"] for each in json.loads(value.to_json())["places"]] == ["passage", "phrase", "phrase"]
     assert "<iframe" in value._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "written"),
+    [
+        ("trouble maker film", "Trouble Maker (film) is old.", "Trouble Maker (film)"),
+        ("ng man", "The king man met Ng Man.", "Ng Man"),
+        ("一代宗师", "他导演了一代宗师。", "一代宗师"),
+        ("up 2009", "Up (2009", "Up (2009"),
+        ("anna berg", "(by Anna Berg)", "Anna Berg"),
+        ("oslo", "Nowhere.", "oslo"),
+    ],
+)
+def test_a_phrase_is_shown_whole_and_as_written(phrase: str, text: str, written: str) -> None:
+    places = (Place(node=1, kind="phrase", name=phrase, score=0.1, seed=0.0),)
+    found = Neighbourhood(query="?", kind="entities", places=places, bonds=(), left_out=0)
+    assert shown_phrases(found, {"c": PassageText(title="t", text=text)}) == {1: written}
+
+
+def test_what_is_connected_with_the_best_place_is_drawn_at_the_top_and_what_has_no_edge_at_the_bottom() -> None:
+    scores = {3: 0.4, 0: 0.3, 1: 0.2, 2: 0.1}
+    places = [Place(node=node, kind="passage", name=f"c{node}", score=each, seed=0.1) for node, each in scores.items()]
+    places += [Place(node=node, kind="phrase", name=f"p{node}", score=0.01, seed=0.0) for node in (4, 5)]
+    bonds = (Bond(source=0, target=4, relation=""), Bond(source=1, target=5, relation=""))
+    found = Neighbourhood(query="?", kind="links", places=tuple(places), bonds=bonds, left_out=0)
+    svg = ET.fromstring(ShownGraph(neighbourhood=found, texts={}).to_svg())
+    top = {
+        node: min(float(point.split(",")[1]) for point in outline.attrib["points"].split())
+        for node in scores
+        for group in svg.iter("{http://www.w3.org/2000/svg}g")
+        if group.get("id") == f"n{node}"
+        for outline in [next(group.iter("{http://www.w3.org/2000/svg}polygon"))]
+    }
+    assert sorted(scores, key=lambda node: top[node]) == [0, 1, 3, 2]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -44,6 +45,15 @@ def test_digest_does_not_depend_on_the_order_of_keys() -> None:
 def test_mismatch_names_each_difference_and_nothing_else() -> None:
     with pytest.raises(ThreadMismatch, match=r"\(a: '1' then, '2' now; b: None then, '3' now\)"):
         refuse_mismatch("t", {"a": "1", "same": "x"}, {"a": "2", "same": "x", "b": "3"})
+
+
+def test_a_graph_that_was_made_anew_is_named_with_what_to_do() -> None:
+    then, now = ({"retriever.graph": json.dumps({"kind": "triples", "graph": digest})} for digest in ("0a", "0b"))
+    said = r"\(retriever\.graph\.graph: '0a' then, '0b' now\).* The graph of the collection was made anew since then"
+    with pytest.raises(ThreadMismatch, match=said):
+        refuse_mismatch("t", then, now)
+    with pytest.raises(ThreadMismatch, match=r"now\)[^:]*that run\.$"):
+        refuse_mismatch("t", then, {})
 
 
 def test_sub_threads_are_stable_and_differ_in_every_part() -> None:

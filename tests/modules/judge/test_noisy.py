@@ -105,6 +105,14 @@ def test_a_writer_is_right_as_often_as_asked_for_and_each_try_is_drawn_anew() ->
 # --- the judge and the writer ---
 
 
+def test_a_text_of_several_documents_is_gold_if_one_of_them_is() -> None:
+    shared = chunk("Foxtrot")
+    metadata = {**shared.metadata, "also_keys": ["ks-1"]}
+    shared = Document(page_content=shared.page_content, metadata=metadata)
+    verdict = judged(Noise(), QUESTION, shared)
+    assert (verdict.score, verdict.next_query) == (1, sub_question("Delta", then=1))
+
+
 def test_an_ideal_judge_asks_along_the_chain() -> None:
     first = judged(Noise(), QUESTION, chunk("KS-1"))
     assert (first.score, first.p_needed, first.next_query) == (1, 1.0, sub_question("Delta", then=1))
