@@ -104,8 +104,8 @@ def refuse_other_data(
     if others:
         differences = "; ".join(f"{name}: {then[name]} then, {now[name]} now" for name in others)
         raise SettingsError(
-            f"The data differ from those of the run to repeat ({differences}). Restore the files and graphs of that run, or "
-            "start a new one without --from."
+            f"The data differ from those of the run to repeat ({differences}). Restore the files and graphs of that "
+            "run, or start a new one without --from."
         )
 
 
