@@ -159,5 +159,9 @@ def _confirm(plan: ExtractionPlan, settings: Settings, options: ModelOptions) ->
     ]
     if limits:
         say(f"At most {', '.join(limits)} of it now.")
-    if plan.calls and not options.is_confirmed and not agrees(f"Ask {plan.model} about {plan.calls:,} passages?"):
+    if (
+        plan.calls
+        and not options.is_confirmed
+        and not agrees(f"Ask {plan.model} about {count_of(plan.calls, 'passage')}?")
+    ):
         raise SettingsError("Nothing was asked. The collection and earlier graphs are as they were.")

@@ -96,15 +96,16 @@ def refuse_other_data(
     then = {name: part_of(manifest, "identity").get(name) for name in _DATA}
     now = {name: identity[name] for name in _DATA if name in identity}
     for part, facts in (opened or {}).items():
-        if (digest := _OPENED_DATA.get(part)) in facts:
+        known, digest = manifest.get(part), _OPENED_DATA.get(part, "")
+        if isinstance(known, Mapping) and digest in facts:
             name = digest if part == "index" else f"{part}.{digest}"
-            then[name], now[name] = part_of(manifest, part).get(str(digest)), facts[str(digest)]
+            then[name], now[name] = known.get(digest), facts[digest]
     others = [name for name, digest in now.items() if then[name] is not None and then[name] != digest]
     if others:
         differences = "; ".join(f"{name}: {then[name]} then, {now[name]} now" for name in others)
         raise SettingsError(
-            f"The data differ from those of the run to repeat ({differences}). Restore the files of that run, or "
-            "start a new one without --from."
+            f"The data differ from those of the run to repeat ({differences}). Restore the files and graphs of that "
+            "run, or start a new one without --from."
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...modules.errors import SettingsError
 from ...modules.formats import printable
 from ...modules.index.index import Index
 from ...modules.retriever.retriever import Retriever
@@ -133,9 +134,12 @@ def show_graph(question: str, index: Index, home: Path, *, kind: str, most_nodes
         most_nodes: Most passages and phrases.
 
     Raises:
+        SettingsError: The question is empty.
         CollectionError: The collection has no such graph, or has changed since it was made.
         DependencyError: scipy is not installed.
     """
+    if not question.strip():
+        raise SettingsError("The question is empty.")
     check_kind(kind)
     ranking = PassageRanking(GraphFiles.of(index, home).load(kind, index.content_digest()))
     retriever = Retriever(index, topk=MOST_SEEDS)

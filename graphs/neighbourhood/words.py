@@ -12,7 +12,7 @@ from ...modules.structure.titles import words_of
 from ..drawing.words import count_of
 
 _GAP = r"[^\w\n]{0,3}"
-_PAIRS = ("()", "（）", "[]", "《》", "“”", "「」")
+_PAIRS = (("(", ")"), ("（", "）"), ("[", "]"), ("《", "》"), ("“", "”"), ("「", "」"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -244,6 +244,7 @@ def test_what_a_question_reaches_in_a_graph_is_listed_and_written(cli: Cli, home
     cli("index", "-c", COLLECTION, "--graph", "triples", "--yes").ok()
     listed = cli(*show).ok().out
     assert "Norm A | names | the drum" in listed
+    cli("graph", "show", " ", "-c", COLLECTION).refused("The question is empty.")
     files = {form: tmp_path / f"g.{form}" for form in ("svg", "html", "graphml")}
     options = [word for form, file in files.items() for word in (f"--{form}", str(file))]
     document = json.loads(cli(*show, *options, "--json").ok().out)
