@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ...modules.structure.neighbourhood import Bond, Neighbourhood, Place
 from ..drawing.boxes import (
@@ -48,7 +48,8 @@ def draw_neighbourhood_dot(found: Neighbourhood, texts: Mapping[str, PassageText
     for place in _from_below(found):
         is_passage = place.kind == "passage"
         lines.append(_passage_box(place, texts.get(place.name)) if is_passage else _phrase(place, names[place.node]))
-    lines += map(_edge, found.bonds)
+    passages = {place.node for place in found.places if place.kind == "passage"}
+    lines += (_edge(bond, passages) for bond in found.bonds)
     return "\n".join([*lines, "}", ""])
 
 
@@ -101,10 +102,10 @@ def _phrase(place: Place, shown: str) -> str:
     )
 
 
-def _edge(bond: Bond) -> str:
+def _edge(bond: Bond, passages: Collection[int]) -> str:
     ends = f"  n{bond.source} -- n{bond.target}"
-    if not bond.relation:
-        return f"{ends};"
+    if not bond.relation:  # from the passage, so that passages are in one column: as they come they make long chains
+        return f"  n{bond.target} -- n{bond.source};" if bond.target in passages else f"{ends};"
     stated = f"{bond.relation}\nstated by {', '.join(each[:12] for each in bond.passages) or 'no passage here'}"
     label = _lines(bond.relation, _RELATION_EMS, size=SMALL_SIZE_PT, ink=FAINT_INK)
     return f'{ends} [dir=forward, color="#1F4E79", penwidth=1.4, tooltip={quoted(stated)}, label={label}];'

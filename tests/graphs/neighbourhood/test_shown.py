@@ -60,6 +60,17 @@ def test_a_phrase_is_shown_whole_and_as_written(phrase: str, text: str, written:
     assert shown_phrases(found, {"c": PassageText(title="t", text=text)}) == {1: written}
 
 
+def test_passages_stand_in_one_column_whichever_way_their_edges_go() -> None:
+    places = tuple(
+        Place(node=node, kind="phrase" if node > 1 else "passage", name=str(node), score=0.1, seed=0.0)
+        for node in range(3)
+    )
+    bonds = (Bond(source=0, target=2, relation=""), Bond(source=2, target=1, relation=""))
+    found = Neighbourhood(query="?", kind="links", places=places, bonds=bonds, left_out=0)
+    dot = ShownGraph(neighbourhood=found, texts={}).to_dot()
+    assert [line.strip() for line in dot.splitlines() if " -- " in line] == ["n0 -- n2;", "n1 -- n2;"]
+
+
 def test_what_is_connected_with_the_best_place_is_drawn_at_the_top_and_what_has_no_edge_at_the_bottom() -> None:
     scores = {3: 0.4, 0: 0.3, 1: 0.2, 2: 0.1}
     places = [Place(node=node, kind="passage", name=f"c{node}", score=each, seed=0.1) for node, each in scores.items()]
