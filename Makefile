@@ -18,7 +18,7 @@ demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)
 	$(BIN)/judgetree demo $(DEMO_ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not local_model and not slow" --ignore tests/notebooks $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not local_model and not slow" --ignore tests/notebooks $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow" --ignore tests/notebooks $(PYTEST_ARGS)

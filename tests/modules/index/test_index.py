@@ -405,7 +405,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize(
         ("name", "content", "problem"),
-        [("x.bin", "", "nothing to index: 1 files"), ("a.json", "{", r"a\.json: it cannot be read")],
+        [("x.bin", "", "files there: 1, of other types"), ("a.json", "{", r"a\.json: it cannot be read")],
     )
     def test_an_empty_or_broken_folder_is_refused(
         self, lite_index: Index, docs: Path, name: str, content: str, problem: str
