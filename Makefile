@@ -9,7 +9,7 @@ ifneq ($(JUDGETREE_LLM),)
 OTHER_MODEL := $(filter-out local:%,$(JUDGETREE_LLM))
 endif
 
-# Tests start hundreds of processes; without bytecode each of them would compile the whole package.
+# Tests wait for other processes, so that three keep two cores busy. They start hundreds: without bytecode each of them would compile the whole package.
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test test-slow test-local check bench lock docs notebooks clean

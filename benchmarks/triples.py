@@ -93,7 +93,7 @@ def _killed(whole: Path, parts: Path, server: ScriptedServer, passages: int) -> 
     (whole / "completions.sqlite").unlink()
     whole.rename(parts)
     command = [sys.executable, "-m", "judgetree.app", "index", "-c", COLLECTION, "--graph", "triples", "--yes"]
-    surroundings = {**os.environ, "JUDGETREE_HOME": str(parts)}
+    surroundings = {**os.environ, "JUDGETREE_HOME": str(parts), "JUDGETREE_MAX_CONCURRENCY": str(AT_ONCE)}
     rng, kills = random.Random(3), 0
     for _ in range(KILLS):
         before = server.requests.total()

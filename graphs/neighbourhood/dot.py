@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import networkx as nx
+
 from ...modules.structure.neighbourhood import Bond, Neighbourhood, Place
 from ..drawing.boxes import (
     FAINT_INK,
@@ -59,23 +61,13 @@ def _from_below(found: Neighbourhood) -> list[Place]:
     At the top is the part that is connected with the best place, below it the further parts, the best of each deciding,
     and last those without an edge.
     """
-    part = {place.node: place.node for place in found.places}
-
-    def first_of(node: int) -> int:
-        while part[node] != node:
-            node = part[node]
-        return node
-
-    for bond in found.bonds:
-        part[first_of(bond.source)] = first_of(bond.target)
-    joined = {node for bond in found.bonds for node in (bond.source, bond.target)}
-    best: dict[int, float] = {}
-    for place in found.places:
-        root = first_of(place.node)
-        best[root] = max(best.get(root, 0.0), place.score)
+    score = {place.node: place.score for place in found.places}
+    parts = nx.connected_components(nx.Graph([(bond.source, bond.target) for bond in found.bonds]))
+    part_of = {node: (max(map(score.__getitem__, part)), min(part)) for part in parts for node in part}
+    alone = (0.0, 0)
     return sorted(
         found.places,
-        key=lambda each: (each.node in joined, best[first_of(each.node)], first_of(each.node), each.score, -each.node),
+        key=lambda each: (each.node in part_of, part_of.get(each.node, alone), each.score, -each.node),
     )
 
 

@@ -1,10 +1,49 @@
-"""Who holds a lock on a file."""
+"""Locks on files: who holds one, and holding one that another process may have."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from ..errors import JudgetreeError
 from ..settings import without_secrets
+
+
+@contextmanager
+def holding(
+    file: Path, *, wait_s: float, on_wait: Callable[[str], None], busy: Callable[[str], JudgetreeError]
+) -> Iterator[None]:
+    """Hold the lock on a file, whose folder exists; it ends with its process.
+
+    Args:
+        file: Made if it does not exist, and left.
+        wait_s: Most seconds to wait for another holder; 0 fails at once.
+        on_wait: Called once with another holder's name.
+        busy: Makes the error for a holder who did not finish in time, from its name.
+
+    Raises:
+        JudgetreeError: The one that ``busy`` makes.
+    """
+    lock = FileLock(file, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        holder = lock_holder(file) or "another process"
+        if f"{holder} ".startswith(f"process {os.getpid()} "):
+            holder = "another thread of this process"
+        on_wait(holder)
+        try:
+            lock.acquire(timeout=wait_s)
+        except Timeout as error:
+            raise busy(holder) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def lock_holder(lock: Path) -> str | None:

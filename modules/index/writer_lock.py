@@ -24,11 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from ..errors import CollectionError, MilvusFailure
 from .connection import MilvusConnection
-from .lock_holder import lock_holder
+from .lock_holder import holding
 from .schema import lock_alias, lock_collections, lock_number, new_lock_name
 
 if TYPE_CHECKING:
@@ -81,22 +79,8 @@ def writer_lock(
 def _file_lock(folder: Path, name: str, options: LockOptions, on_wait: Callable[[str], None]) -> Iterator[None]:
     file = folder / "writers" / f"{name}.lock"
     file.parent.mkdir(exist_ok=True)
-    lock = FileLock(file, thread_local=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        owner = lock_holder(file) or "another process"
-        if f"{owner} ".startswith(f"process {os.getpid()} "):
-            owner = "another thread of this process"
-        on_wait(owner)
-        try:
-            lock.acquire(timeout=options.wait_s)
-        except Timeout as error:
-            raise _busy(name, owner, options) from error
-    try:
+    with holding(file, wait_s=options.wait_s, on_wait=on_wait, busy=lambda owner: _busy(name, owner, options)):
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def digest_reading(
 
 
 def _megabytes(size: int) -> int:
-    """Round up, so that no file has none: a total of 0 means that nothing is known of it."""
+    """Round up, since a total of 0 stands for one that is unknown."""
     return -(-size >> 20)
 
 

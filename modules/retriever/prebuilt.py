@@ -213,9 +213,9 @@ def open_prebuilt(
 ) -> PrebuiltIndex:
     """Open an index that others have built.
 
-    At the first time all files are read, to check that their numbers are finite, and for their digests and the lines of
-    the corpus, which are kept in the data folder; later it takes milliseconds, besides the words of ``bm25s``. Vectors,
-    scores and texts stay on disk.
+    At the first time the indexes are read twice, to check that their numbers are finite and for their digests, and the
+    corpus once, for its digest and lines. These are kept in the data folder; later it takes milliseconds, besides the
+    words of ``bm25s``. Vectors, scores and texts stay on disk.
 
     ::
 
@@ -245,13 +245,12 @@ def open_prebuilt(
         corpus = open_corpus_file(files.corpus, folder, digests, on_progress)
         try:
             paths = [*filter(None, [files.faiss]), *(files_of(files.bm25s) if files.bm25s else ())]
-            states = [
-                FileState.of(each) for each in paths
-            ]  # before they are opened: what is replaced meanwhile differs
+            # Before they are opened: what is replaced meanwhile differs.
+            states = [FileState.of(each) for each in paths]
             dense = None if files.faiss is None else FaissFile(FileState.of(files.faiss).path)
             sparse = _opened_sparse(files)
             _check_lengths(corpus, dense, sparse)
-            _check_once(digests, states, dense, sparse)
+            _check_once(digests, states, dense, sparse, on_progress)
             parts = [corpus.digest, *(digests.digest_of(state, on_progress) for state in states)]
             if dense is not None:
                 dense.check_params(files.search_params)
@@ -292,14 +291,19 @@ def _check_lengths(corpus: Corpus, dense: FaissFile | None, sparse: Bm25sFolder 
 
 
 def _check_once(
-    digests: FileDigests, states: Sequence[FileState], dense: FaissFile | None, sparse: Bm25sFolder | None
+    digests: FileDigests,
+    states: Sequence[FileState],
+    dense: FaissFile | None,
+    sparse: Bm25sFolder | None,
+    on_progress: StageProgress | None,
 ) -> None:
-    """Check the numbers of files whose digest is not kept, which would be read whole for it too."""
+    """Check the numbers of files whose digest is not kept, which are read whole for it too."""
     new = {state.path for state in states if digests.known(state) is None}
-    if dense is not None and FileState.of(dense.path).path in new:
+    if new and on_progress is not None:
+        on_progress(0, 0, "check the numbers of the index")
+    if dense is not None and dense.path in new:
         dense.check_numbers()
-        new.discard(FileState.of(dense.path).path)
-    if sparse is not None and new:
+    if sparse is not None and new - {dense.path if dense else None}:
         sparse.check_numbers()
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from ..disk import refusing_full_disk, write_whole
 from ..errors import CollectionError
 from ..index.index import Index
-from ..index.lock_holder import lock_holder
+from ..index.lock_holder import holding
 from .passage_graph import PassageGraph
 
 FOLDER = "graphs"
@@ -105,21 +105,12 @@ class GraphFiles:
         file = path.with_name(f"{path.name}.making.lock")
         with refusing_full_disk(file):
             self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(file, thread_local=False)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            maker = lock_holder(file) or "another process"
-            on_wait(maker)
-            try:
-                lock.acquire(timeout=wait_s)
-            except Timeout as error:
-                raise CollectionError(
-                    f"The graph {kind!r} of the collection {self.collection!r} is being made by {maker}, which did not "
-                    f"finish within {wait_s:g} s. What it pays for is kept: run the same command once it has ended, or "
-                    "wait for longer (--wait SECONDS)."
-                ) from error
-        try:
+        with holding(file, wait_s=wait_s, on_wait=on_wait, busy=lambda maker: self._busy(kind, maker, wait_s)):
             yield
-        finally:
-            lock.release()
+
+    def _busy(self, kind: str, maker: str, wait_s: float) -> CollectionError:
+        return CollectionError(
+            f"The graph {kind!r} of the collection {self.collection!r} is being made by {maker}, which did not finish "
+            f"within {wait_s:g} s. What it pays for is kept: run the same command once it has ended, or wait for "
+            "longer (--wait SECONDS)."
+        )

@@ -200,7 +200,8 @@ def test_triples_are_not_paid_for_by_two_commands_at_once(cli: Cli, home: Path, 
         files = GraphFiles.of(opened, home)
     with files.making("triples", wait_s=0, on_wait=lambda maker: None):
         done = cli(*command, "--wait", "0")
-        done.refused("Waiting for process ", "'triples' of the collection 'notes' is being made by process ", "--wait")
+        maker = "another thread of this process"
+        done.refused(f"Waiting for {maker}", f"'triples' of the collection 'notes' is being made by {maker}", "--wait")
         cli("index", "-c", COLLECTION, "--graph", "links").ok()
     assert scripted.requests.total() == 0
     assert "4 calls paid" in cli(*command, "--wait", "0").ok().out
