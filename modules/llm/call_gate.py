@@ -29,7 +29,8 @@ class AdaptiveLimit:
 
     A round is as many calls as the limit, each started while all slots were taken. After a round the limit grows if the
     round's median latency is at most 1.5 times the lowest one, or the limit is below 16: by half, up to half of a limit
-    that was too high, then by 1 until that one passes a round. A step that raised the latency is taken back. A 429 or a
+    that was too high, then by 1 until that one passes a round. A step that raised the latency is taken back. Time in
+    which the caller itself was at work is not the endpoint's: a round is slow if it is so without that. A 429 or a
     time-out takes a fifth; calls that began before take no further one, so that a burst counts once. The lowest latency
     is forgotten after a 429 or a time-out, after ten slow rounds at one limit, and after a minute without a call. Chiu
     and Jain 1989.
@@ -45,17 +46,22 @@ class AdaptiveLimit:
         self._before = self.limit  # limit before the last growth
         self._lowest_s = 0.0  # lowest median of a round since the endpoint was idle; 0 for none
         self._latencies_s: list[float] = []
+        self._waits_s: list[float] = []  # of the same calls, the part in which the caller had nothing else to do
         self._rounds = 0  # at this limit
         self._slow_rounds = 0  # one after another
         self._first_of_burst = 0  # calls of earlier steps belong to a burst that has been counted
 
-    def succeeded(self, latency_s: float, *, step: int, was_full: bool) -> None:
-        """Count a reply to a call that began at ``step``, and adapt the limit after a round."""
+    def succeeded(self, latency_s: float, *, step: int, was_full: bool, busy_s: float = 0.0) -> None:
+        """Count a reply to a call that began at ``step``, and adapt the limit after a round.
+
+        For ``busy_s`` of ``latency_s`` the thread of the caller computed, and may have left the reply waiting.
+        """
         if step != self.step or not was_full:
             return
         self._latencies_s.append(latency_s)
+        self._waits_s.append(latency_s - busy_s)
         if len(self._latencies_s) >= max(self.limit, _FEWEST_SAMPLES):
-            self._end_round(statistics.median(self._latencies_s))
+            self._end_round(statistics.median(self._latencies_s), statistics.median(self._waits_s))
 
     def refused(self, *, step: int) -> None:
         """Take a fifth of the limit, unless the call began before the last time."""
@@ -73,19 +79,19 @@ class AdaptiveLimit:
         """Compare no further call with earlier ones: the next may be of another kind."""
         self._lowest_s = 0.0
         self._slow_rounds = 0
-        self._latencies_s.clear()
+        self._clear_round()
 
-    def _end_round(self, median_s: float) -> None:
-        self._latencies_s.clear()
+    def _end_round(self, latency_s: float, wait_s: float) -> None:
+        self._clear_round()
         self._rounds += 1
-        if self._is_slow(median_s):
+        if self._is_slow(wait_s):
             if self._before < self.limit:
                 self._too_high = self.limit
                 self._change(self._before)
             elif self._slow_rounds >= _ROUNDS_BEFORE_A_PROBE:
                 self.forget_latencies()  # slow at a number that was quick: not for that number
             return
-        self._lowest_s = min(self._lowest_s or median_s, median_s)
+        self._lowest_s = min(self._lowest_s or latency_s, latency_s)
         if self.limit >= self._too_high:
             self._too_high = 0  # a hiccup, or the endpoint takes more by now
         by_half = self.limit + max(1, self.limit // 2)
@@ -97,9 +103,9 @@ class AdaptiveLimit:
         self._change(grown)
         self._before = before
 
-    def _is_slow(self, median_s: float) -> bool:
+    def _is_slow(self, wait_s: float) -> bool:
         """Return whether a round says that the limit is too high; one below the first limit is none by its latency."""
-        is_slow = bool(self._lowest_s) and median_s > _LATENCY_HOLDS * self._lowest_s
+        is_slow = bool(self._lowest_s) and wait_s > _LATENCY_HOLDS * self._lowest_s
         self._slow_rounds = self._slow_rounds + 1 if is_slow else 0
         return is_slow and self.limit >= min(FIRST_LIMIT, self.most)
 
@@ -107,7 +113,11 @@ class AdaptiveLimit:
         self.limit = limit
         self.step += 1
         self._rounds = 0
+        self._clear_round()
+
+    def _clear_round(self) -> None:
         self._latencies_s.clear()
+        self._waits_s.clear()
 
 
 class _Slots:
@@ -164,10 +174,20 @@ class CallGate:
     >>> gate = CallGate(64)  # give the same gate to every model of one endpoint
     """
 
-    def __init__(self, max_concurrency: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Allow at most ``max_concurrency`` calls at once; ``clock`` returns monotonic seconds."""
+    def __init__(
+        self,
+        max_concurrency: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        busy_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """Allow at most ``max_concurrency`` calls at once.
+
+        ``clock`` returns monotonic seconds, ``busy_clock`` the CPU seconds of the loop's thread.
+        """
         self.max_concurrency = max_concurrency
         self._clock = clock
+        self._busy_clock = busy_clock
         self._slots: dict[asyncio.AbstractEventLoop, _Slots] = {}
         self._new_loop = threading.Lock()
 
@@ -189,14 +209,15 @@ class CallGate:
         """Adapt the limit to the call made inside the block, which holds a slot."""
         slots = self._here()
         limit = slots.limit
-        step, was_full, started_s = limit.step, slots.are_full, self._clock()
+        step, was_full, started_s, busy_s = limit.step, slots.are_full, self._clock(), self._busy_clock()
         try:
             yield
         except Exception as error:
             if is_congestion(error):
                 limit.refused(step=step)
             raise
-        limit.succeeded(self._clock() - started_s, step=step, was_full=was_full)
+        latency_s, busy_s = self._clock() - started_s, self._busy_clock() - busy_s
+        limit.succeeded(latency_s, step=step, was_full=was_full, busy_s=busy_s)
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:

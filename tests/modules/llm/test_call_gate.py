@@ -249,11 +249,11 @@ class Waves:
     """Waves of more calls than slots through a gate, each wave answered at once after a latency by a made-up clock."""
 
     def __init__(self) -> None:
-        self.now_s = 0.0
-        self.gate = CallGate(64, clock=lambda: self.now_s)
+        self.now_s = self.busy_s = 0.0
+        self.gate = CallGate(64, clock=lambda: self.now_s, busy_clock=lambda: self.busy_s)
 
-    async def make(self, latency_s: float, calls: int = 100) -> int:
-        """Return the limit after so many calls."""
+    async def make(self, latency_s: float, calls: int = 100, busy_s: float = 0.0) -> int:
+        """Return the limit after so many calls, for ``busy_s`` of whose latency the loop's thread computed."""
 
         async def call() -> None:
             async with self.gate.slot():
@@ -264,6 +264,7 @@ class Waves:
         while not all(task.done() for task in tasks):
             await asyncio.sleep(0)
             self.now_s += latency_s
+            self.busy_s += busy_s
             ends.append(asyncio.Event())
             ends[-2].set()
             await asyncio.sleep(0)
@@ -285,6 +286,16 @@ def test_latency_before_a_minute_without_a_call_is_forgotten(rest_s: float, grow
 
     before, after = asyncio.run(ask())
     assert (after > before) == grows
+
+
+@pytest.mark.parametrize(("busy_s", "reached"), [(0.5, 64), (0.1, 16)])
+def test_time_in_which_the_loop_computed_is_not_that_of_the_endpoint(busy_s: float, reached: int) -> None:
+    async def ask() -> int:
+        waves = Waves()
+        await waves.make(0.2, calls=40)
+        return await waves.make(0.6, calls=200, busy_s=busy_s)
+
+    assert asyncio.run(ask()) == reached
 
 
 class HeldLoop(asyncio.SelectorEventLoop):
