@@ -33,23 +33,29 @@ SEARCHES = ("hybrid", "graph alone", "fused")
 SIZES = (16_000, 100_000)
 
 
-def searching(search: str, index: Index, settings: Settings, topk: int) -> Retriever:
+def searching(search: str, index: Index, settings: Settings, topk: int, kind: str) -> Retriever:
     """Return the retriever of one search; the graph alone has weight 1, and the fields have 0."""
     if search == "hybrid":
         return Retriever(index, topk=topk, search_type="hybrid")
-    graph = GraphList(index, settings.home)
+    graph = GraphList(index, settings.home, kind=kind)
     if search == "fused":
         return Retriever(index, topk=topk, search_type="hybrid", graph=graph)
     weights = {"weights": [0.0, 0.0, 1.0]}
     return Retriever(index, topk=topk, search_type="hybrid", graph=graph, ranker_type="weighted", ranker_params=weights)
 
 
-def recall_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[Row]:
+def searched_rows(dataset: Dataset, index: Index, settings: Settings, kind: str) -> Iterator[Row]:
+    """Recall, evidence complete and calls without a graph of a kind, which was made, by it alone, and by both."""
+    yield from _recall_rows(dataset, index, settings, kind)
+    yield from _judged_rows(dataset, index, settings, kind)
+
+
+def _recall_rows(dataset: Dataset, index: Index, settings: Settings, kind: str) -> Iterator[Row]:
     """Recall of two and of five hits, and the time of a search."""
     questions = [each for each in dataset.questions if each.supporting]
     found: dict[str, Mapping[int, Sequence[float]]] = {}
     for search in SEARCHES:
-        retriever = searching(search, index, settings, 5)
+        retriever = searching(search, index, settings, 5, kind)
         retriever.get_similar_chunk_with_score("warm")
         hits, seconds = [], []
         for question in questions:
@@ -71,13 +77,13 @@ def recall_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[
         )
 
 
-def judged_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[Row]:
+def _judged_rows(dataset: Dataset, index: Index, settings: Settings, kind: str) -> Iterator[Row]:
     """Evidence complete and calls of each search, with the judge of chunks and the judge of sets."""
     for batched in (True, False):
         judge = "one call for all chunks" if batched else "a call for each chunk"
         usual = asked(dataset, index, settings, "sub_question", batched=batched)
         for search in SEARCHES:
-            retriever = searching(search, index, settings, TOPK)
+            retriever = searching(search, index, settings, TOPK, kind)
             each = (
                 usual
                 if search == "hybrid"
@@ -132,8 +138,7 @@ def rows_of(dataset: Dataset, settings: Settings) -> Iterator[Row]:
         edges = ", ".join(f"{count:,} {name}" for name, count in made.edges.items())
         cost = f"{made.phrases:,} phrases, {edges}; {made.seconds:.1f} s, {made.bytes / 1e6:.2f} MB"
         yield Row(f"{dataset.name}: graph of entities of {made.passages:,} passages", cost)
-        yield from recall_rows(dataset, index, settings)
-        yield from judged_rows(dataset, index, settings)
+        yield from searched_rows(dataset, index, settings, KIND)
 
 
 def measure() -> list[Row]:

@@ -1,4 +1,8 @@
-"""Triples drawn from passages: estimate against calls, kills (-9), a second index, and the cost of the machinery."""
+"""Triples drawn from passages: estimate against calls, kills (-9), a second index, the cost of the machinery, recall.
+
+JUDGETREE_BENCH_TRIPLES names a data folder for the triples of a real model, that of JUDGETREE_LLM: those that it does
+not hold yet are drawn. All else is asked of the scripted model.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,20 @@ import time
 from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.runs.services import open_corpus
 from judgetree.modules.extraction.cache import FILE_NAME
-from judgetree.modules.extraction.extraction import extract_triples
+from judgetree.modules.extraction.extraction import build_triple_graph, extract_triples
 from judgetree.modules.extraction.plan import TripleModel, plan_extraction
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.modules.structure.passages import Passage, passages_of
-from judgetree.modules.structure.triples import triple_graph
+from judgetree.modules.structure.triples import KIND, triple_graph
 
+from .entities import searched_rows
+from .hotpotqa import EMBEDDINGS
 from .measurement import Row
 
 REPO = Path(__file__).parents[1]
@@ -31,11 +39,12 @@ QUESTIONS = REPO / "data" / "standards_qa.jsonl"
 AT_ONCE = 8
 KILLS = 10
 COLLECTION = "standards"
+VARIABLE = "JUDGETREE_BENCH_TRIPLES"
 
 
 def measure() -> list[Row]:
     """Draw the triples of the standards from the scripted model, unbroken and killed at random moments."""
-    rows: list[Row] = []
+    rows = _of_a_model()
     with tempfile.TemporaryDirectory() as folder, ScriptedServer(QUESTIONS) as server:
         whole = _settings(Path(folder) / "whole", server)
         with open_index(COLLECTION, whole, data_path=STANDARDS) as index:
@@ -46,6 +55,22 @@ def measure() -> list[Row]:
         server.configure(latency_s=0.2)
         rows.append(_killed(Path(folder) / "whole", Path(folder) / "parts", server, len(passages)))
     return rows
+
+
+def _of_a_model() -> list[Row]:
+    what = f"{COLLECTION}: triples of a real model"
+    if not (home := os.environ.get(VARIABLE)):
+        return [Row(what, f"not measured: {VARIABLE} names no data folder")]
+    settings = load_settings(home=Path(home), embeddings=EMBEDDINGS, checkpoints="memory:")
+    dataset = load_dataset(f"standards:{QUESTIONS}")
+    with open_corpus(dataset, settings) as index:
+        model = TripleModel(llm=create_llm(settings.llm_spec, settings, CallGate(AT_ONCE)), home=settings.home)
+        plan = plan_extraction(passages_of(index), model)
+        report = extract_triples(plan, model)
+        graph = build_triple_graph(index, report, settings.home)
+        edges = "".join(f", {count:,} {name}" for name, count in graph.edges.items())
+        cost = f"{plan.calls} calls now; {len(report.triples)} of {graph.passages} passages, {graph.phrases:,} phrases"
+        return [Row(what, f"{cost}{edges}"), *searched_rows(dataset, index, settings, KIND)]
 
 
 def _settings(home: Path, server: ScriptedServer) -> Settings:

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from ..calls.usage import CallMeter
-from ..errors import SettingsError
+from ..errors import JudgetreeError, NoFailure, SettingsError
 from ..formats import storable
 from ..index.index import Index
 from ..llm.rate_limit import Admissions
@@ -93,9 +93,16 @@ class OwnRetriever:
         Raises:
             SettingsError: It gives something else than pairs of a document and a score, or chunks that cannot be told
                 apart by ``chunk_id``.
+            JudgetreeError: It failed; other questions may succeed.
         """
-        with surviving_exit(self._part):
-            return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
+        try:
+            with surviving_exit(self._part):
+                return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
+        except Exception as error:
+            if isinstance(error, NoFailure | JudgetreeError):
+                raise
+            failed = f"The retriever {self._part.name!r} failed: {type(error).__name__}: {error}"
+            raise JudgetreeError(failed) from error
 
 
 def needs_index(given: object) -> bool:

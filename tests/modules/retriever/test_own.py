@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import JudgetreeError, SettingsError, UserError
 from judgetree.modules.index.connection import MilvusConnection
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.contract import ChunkRetriever
@@ -62,6 +62,18 @@ def found_by(retriever: object) -> list[tuple[Document, float]]:
 def test_what_would_lose_evidence_is_refused(found: tuple[object, ...], problem: str) -> None:
     with pytest.raises(SettingsError, match=f"test_own:Fixed.*{problem}"):
         found_by(Fixed(*found))
+
+
+class Failing(Fixed):
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        raise KeyError(query)
+
+
+def test_one_that_fails_is_named_with_its_error() -> None:
+    with pytest.raises(JudgetreeError, match=r"'.*test_own:Failing.*' failed: KeyError: 'Why\?'") as failed:
+        found_by(Failing())
+    assert not isinstance(failed.value, UserError), "which would end a run of many questions"
+    assert isinstance(failed.value.__cause__, KeyError)
 
 
 def test_a_text_that_is_found_twice_is_one_chunk() -> None:
