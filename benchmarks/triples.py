@@ -1,7 +1,7 @@
 """Triples drawn from passages: estimate against calls, kills (-9), a second index, the cost of the machinery, recall.
 
-JUDGETREE_BENCH_TRIPLES names a data folder for the triples of a real model, that of JUDGETREE_LLM: those that it does
-not hold yet are drawn. All else is asked of the scripted model.
+JUDGETREE_BENCH_TRIPLES names the data folder in which ``judgetree index --graph triples`` has kept what a real model,
+that of JUDGETREE_LLM, drew from the standards; no model is called for it. All else is asked of the scripted model.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.services import open_corpus
 from judgetree.modules.extraction.cache import FILE_NAME
-from judgetree.modules.extraction.extraction import build_triple_graph, extract_triples
+from judgetree.modules.extraction.extraction import ExtractionReport, build_triple_graph, extract_triples
 from judgetree.modules.extraction.plan import TripleModel, plan_extraction
 from judgetree.modules.index.factory import open_index
+from judgetree.modules.judge.gold import keys_of
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import Settings, load_settings
@@ -64,13 +67,22 @@ def _of_a_model() -> list[Row]:
     settings = load_settings(home=Path(home), embeddings=EMBEDDINGS, checkpoints="memory:")
     dataset = load_dataset(f"standards:{QUESTIONS}")
     with open_corpus(dataset, settings) as index:
+        passages = list(passages_of(index))
         model = TripleModel(llm=create_llm(settings.llm_spec, settings, CallGate(AT_ONCE)), home=settings.home)
-        plan = plan_extraction(passages_of(index), model)
-        report = extract_triples(plan, model)
+        report = extract_triples(plan_extraction(passages, model), model, max_passages=0)
         graph = build_triple_graph(index, report, settings.home)
         edges = "".join(f", {count:,} {name}" for name, count in graph.edges.items())
-        cost = f"{plan.calls} calls now; {len(report.triples)} of {graph.passages} passages, {graph.phrases:,} phrases"
-        return [Row(what, f"{cost}{edges}"), *searched_rows(dataset, index, settings, KIND)]
+        drawn = f"{len(report.triples)} of {graph.passages} passages, {graph.phrases:,} phrases{edges}"
+        covered = _covered(dataset, passages, report)
+        return [Row(what, f"{model.llm.model}: {drawn}"), *searched_rows(covered, index, settings, KIND)]
+
+
+def _covered(dataset: Dataset, passages: list[Passage], report: ExtractionReport) -> Dataset:
+    """Leave the questions of which every supporting passage has its triples."""
+    without = (each for each in passages if each.chunk_id not in report.triples)
+    missing = set().union(*(keys_of(each.metadata, dataset.key_field) for each in without))
+    questions = tuple(each for each in dataset.questions if missing.isdisjoint(each.supporting))
+    return replace(dataset, questions=questions)
 
 
 def _settings(home: Path, server: ScriptedServer) -> Settings:

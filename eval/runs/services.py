@@ -42,7 +42,7 @@ from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.specs import name_in
-from ...modules.structure.building import build_graph
+from ...modules.structure.building import GRAPHS, build_graph
 from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
@@ -280,11 +280,12 @@ class Services:
         return links
 
     def _make_if_missing(self, open_graph: Callable[[], object], kind: str) -> None:
-        """Open a graph of the collection; that of a data set's own corpus is made here where there is none."""
+        """Open a graph; that of a data set's own corpus is made here where there is none and no model is needed."""
         try:
             open_graph()
         except CollectionError:
-            if self.index is None or (self.experiment.corpus is not None and self.experiment.corpus_folder is None):
+            of_others = self.experiment.corpus is not None and self.experiment.corpus_folder is None
+            if self.index is None or of_others or kind not in GRAPHS:
                 raise
             build_graph(self.index, kind, self.settings.home, self.on_progress)
 

@@ -12,7 +12,7 @@ import pytest
 from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import CollectionError, SettingsError
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.modules.structure.passage_graph import PassageGraph
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
@@ -57,6 +57,14 @@ def test_a_run_makes_the_graph_of_entities_that_its_search_needs(settings: Setti
         evaluation.run(out="plain", settings=settings, search_graph="entities", **keys)
     with pytest.raises(SettingsError, match="no graph 'nouns'"):
         evaluation.run(out="new", settings=settings, search_graph="nouns", **keys)
+
+
+def test_a_graph_that_needs_a_model_is_asked_for_by_the_command_that_makes_it(settings: Settings) -> None:
+    keys = {**KEYS, "expansion": "sub_question", "systems": ("naive",)}
+    with pytest.raises(
+        CollectionError, match=r"no graph 'triples' yet.*judgetree index --collection \S+ --graph triples"
+    ):
+        evaluation.run(out="fused", settings=settings, search_graph="triples", **keys)
 
 
 def test_linked_passages_are_found_in_the_tree_and_have_no_rank_in_the_search(settings: Settings) -> None:
