@@ -20,6 +20,8 @@ _FEWEST_SAMPLES = 8
 """Least calls in a round, so that one slow call is not the median."""
 _ROUNDS_BEFORE_A_PROBE = 10
 """Rounds at a limit below one that was too high before that one is tried again."""
+_BEAT_S = 0.02
+"""Seconds between two looks at how late an event loop is."""
 _IDLE_S = 60.0
 """Seconds without a call after which latencies are forgotten; waves of calls and most pauses are shorter."""
 
@@ -30,7 +32,7 @@ class AdaptiveLimit:
     A round is as many calls as the limit, each started while all slots were taken. After a round the limit grows if the
     round's median latency is at most 1.5 times the lowest one, or the limit is below 16: by half, up to half of a limit
     that was too high, then by 1 until that one passes a round. A step that raised the latency is taken back. Time in
-    which the caller itself was at work is not the endpoint's: a round is slow if it is so without that. A 429 or a
+    which a reply waited for the caller is not the endpoint's: a round is slow if it is so without that. A 429 or a
     time-out takes a fifth; calls that began before take no further one, so that a burst counts once. The lowest latency
     is forgotten after a 429 or a time-out, after ten slow rounds at one limit, and after a minute without a call. Chiu
     and Jain 1989.
@@ -46,22 +48,22 @@ class AdaptiveLimit:
         self._before = self.limit  # limit before the last growth
         self._lowest_s = 0.0  # lowest median of a round since the endpoint was idle; 0 for none
         self._latencies_s: list[float] = []
-        self._waits_s: list[float] = []  # of the same calls, the part in which the caller had nothing else to do
+        self._without_lag_s: list[float] = []  # of the same calls
         self._rounds = 0  # at this limit
         self._slow_rounds = 0  # one after another
         self._first_of_burst = 0  # calls of earlier steps belong to a burst that has been counted
 
-    def succeeded(self, latency_s: float, *, step: int, was_full: bool, busy_s: float = 0.0) -> None:
+    def succeeded(self, latency_s: float, *, step: int, was_full: bool, lag_s: float = 0.0) -> None:
         """Count a reply to a call that began at ``step``, and adapt the limit after a round.
 
-        For ``busy_s`` of ``latency_s`` the thread of the caller computed, and may have left the reply waiting.
+        For about ``lag_s`` of ``latency_s`` the reply was there and waited for the caller.
         """
         if step != self.step or not was_full:
             return
         self._latencies_s.append(latency_s)
-        self._waits_s.append(latency_s - busy_s)
+        self._without_lag_s.append(latency_s - lag_s)
         if len(self._latencies_s) >= max(self.limit, _FEWEST_SAMPLES):
-            self._end_round(statistics.median(self._latencies_s), statistics.median(self._waits_s))
+            self._end_round(statistics.median(self._latencies_s), statistics.median(self._without_lag_s))
 
     def refused(self, *, step: int) -> None:
         """Take a fifth of the limit, unless the call began before the last time."""
@@ -81,10 +83,10 @@ class AdaptiveLimit:
         self._slow_rounds = 0
         self._clear_round()
 
-    def _end_round(self, latency_s: float, wait_s: float) -> None:
+    def _end_round(self, latency_s: float, without_lag_s: float) -> None:
         self._clear_round()
         self._rounds += 1
-        if self._is_slow(wait_s):
+        if self._is_slow(without_lag_s):
             if self._before < self.limit:
                 self._too_high = self.limit
                 self._change(self._before)
@@ -103,9 +105,9 @@ class AdaptiveLimit:
         self._change(grown)
         self._before = before
 
-    def _is_slow(self, wait_s: float) -> bool:
+    def _is_slow(self, without_lag_s: float) -> bool:
         """Return whether a round says that the limit is too high; one below the first limit is none by its latency."""
-        is_slow = bool(self._lowest_s) and wait_s > _LATENCY_HOLDS * self._lowest_s
+        is_slow = bool(self._lowest_s) and without_lag_s > _LATENCY_HOLDS * self._lowest_s
         self._slow_rounds = self._slow_rounds + 1 if is_slow else 0
         return is_slow and self.limit >= min(FIRST_LIMIT, self.most)
 
@@ -117,14 +119,58 @@ class AdaptiveLimit:
 
     def _clear_round(self) -> None:
         self._latencies_s.clear()
-        self._waits_s.clear()
+        self._without_lag_s.clear()
+
+
+class LoopLag:
+    """How late an event loop is, by a timer that should ring every 20 ms.
+
+    >>> async def compute() -> bool:
+    ...     lag = LoopLag(asyncio.get_running_loop())
+    ...     lag.start()
+    ...     time.sleep(0.2)
+    ...     return lag.seconds > 0.15
+    >>> asyncio.run(compute())
+    True
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._due_s = self._late_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How late the timer is, or was when it last rang; 0 if it does not run."""
+        return max(self._late_s, self._loop.time() - self._due_s) if self._timer else 0.0
+
+    def start(self) -> None:
+        """Start the timer if it does not run."""
+        if self._timer is None:
+            self._late_s = 0.0
+            self._wind()
+
+    def stop(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wind(self) -> None:
+        self._due_s = self._loop.time() + _BEAT_S
+        self._timer = self._loop.call_at(self._due_s, self._ring)
+
+    def _ring(self) -> None:
+        self._late_s = self._loop.time() - self._due_s
+        self._wind()
 
 
 class _Slots:
     """The slots of one event loop; waiters are served in order."""
 
-    def __init__(self, limit: AdaptiveLimit, clock: Callable[[], float]) -> None:
+    def __init__(self, limit: AdaptiveLimit, clock: Callable[[], float], lag: LoopLag) -> None:
         self.limit = limit
+        self.lag = lag
         self._clock = clock
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._taken = 0
@@ -152,6 +198,7 @@ class _Slots:
         self._fill()
         if not self._taken:
             self._idle_since_s = self._clock()
+            self.lag.stop()
 
     def _fill(self) -> None:
         while self._waiters and not self.are_full:
@@ -164,6 +211,7 @@ class _Slots:
         if not self._taken and self._clock() - self._idle_since_s > _IDLE_S:
             self.limit.forget_latencies()
         self._taken += 1
+        self.lag.start()
 
 
 class CallGate:
@@ -179,15 +227,12 @@ class CallGate:
         max_concurrency: int,
         *,
         clock: Callable[[], float] = time.monotonic,
-        busy_clock: Callable[[], float] = time.thread_time,
+        lag_of: Callable[[asyncio.AbstractEventLoop], LoopLag] = LoopLag,
     ) -> None:
-        """Allow at most ``max_concurrency`` calls at once.
-
-        ``clock`` returns monotonic seconds, ``busy_clock`` the CPU seconds of the loop's thread.
-        """
+        """Allow at most ``max_concurrency`` calls at once; ``clock`` returns monotonic seconds."""
         self.max_concurrency = max_concurrency
         self._clock = clock
-        self._busy_clock = busy_clock
+        self._lag_of = lag_of
         self._slots: dict[asyncio.AbstractEventLoop, _Slots] = {}
         self._new_loop = threading.Lock()
 
@@ -209,15 +254,14 @@ class CallGate:
         """Adapt the limit to the call made inside the block, which holds a slot."""
         slots = self._here()
         limit = slots.limit
-        step, was_full, started_s, busy_s = limit.step, slots.are_full, self._clock(), self._busy_clock()
+        step, was_full, started_s = limit.step, slots.are_full, self._clock()
         try:
             yield
         except Exception as error:
             if is_congestion(error):
                 limit.refused(step=step)
             raise
-        latency_s, busy_s = self._clock() - started_s, self._busy_clock() - busy_s
-        limit.succeeded(latency_s, step=step, was_full=was_full, busy_s=busy_s)
+        limit.succeeded(self._clock() - started_s, step=step, was_full=was_full, lag_s=slots.lag.seconds)
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -233,7 +277,7 @@ class CallGate:
         loop = asyncio.get_running_loop()
         if (slots := self._slots.get(loop)) is not None:
             return slots
-        slots = _Slots(AdaptiveLimit(self.max_concurrency), self._clock)
+        slots = _Slots(AdaptiveLimit(self.max_concurrency), self._clock, self._lag_of(loop))
         with self._new_loop:  # a loop of another thread may come at the same moment, and must not be lost
             self._slots = {each: its for each, its in self._slots.items() if not each.is_closed()} | {loop: slots}
         return slots
