@@ -18,6 +18,7 @@ import snowballstemmer
 
 from judgetree import Retriever, Settings, load_settings, open_prebuilt
 from judgetree.modules.errors import CollectionError, LoadingError, SearchArgumentError, SettingsError, UserError
+from judgetree.modules.prebuilt.sparse import Bm25sFolder
 from judgetree.modules.retriever.own import prebuilt_retriever
 from judgetree.modules.retriever.prebuilt import PrebuiltIndex
 from judgetree.testing import check_retriever
@@ -264,6 +265,25 @@ def test_scores_of_absent_words_are_checked_too(tmp_path: Path, opened: Open) ->
     np.save(file, np.load(file) * np.nan)
     with pytest.raises(CollectionError, match="some of its scores are not finite"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("tokenizer", [True, False])
+@pytest.mark.parametrize("method", ["lucene", "robertson", "atire", "bm25l", "bm25+"])
+def test_passages_without_a_word_of_the_query_are_no_hits(
+    tmp_path: Path, opened: Open, method: str, tokenizer: bool
+) -> None:
+    write_corpus_file(tmp_path)
+    write_bm25s(tmp_path, contents(), method=method, tokenizer=tokenizer)
+    found = Retriever(opened(tmp_path), topk=5, search_type="sparse").invoke("ladders")
+    assert [each.metadata["source"] for each in found] == ["Ladders"]
+
+
+@pytest.mark.parametrize("topk", [1, 2, 3, 5, 30])
+def test_equal_scores_of_words_come_by_row(tmp_path: Path, topk: int) -> None:
+    texts = [f"{'oak' if n % 3 else 'oak elm'} {n}" for n in range(400)]
+    folder = Bm25sFolder(write_bm25s(tmp_path, texts, tokenizer=False))
+    want = [row for row in range(400) if row % 3 == 0] + [row for row in range(400) if row % 3]
+    assert [row for row, _ in folder.search("oak elm", topk)] == want[:topk]
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, opened: Open) -> None:
