@@ -58,7 +58,7 @@ def test_it_keeps_the_contract_of_retrievers_in_each_search(tmp_path: Path, open
         check_retriever(Retriever(index, topk=2, search_type=search_type), "Which paint is grey?")
     [(best, _), *_] = Retriever(index, search_type="hybrid").get_similar_chunk_with_score("grey paints dry")
     assert best.page_content == "Paint\nGrey paints dry within one day, and grey is cheap."
-    assert best.metadata == {"source": "Paint", "title": "Paint", "document_id": "4", "chunk_id": "4:4"}
+    assert best.metadata == {"source": "Paint", "title": "Paint", "document_key": "4", "chunk_id": "4:4"}
 
 
 @pytest.mark.parametrize("metric", [faiss.METRIC_INNER_PRODUCT, faiss.METRIC_L2])
@@ -70,7 +70,7 @@ def test_a_flat_index_finds_what_numpy_finds(tmp_path: Path, opened: Open, metri
     expected = vectors @ query if metric == faiss.METRIC_INNER_PRODUCT else -np.square(vectors - query).sum(axis=1)
     hits = Retriever(opened(tmp_path), topk=10).get_similar_chunk_with_score("yew sloe yew")
     assert np.allclose([score for _, score in hits], np.sort(expected)[::-1][:10], atol=1e-5)
-    rows = [int(chunk.metadata["document_id"]) for chunk, _ in hits]
+    rows = [int(chunk.metadata["document_key"]) for chunk, _ in hits]
     assert np.allclose(expected[rows], [score for _, score in hits], atol=1e-5)
 
 
@@ -89,7 +89,7 @@ def test_words_are_found_in_the_order_of_bm25s(tmp_path: Path, opened: Open, tok
     query = "the limes of the firs" if tokenizer else "the lime of the fir"
     hits = Retriever(opened(tmp_path), topk=12, search_type="sparse").get_similar_chunk_with_score(query)
     assert [score for _, score in hits] == scores[0].tolist()
-    by_score = {score: {chunk.metadata["document_id"] for chunk, other in hits if other == score} for _, score in hits}
+    by_score = {score: {chunk.metadata["document_key"] for chunk, other in hits if other == score} for _, score in hits}
     least = float(scores[0][-1])
     for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True):
         assert str(row) in by_score[score] or score == least
@@ -112,7 +112,7 @@ def test_any_type_of_faiss_index_is_searched_and_selected_from(tmp_path: Path, o
     assert len(chosen) == 4
     [(chunk, _)] = Retriever(prebuilt, topk=1).get_similar_chunk_with_score(contents(MANY)[7])
     found = prebuilt.vectors("dense", [chunk.metadata["chunk_id"]])[chunk.metadata["chunk_id"]]
-    assert np.abs(found - vectors[int(chunk.metadata["document_id"])]).max() < 0.6
+    assert np.abs(found - vectors[int(chunk.metadata["document_key"])]).max() < 0.6
 
 
 def test_search_parameters_go_to_faiss_and_others_are_refused(tmp_path: Path, opened: Open) -> None:
