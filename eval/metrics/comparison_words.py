@@ -50,7 +50,9 @@ def _p_words(comparison: PairedComparison) -> str:
     if comparison.resamples is None:
         units = "questions" if comparison.dialogues is None else "dialogues"
         return f"{_p(value)}{corrected}, the least that so few differing {units} can give"
-    return f"p < {_two_digits_up(value):.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
+    return (
+        f"p < {_two_digits_up(value):.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
+    )
 
 
 def _detectable(comparison: PairedComparison, points: str) -> str:

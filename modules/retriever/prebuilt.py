@@ -65,7 +65,8 @@ class PrebuiltIndex:
     """A corpus with a faiss index, an index of ``bm25s``, or both, opened by ``open_prebuilt``; read-only.
 
     Chunks have ids of line number and the corpus's own id, such as ``12:doc-9``; their ``source`` is the title, or the
-    corpus's id without one, and ``document_key`` that id. Their scores are inner products, negated squared distances (L2) and BM25.
+    corpus's id without one, and ``document_key`` that id. Their scores are inner products, negated squared distances
+    (L2) and BM25.
     """
 
     spec: str
