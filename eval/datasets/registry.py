@@ -51,6 +51,8 @@ class DatasetFormat:
     """Address of a file that needs neither a form nor a choice; ``""`` without one."""
     has_splits: bool = False
     """Whether one path holds several splits, or domains."""
+    has_corpus_ids: bool = False
+    """Whether gold documents are named by the ids of the corpus that belongs to the set, whoever has indexed it."""
 
 
 def _by_path(load: Callable[[Path], Dataset], *, licence: str, homepage: str, download: str = "") -> DatasetFormat:
@@ -83,6 +85,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
     "beir": DatasetFormat(
         load=lambda path, options: load_beir(path, split=options.split),
         has_splits=True,
+        has_corpus_ids=True,
         licence="Each set has its own; the page names them.",
         homepage="https://github.com/beir-cellar/beir",
     ),
@@ -101,6 +104,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
     "mtrag": DatasetFormat(
         load=lambda path, options: load_mtrag(path, domain=options.split),
         has_splits=True,
+        has_corpus_ids=True,
         licence="Its README names none; see the repository, and for its corpora those of ClapNQ and FiQA.",
         homepage="https://github.com/IBM/mt-rag-benchmark",
     ),
@@ -148,7 +152,8 @@ def load_dataset(
         ids: Ids of the questions to keep, in file order; turns bring the earlier turns of their path. None for all.
         columns: Names of columns of a ``questions`` file that are called otherwise: ``{"question": "Frage"}``.
         folder: Folder of documents to search in place of the data set's own; gold documents are named by their paths.
-        by_title: Whether another corpus is searched, in which gold documents are known by their titles.
+        by_title: Whether another corpus is searched, in which gold documents are known by their titles; those of
+            ``beir`` and ``mtrag``, whose corpus it then is, by its ids.
 
     Returns:
         The data set with its digests; ``malformed`` lists the rows that were left out, with reasons.
@@ -165,7 +170,8 @@ def load_dataset(
     if folder is not None and dataset.folder != folder:
         dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))
     if by_title:
-        dataset = keyed_by_title(dataset)
+        has_ids = name in DATASETS and DATASETS[name].has_corpus_ids
+        dataset = with_digests(replace(dataset, documents=())) if has_ids else keyed_by_title(dataset)
     if ids is not None:
         dataset = with_parents(dataset, {ids} if isinstance(ids, str) else ids)
     return select_questions(dataset, limit=limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .statistics import PairedComparison, PairedTest
 
 _TEST_NAMES: dict[PairedTest, str] = {"mcnemar": "exact McNemar test", "permutation": "paired permutation test"}
@@ -48,7 +50,9 @@ def _p_words(comparison: PairedComparison) -> str:
     if comparison.resamples is None:
         units = "questions" if comparison.dialogues is None else "dialogues"
         return f"{_p(value)}{corrected}, the least that so few differing {units} can give"
-    return f"p < {value:.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
+    return (
+        f"p < {_two_digits_up(value):.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
+    )
 
 
 def _detectable(comparison: PairedComparison, points: str) -> str:
@@ -63,6 +67,12 @@ def _detectable(comparison: PairedComparison, points: str) -> str:
 def _shown(comparison: PairedComparison, score: float, *, signed: bool = False) -> str:
     sign = "+" if signed else ""
     return f"{100 * score:{sign}.1f}" if comparison.unit == "points" else f"{score:{sign}.3f}"
+
+
+def _two_digits_up(value: float) -> float:
+    """Return a number above 0 with its first two digits, rounded up, so that "p < " stays true of it."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
 
 
 def _p(value: float) -> str:

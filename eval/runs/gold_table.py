@@ -6,7 +6,6 @@ from collections import defaultdict
 from pathlib import PurePosixPath
 
 from ...modules.errors import SettingsError
-from ...modules.index.content import SOURCE
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
 from ..datasets.questions import Dataset
 
@@ -46,5 +45,5 @@ def gold_table(dataset: Dataset) -> GoldTable:
 def _file_titles(dataset: Dataset) -> dict[str, str]:
     keys = (key for question in dataset.questions for key in (*question.supporting, *question.distractors))
     if dataset.folder is None:
-        return {key: key for key in keys} if dataset.key_field == SOURCE else {}
+        return {key: key for key in keys}
     return {key: PurePosixPath(key).stem for key in keys}

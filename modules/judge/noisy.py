@@ -51,9 +51,10 @@ class _Noisy:
         chunk_id = _id_of(chunk)
         own = keys_of(chunk.metadata, self._table.key_field)
         needs = self._needs(query)
-        is_gold = any(need.keys & own for need in needs)
+        met = sum(bool(need.keys & own) for need in needs)
+        is_gold, is_all = met > 0, len(needs) == 1 or 0 < met == len(needs)  # a text may stand for several documents
         is_needed, p_needed = self._noise.chunk(query, chunk_id, gold=is_gold)
-        score: Score = (2 if may_suffice and len(needs) == 1 else 1) if is_needed else 0
+        score: Score = (2 if may_suffice and is_all else 1) if is_needed else 0
         question = ""
         if score == 1 and expand:
             right = self._table.missing(query, held | own) if is_gold else ()

@@ -72,24 +72,28 @@ class Bm25sFolder:
         return int(self._index.scores["num_docs"])
 
     def search(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Return at most ``limit`` rows with their BM25 scores, best first; a row without any of the words is none.
+        """Return at most ``limit`` rows with their BM25 scores, best first, equal scores by row.
 
-        Costs an array of all scores, 4 bytes a row.
+        A row without any of the words is none. Costs an array of all scores, 4 bytes a row.
         """
         with self._tokenizing:
             tokens = self._tokens(query)
         if not tokens:
             return []
         try:
-            rows, scores = self._index.retrieve(
-                [tokens], k=min(limit, len(self)), n_threads=0, show_progress=False, backend_selection="numpy"
-            )
+            scores = self._index.get_scores(tokens)
+            without = self._score_without(tokens)
         except (ValueError, TypeError, IndexError) as error:
             raise self._damaged(error) from error
         if not np.isfinite(scores).all():
             raise self._damaged("its scores are not finite numbers")
-        found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
-        return [(row, score) for row, score in found if score > 0]
+        rows = np.flatnonzero(scores > without)
+        if rows.size > limit:
+            least = np.partition(scores[rows], rows.size - limit)[rows.size - limit]
+            rows = rows[scores[rows] >= least]
+        # bm25s's own order of equal scores is that of numpy's sort, which differs between processors.
+        best = rows[np.lexsort((rows, -scores[rows]))][:limit]
+        return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
     def check_numbers(self) -> None:
         """Check that all scores are finite and belong to rows, at the cost of reading them all.
@@ -102,6 +106,12 @@ class Bm25sFolder:
             raise self._damaged("some of its scores are not finite numbers")
         if not are_within(scores["indices"], len(self)):
             raise self._damaged("some of its scores are of rows that it does not have")
+
+    def _score_without(self, tokens: list[Any]) -> float:
+        """Return the score of a row that has none of the words: above 0 for bm25l and bm25+."""
+        if (of_absent := self._index.nonoccurrence_array) is None:
+            return 0.0
+        return float(of_absent[self._index.get_tokens_ids(tokens) if isinstance(tokens[0], str) else tokens].sum())
 
     def _check(self) -> None:
         scores = self._index.scores

@@ -23,13 +23,10 @@ from ..prebuilt.sparse import Bm25sFolder, files_of
 from ..progress import StageProgress
 from ..settings import Settings, load_settings
 from .fusion import Ranked, fuse, fusion_for
-from .search import Hits, Request, VectorField, Vectors, of_length_one, similarity
+from .search import DOCUMENT_KEY, Hits, Request, VectorField, Vectors, of_length_one, similarity
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
-
-DOCUMENT_ID = "document_id"
-"""Metadata of a chunk: the id of its line."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,8 @@ class PrebuiltIndex:
     """A corpus with a faiss index, an index of ``bm25s``, or both, opened by ``open_prebuilt``; read-only.
 
     Chunks have ids of line number and the corpus's own id, such as ``12:doc-9``; their ``source`` is the title, or the
-    corpus's id without one. Their scores are inner products, negated squared distances (L2) and BM25.
+    corpus's id without one, and ``document_key`` that id. Their scores are inner products, negated squared distances
+    (L2) and BM25.
     """
 
     spec: str
@@ -199,7 +197,7 @@ class PrebuiltIndex:
             )
         passage = self.corpus.passage(row)
         text = f"{passage.title}\n{passage.text}" if passage.title else passage.text
-        known = {"source": passage.title or passage.id, "title": passage.title, DOCUMENT_ID: passage.id}
+        known = {"source": passage.title or passage.id, "title": passage.title, DOCUMENT_KEY: passage.id}
         return Document(page_content=text, metadata={**known, "chunk_id": f"{row}:{passage.id}"})
 
 

@@ -70,6 +70,24 @@ def test_a_question_is_asked_and_resumed_without_a_collection(cli: Cli, folder: 
     cli("ask", CHAIN.question, "--retriever", "prebuilt:elsewhere").refused("'elsewhere' does not exist")
 
 
+def test_documents_of_beir_are_known_by_their_ids_and_not_by_a_title_that_others_have_too(
+    cli: Cli, folder: Path
+) -> None:
+    passages = [("Norm A", "Norm A names the drum."), ("Norm A", "Ladders are painted grey.")]
+    write_corpus_file(folder, passages)
+    write_bm25s(folder, contents(passages))
+    Path("beir/qrels").mkdir(parents=True)
+    corpus = [json.dumps({"_id": str(row), "title": title, "text": text}) for row, (title, text) in enumerate(passages)]
+    Path("beir/corpus.jsonl").write_text("\n".join(corpus))
+    queries = [{"_id": "found", "text": "Which drum?"}, {"_id": "other", "text": "The drum of the norm?"}]
+    Path("beir/queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    Path("beir/qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nfound\t0\t1\nother\t1\t1\n")
+    asked = ("eval", "run", "--dataset", "beir:beir", "--retriever", "prebuilt:wiki", "--topk", "1", "--out", "run")
+    cli(*asked, "--systems", "naive,judge", "--judge", "noisy:auc=1").ok()
+    questions = evaluation.load_report(Path("run")).questions.query("system == 'naive'").set_index("question_id")
+    assert questions["recall@1"].to_dict() == {"found": 1, "other": 0}
+
+
 def test_a_run_counts_supporting_titles_and_belongs_to_one_index(cli: Cli, folder: Path) -> None:
     Path("run.yaml").write_text(
         "dataset: hotpotqa:hotpot.json\nsystems: [naive]\nretriever: prebuilt:wiki\ntopk: 3\nsearch_type: sparse\n"

@@ -81,6 +81,14 @@ def test_systems_that_never_differ_have_no_interval_of_nothing() -> None:
     )
 
 
+def test_a_bound_of_a_p_value_is_not_below_it() -> None:
+    em = compare_paired([1.0] * 14 + [0.0] * 11, [0.0] * 25, metric="EM", test="mcnemar")
+    f1 = compare_paired([1.0] * 14 + [0.0] * 11, [0.0] * 25, metric="F1", test="permutation")
+    corrected = adjust_comparisons([em, f1])[1]
+    assert corrected.adjusted_p_value == pytest.approx(2 * 2 * 0.5**14), "0.000244: Holm's steps do not fall"
+    assert "p < 0.00025 after Holm's correction for 2 comparisons" in verdict_in_words(corrected, a="a", b="b")
+
+
 def test_the_floor_of_a_permutation_test_is_said() -> None:
     floor = 2 / 10_001
     least = replace(SHOWN, test="permutation", p_value=floor, least_p_value=floor, resamples=10_000, b_better=0)

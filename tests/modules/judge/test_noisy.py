@@ -113,6 +113,13 @@ def test_a_text_of_several_documents_is_gold_if_one_of_them_is() -> None:
     assert (verdict.score, verdict.next_query) == (1, sub_question("Delta", then=1))
 
 
+def test_a_text_of_all_documents_that_are_needed_answers_alone() -> None:
+    shared = chunk("KS-1")
+    shared.metadata["also_keys"] = ["delta", "vellin"]
+    verdict = judged(Noise(), QUESTION, shared)
+    assert (verdict.score, verdict.next_query) == (2, "")
+
+
 def test_an_ideal_judge_asks_along_the_chain() -> None:
     first = judged(Noise(), QUESTION, chunk("KS-1"))
     assert (first.score, first.p_needed, first.next_query) == (1, 1.0, sub_question("Delta", then=1))

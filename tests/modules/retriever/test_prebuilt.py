@@ -18,6 +18,7 @@ import snowballstemmer
 
 from judgetree import Retriever, Settings, load_settings, open_prebuilt
 from judgetree.modules.errors import CollectionError, LoadingError, SearchArgumentError, SettingsError, UserError
+from judgetree.modules.prebuilt.sparse import Bm25sFolder
 from judgetree.modules.retriever.own import prebuilt_retriever
 from judgetree.modules.retriever.prebuilt import PrebuiltIndex
 from judgetree.testing import check_retriever
@@ -57,7 +58,7 @@ def test_it_keeps_the_contract_of_retrievers_in_each_search(tmp_path: Path, open
         check_retriever(Retriever(index, topk=2, search_type=search_type), "Which paint is grey?")
     [(best, _), *_] = Retriever(index, search_type="hybrid").get_similar_chunk_with_score("grey paints dry")
     assert best.page_content == "Paint\nGrey paints dry within one day, and grey is cheap."
-    assert best.metadata == {"source": "Paint", "title": "Paint", "document_id": "4", "chunk_id": "4:4"}
+    assert best.metadata == {"source": "Paint", "title": "Paint", "document_key": "4", "chunk_id": "4:4"}
 
 
 @pytest.mark.parametrize("metric", [faiss.METRIC_INNER_PRODUCT, faiss.METRIC_L2])
@@ -69,7 +70,7 @@ def test_a_flat_index_finds_what_numpy_finds(tmp_path: Path, opened: Open, metri
     expected = vectors @ query if metric == faiss.METRIC_INNER_PRODUCT else -np.square(vectors - query).sum(axis=1)
     hits = Retriever(opened(tmp_path), topk=10).get_similar_chunk_with_score("yew sloe yew")
     assert np.allclose([score for _, score in hits], np.sort(expected)[::-1][:10], atol=1e-5)
-    rows = [int(chunk.metadata["document_id"]) for chunk, _ in hits]
+    rows = [int(chunk.metadata["document_key"]) for chunk, _ in hits]
     assert np.allclose(expected[rows], [score for _, score in hits], atol=1e-5)
 
 
@@ -88,7 +89,7 @@ def test_words_are_found_in_the_order_of_bm25s(tmp_path: Path, opened: Open, tok
     query = "the limes of the firs" if tokenizer else "the lime of the fir"
     hits = Retriever(opened(tmp_path), topk=12, search_type="sparse").get_similar_chunk_with_score(query)
     assert [score for _, score in hits] == scores[0].tolist()
-    by_score = {score: {chunk.metadata["document_id"] for chunk, other in hits if other == score} for _, score in hits}
+    by_score = {score: {chunk.metadata["document_key"] for chunk, other in hits if other == score} for _, score in hits}
     least = float(scores[0][-1])
     for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True):
         assert str(row) in by_score[score] or score == least
@@ -111,7 +112,7 @@ def test_any_type_of_faiss_index_is_searched_and_selected_from(tmp_path: Path, o
     assert len(chosen) == 4
     [(chunk, _)] = Retriever(prebuilt, topk=1).get_similar_chunk_with_score(contents(MANY)[7])
     found = prebuilt.vectors("dense", [chunk.metadata["chunk_id"]])[chunk.metadata["chunk_id"]]
-    assert np.abs(found - vectors[int(chunk.metadata["document_id"])]).max() < 0.6
+    assert np.abs(found - vectors[int(chunk.metadata["document_key"])]).max() < 0.6
 
 
 def test_search_parameters_go_to_faiss_and_others_are_refused(tmp_path: Path, opened: Open) -> None:
@@ -264,6 +265,25 @@ def test_scores_of_absent_words_are_checked_too(tmp_path: Path, opened: Open) ->
     np.save(file, np.load(file) * np.nan)
     with pytest.raises(CollectionError, match="some of its scores are not finite"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("tokenizer", [True, False])
+@pytest.mark.parametrize("method", ["lucene", "robertson", "atire", "bm25l", "bm25+"])
+def test_passages_without_a_word_of_the_query_are_no_hits(
+    tmp_path: Path, opened: Open, method: str, tokenizer: bool
+) -> None:
+    write_corpus_file(tmp_path)
+    write_bm25s(tmp_path, contents(), method=method, tokenizer=tokenizer)
+    found = Retriever(opened(tmp_path), topk=5, search_type="sparse").invoke("ladders")
+    assert [each.metadata["source"] for each in found] == ["Ladders"]
+
+
+@pytest.mark.parametrize("topk", [1, 2, 3, 5, 30])
+def test_equal_scores_of_words_come_by_row(tmp_path: Path, topk: int) -> None:
+    texts = [f"{'oak' if n % 3 else 'oak elm'} {n}" for n in range(400)]
+    folder = Bm25sFolder(write_bm25s(tmp_path, texts, tokenizer=False))
+    want = [row for row in range(400) if row % 3 == 0] + [row for row in range(400) if row % 3]
+    assert [row for row, _ in folder.search("oak elm", topk)] == want[:topk]
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, opened: Open) -> None:
