@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 import ssl
@@ -25,6 +26,7 @@ _REMEDIES = {
     429: "check the account's quota and balance",
 }
 _MOST_SHOWN = 200
+_NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
 
 
@@ -98,9 +100,18 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
 def is_congestion(error: BaseException) -> bool:
     """Return whether an endpoint was asked too much: HTTP 429, but for an empty account, or no reply in time.
 
-    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
+    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio. The
+    transport of aiohttp raises one where no connection can be made as well, which says nothing of the number of calls.
     """
-    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in _causes(error))
+    causes = list(_causes(error))
+    if any(_is_of_the_socket(cause) for cause in causes):
+        return False
+    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in causes)
+
+
+def _is_of_the_socket(error: BaseException) -> bool:
+    """Return whether the system refused a connection, for another reason than time."""
+    return isinstance(error, OSError) and error.errno not in (None, errno.ETIMEDOUT)
 
 
 def _was_refused(error: BaseException) -> bool:
@@ -125,8 +136,10 @@ def _connection_failure(error: BaseException) -> EndpointFailure | None:
         if isinstance(cause, ConnectionRefusedError):
             what, remedy = "the connection was refused", "start the server, or correct the address in the settings"
             return _unreachable(what, remedy)
-        if isinstance(cause, socket.gaierror):
-            return _unreachable("its host name is unknown", "correct the address in the settings, or check the network")
+        if isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in _NO_WAY):
+            is_unknown = isinstance(cause, socket.gaierror)
+            what = "its host name is unknown" if is_unknown else "no network leads to it"
+            return _unreachable(what, "correct the address in the settings, or check the network")
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = f"its TLS certificate is not accepted ({cause.verify_message})"
             return _unreachable(what, "replace the certificate, or name its authority in SSL_CERT_FILE", is_final=True)

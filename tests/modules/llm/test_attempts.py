@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import itertools
 import json
 import re
@@ -90,6 +91,14 @@ def test_refused_connection_is_found_below_the_error_of_every_client(post: Calla
     with pytest.raises((httpx.HTTPError, httpx2.HTTPError, requests.RequestException)) as caught:
         post(f"http://127.0.0.1:{closed_port()}/v1")
     assert endpoint_failure(caught.value).what == "the connection was refused"
+
+
+def test_network_that_leads_nowhere_is_named_and_no_time_out() -> None:
+    nowhere = httpx2.ConnectTimeout("as aiohttp's transport raises it")
+    nowhere.__cause__ = OSError(errno.ENETUNREACH, "Connect call failed ('2001:db8::1', 9)")
+    found = endpoint_failure(nowhere)
+    assert (found.error_class, found.is_final) == (ModelSetupError, False)
+    assert found.what == "no network leads to it"
 
 
 def test_failure_while_another_was_handled_is_not_the_other_one() -> None:
