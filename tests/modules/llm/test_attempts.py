@@ -142,7 +142,7 @@ def test_redirect_is_named_and_not_followed(raw: RawEndpoint, location: str, sho
     meter = CallMeter(node="generate")
     with serve_raw() as elsewhere:
         names = {"elsewhere": elsewhere.base_url, "host": raw.base_url.split("/")[2]}
-        raw.will_send((307, {"Location": location.format(**names)}, ""))
+        raw.will_send((308, {"Location": location.format(**names)}, ""))
         words = (
             rf"cannot be reached: it redirects to {re.escape(shown.format(**names))}, where nothing is sent .* To do: "
         )
@@ -151,6 +151,15 @@ def test_redirect_is_named_and_not_followed(raw: RawEndpoint, location: str, sho
         assert (elsewhere.bodies, len(raw.bodies), meter.records[0]["attempts"]) == ([], 1, 1)
     assert "secret" not in str(caught.value)
     assert "sk-1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_redirect_for_a_while_is_tried_again_and_not_followed(raw: RawEndpoint, status: int) -> None:
+    meter = CallMeter(node="generate")
+    with serve_raw() as elsewhere:
+        raw.will_send(*[(status, {"Location": f"{elsewhere.base_url}/sorry"}, "")] * 2, chat_reply("42"))
+        assert ask(llm_at(raw.base_url), meter).text
+        assert (elsewhere.bodies, meter.records[0]["attempts"]) == ([], 3)
 
 
 def test_redirect_is_not_followed_on_a_loop_of_the_user_either(raw: RawEndpoint) -> None:
