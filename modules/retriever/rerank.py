@@ -226,8 +226,8 @@ def _post(
     from .rerank_replies import ReplyRefused, bounded  # noqa: PLC0415
 
     try:
-        params, unpacked = url.query_params(), {"Accept-Encoding": "identity"}
-        with httpx.stream("POST", url, params=params, json=body, headers=headers | unpacked, timeout=timeout_s) as got:
+        params, sent = url.query_params(), {**headers, "Accept-Encoding": "identity"}
+        with httpx.stream("POST", url, params=params, json=body, headers=sent, timeout=timeout_s) as got:
             if got.has_redirect_location:
                 raise redirected(url, got.headers["location"], got.status_code)
             content = bounded(got.iter_raw(), got.headers.get("content-encoding", ""), timeout_s)
