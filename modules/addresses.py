@@ -56,7 +56,13 @@ class Address(str):
     def _validated(cls, value: object) -> Self:
         if not isinstance(value, str):
             raise PydanticCustomError("string_type", "Input should be a valid string")
-        return cls(value)
+        address = cls(value)
+        try:
+            if "://" in address:
+                _place(address)
+        except ValueError as error:  # an open bracket, or a port that is not a number; the text may hold a key
+            raise PydanticCustomError("address", "Input is no address of a server") from error
+        return address
 
     @property
     def endpoint(self) -> Address:

@@ -20,6 +20,7 @@ from .options import Json, Prompts, RayAddress, ray_address
 
 if TYPE_CHECKING:
     from ...modules.embedding.embedder import Embedder
+    from ...modules.index.index import Index
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
     from ...modules.progress import StageProgress
@@ -150,31 +151,35 @@ def index(  # noqa: PLR0913 - one parameter an option
             report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
         indexes = opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {}
         embedders = opened.info().embedders
+        older = _older_graphs(opened, report, kinds)
     if not as_json:  # before the graphs, one of which may fail
         seconds = time.monotonic() - started
         lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
-        _write_lines([*lines, *(_index_line(field, params) for field, params in indexes.items())])
+        _write_lines([*lines, *_index_lines(indexes), *_make_again(collection, older)])
     graphs: list[MadeGraph] = []
-    if kinds:
-        with busy("starting"):
-            from ..terminal.graph_making import ModelOptions, make_graphs
+    try:
+        if kinds:
+            with busy("starting"):
+                from ..terminal.graph_making import ModelOptions, make_graphs
 
-        options = ModelOptions(
-            llm=graph_llm,
-            prompts=prompts,
-            max_passages=max_passages,
-            max_cost_usd=max_cost,
-            is_confirmed=yes,
-            wait_s=wait_s,
-        )
-        for made in make_graphs(collection, kinds, options):
-            graphs.append(made)
-            _write_lines([] if as_json else [*made.lines()])
-    if as_json:
+            options = ModelOptions(
+                llm=graph_llm,
+                prompts=prompts,
+                max_passages=max_passages,
+                max_cost_usd=max_cost,
+                is_confirmed=yes,
+                wait_s=wait_s,
+            )
+            for made in make_graphs(collection, kinds, options):
+                graphs.append(made)
+                _write_lines([] if as_json else [*made.lines()])
+    finally:  # what was done before a graph failed is reported too
         done = {**(_document(report) if report else {}), **({"indexes": indexes} if indexes else {})}
+        done |= {"older_graphs": older} if older else {}
         done |= {"graphs": [each.to_document() for each in graphs]} if graphs else {}
-        seconds = time.monotonic() - started
-        write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
+        if as_json and done:
+            seconds = time.monotonic() - started
+            write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
     if strict and ((report and report.skipped) or any(each.failed for each in graphs)):
         raise typer.Exit(FAILED)
 
@@ -182,6 +187,24 @@ def index(  # noqa: PLR0913 - one parameter an option
 def _write_lines(lines: Sequence[str]) -> None:
     if lines:
         write_result("\n".join(lines))
+
+
+def _older_graphs(opened: Index, report: IndexReport | None, made_anew: Sequence[str]) -> list[str]:
+    """Return the kinds of kept graphs that a change has put out of date and that are not made anew."""
+    from ...modules.settings import load_settings
+    from ...modules.structure.building import KINDS
+    from ...modules.structure.graph_files import GraphFiles
+
+    if report is None or not (report.added or report.changed or report.removed):
+        return []
+    files = GraphFiles.of(opened, load_settings().home)
+    return [kind for kind in KINDS if kind not in made_anew and files.path(kind).is_file()]
+
+
+def _make_again(collection: str, kinds: Sequence[str]) -> Iterator[str]:
+    if kinds:
+        options = " ".join(f"--graph {kind}" for kind in kinds)
+        yield f"out of date: graph {', '.join(kinds)}; make again: judgetree index -c {collection} {options}"
 
 
 def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:
@@ -243,11 +266,12 @@ def parsed_index_params(text: str | None) -> dict[str, IndexParams] | None:
     )
 
 
-def _index_line(field: str, params: IndexParams) -> str:
-    values = {key: value for key, value in params.items() if key not in ("index_type", "params")}
-    inner = params.get("params")
-    values |= inner if isinstance(inner, Mapping) else {}
-    return f"index of {field}: {params.get('index_type')}, " + ", ".join(f"{key} {values[key]}" for key in values)
+def _index_lines(indexes: Mapping[str, IndexParams]) -> Iterator[str]:
+    for field, params in indexes.items():
+        values = {key: value for key, value in params.items() if key not in ("index_type", "params")}
+        inner = params.get("params")
+        values |= inner if isinstance(inner, Mapping) else {}
+        yield f"index of {field}: {params.get('index_type')}, " + ", ".join(f"{key} {values[key]}" for key in values)
 
 
 def _summary(

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.documents import Document
 
+from ...graphs.systems.callbacks import search_heard
 from ...graphs.systems.judging import judge_chunk, judge_chunks
 from ...graphs.threads.context import RagContext
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, NoQuestion, UserError, ungrouped
 from ...modules.judge.contract import Judge, SetVerdict, Verdict, about, judges_sets
 from ...modules.judge.sub_questions import ModelWriter
-from ...modules.retriever.callbacks import search_heard
 from .recording import Hits, Recording
 from .recording_lines import RecordedJudgement
 from .simulated import recorded_query

@@ -30,10 +30,10 @@ from ...modules.reader.evidence import split_evidence
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
-from ...modules.retriever.callbacks import search_heard
 from ..threads.amounts import evidence_room
 from ..threads.context import RunContext, emit
 from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Try
+from .callbacks import search_heard
 from .shown_evidence import shown_evidence
 
 logger = logging.getLogger(__name__)

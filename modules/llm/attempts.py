@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 import ssl
@@ -25,15 +26,19 @@ _REMEDIES = {
     429: "check the account's quota and balance",
 }
 _MOST_SHOWN = 200
+_PERMANENT = (301, 308)
+_NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
 
 
 class RedirectedError(Exception):
     """An endpoint answered with another address; ``location`` is that, without user, password and query string."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, is_permanent: bool) -> None:
         super().__init__(f"redirected to {location}")
         self.location = location
+        self.is_permanent = is_permanent
+        """Whether the same request would be redirected again, by its status 301 or 308."""
 
 
 async def refuse_redirect(response: httpx2.Response) -> None:
@@ -45,15 +50,17 @@ async def refuse_redirect(response: httpx2.Response) -> None:
         RedirectedError: It does.
     """
     if response.has_redirect_location:
-        raise RedirectedError(_location(response))
+        raise redirected(str(response.request.url), response.headers["location"], response.status_code)
 
 
-def _location(response: httpx2.Response) -> str:
+def redirected(url: str, location: str, status: int) -> RedirectedError:
+    """Return the error for the answer of ``url`` that names another address, which may be relative."""
     try:
-        found = response.request.url.join(response.headers["location"])
-        return str(found.copy_with(userinfo=b"", query=None, fragment=None))[:_MOST_SHOWN]
+        found = httpx2.URL(url).join(location).copy_with(userinfo=b"", query=None, fragment=None)
+        shown = str(found)[:_MOST_SHOWN]
     except (httpx2.InvalidURL, ValueError):
-        return "another address"
+        shown = "another address"
+    return RedirectedError(shown, is_permanent=status in _PERMANENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +105,18 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
 def is_congestion(error: BaseException) -> bool:
     """Return whether an endpoint was asked too much: HTTP 429, but for an empty account, or no reply in time.
 
-    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio.
+    It is looked for among the causes too: clients raise time-outs of their own from those of httpx or asyncio. The
+    transport of aiohttp raises one where no connection can be made as well, which says nothing of the number of calls.
     """
-    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in _causes(error))
+    causes = list(_causes(error))
+    if any(_is_of_the_socket(cause) for cause in causes):
+        return False
+    return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in causes)
+
+
+def _is_of_the_socket(error: BaseException) -> bool:
+    """Return whether the system refused a connection, for another reason than time."""
+    return isinstance(error, OSError) and error.errno not in (None, errno.ETIMEDOUT)
 
 
 def _was_refused(error: BaseException) -> bool:
@@ -121,12 +137,15 @@ def _connection_failure(error: BaseException) -> EndpointFailure | None:
     for cause in reversed(list(_causes(error))):  # the socket's own error says most
         if isinstance(cause, RedirectedError):
             what = f"it redirects to {cause.location}, where nothing is sent"
-            return _unreachable(what, "put that address into the settings if it is the right one", is_final=True)
+            remedy = "put that address into the settings if it is the right one"
+            return _unreachable(what, remedy, is_final=cause.is_permanent)
         if isinstance(cause, ConnectionRefusedError):
             what, remedy = "the connection was refused", "start the server, or correct the address in the settings"
             return _unreachable(what, remedy)
-        if isinstance(cause, socket.gaierror):
-            return _unreachable("its host name is unknown", "correct the address in the settings, or check the network")
+        if isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in _NO_WAY):
+            is_unknown = isinstance(cause, socket.gaierror)
+            what = "its host name is unknown" if is_unknown else "no network leads to it"
+            return _unreachable(what, "correct the address in the settings, or check the network")
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = f"its TLS certificate is not accepted ({cause.verify_message})"
             return _unreachable(what, "replace the certificate, or name its authority in SSL_CERT_FILE", is_final=True)

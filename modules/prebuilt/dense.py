@@ -127,6 +127,8 @@ class FaissFile:
     def _prepared(self) -> bool:
         try:
             if (ivf := self._faiss.try_extract_index_ivf(self._index)) is not None:
+                if isinstance(self._faiss.downcast_index(ivf), self._faiss.IndexIVFFastScan):
+                    return False  # one that was read from a file ends the process, in faiss 1.15
                 ivf.make_direct_map()
             self._index.reconstruct_batch(np.zeros(1, dtype=np.int64))
         except RuntimeError:

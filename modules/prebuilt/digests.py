@@ -14,7 +14,8 @@ from ..sqlite_cache import SqliteCache
 
 BLOCK_BYTES = 1 << 22
 
-_SCHEMA = """CREATE TABLE IF NOT EXISTS digests (
+# The table "digests", which earlier versions filled, has files whose numbers nobody checked.
+_SCHEMA = """CREATE TABLE IF NOT EXISTS checked_digests (
     path TEXT PRIMARY KEY,
     size INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
@@ -60,7 +61,7 @@ class FileDigests(SqliteCache):
         """Return the digest of a file; None if it was not kept, or the file has changed."""
 
         def select(connection: sqlite3.Connection) -> str | None:
-            query = "SELECT digest FROM digests WHERE path = ? AND size = ? AND mtime_ns = ? AND ctime_ns = ?"
+            query = "SELECT digest FROM checked_digests WHERE path = ? AND size = ? AND mtime_ns = ? AND ctime_ns = ?"
             row = connection.execute(query, _row(state)).fetchone()
             return None if row is None else str(row[0])
 
@@ -70,7 +71,7 @@ class FileDigests(SqliteCache):
         """Keep the digest of a file."""
 
         def replace(connection: sqlite3.Connection) -> None:
-            connection.execute("REPLACE INTO digests VALUES (?, ?, ?, ?, ?)", (*_row(state), digest))
+            connection.execute("REPLACE INTO checked_digests VALUES (?, ?, ?, ?, ?)", (*_row(state), digest))
 
         self.attempt(replace, otherwise=None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from tokenize import TokenError  # of numpy's headers
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Bm25sFolder:
             # The compiled backend needs another package, and breaks ties otherwise.
             self._index = bm25s.BM25.load(folder, mmap=True, load_corpus=False, backend="numpy")
             self._check()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, TokenError) as error:
             raise self._damaged(error) from error
         self._tokenizing = threading.Lock()  # stemmers and the tokenizer's own tables change as they work
         self._tokens = self._tokens_of(stemmer, stopwords)

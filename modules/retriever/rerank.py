@@ -5,6 +5,7 @@ A new fusion is a function and a line in ``RANKERS``; a new rerank service a cla
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..addresses import Address, with_addresses
 from ..errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
-from ..llm.attempts import endpoint_failure
+from ..llm.attempts import RedirectedError, endpoint_failure, redirected
 from ..redaction import starred
 from ..settings import load_settings, without_secrets
 
@@ -24,7 +25,7 @@ MAX_RRF_K = 16_383
 RERANK_TIMEOUT_S = 30.0
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
 
-_MALFORMED_REPLY = (ValueError, TypeError, KeyError, AttributeError)
+_MALFORMED_REPLY = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 RankerParams = Mapping[str, object]
 
@@ -151,6 +152,8 @@ class DashScopeReranker:
         from dashscope import TextReRank  # noqa: PLC0415
         from dashscope.common.error import DashScopeException  # noqa: PLC0415
 
+        from .rerank_replies import rerank_session  # noqa: PLC0415
+
         try:
             reply = TextReRank.call(
                 model=self._model,
@@ -161,9 +164,10 @@ class DashScopeReranker:
                 api_key=self._api_key,
                 base_address=self._base_url,
                 request_timeout=self._timeout_s,
+                session=rerank_session(),
             )
         # The SDK lets its parser's errors through on a malformed reply.
-        except (requests.RequestException, DashScopeException, *_MALFORMED_REPLY) as error:
+        except (requests.RequestException, DashScopeException, RedirectedError, *_MALFORMED_REPLY) as error:
             found = endpoint_failure(error)
             what = found.what or f"{type(error).__name__}: {starred(str(error), (self._api_key,))}"
             raise found.error_class(f"{self.name} cannot be used: {what}{found.to_do}") from error
@@ -219,20 +223,25 @@ def _post(
 ) -> Mapping[str, object]:
     import httpx  # noqa: PLC0415 - keeps the package's import fast
 
+    from .rerank_replies import ReplyRefused, bounded  # noqa: PLC0415
+
     try:
-        response = httpx.post(url, params=url.query_params(), json=body, headers=headers, timeout=timeout_s)
-        response.raise_for_status()
-        reply = response.json()
-    except httpx.HTTPStatusError as error:
-        status = error.response.status_code
-        message = f"The rerank endpoint {url} answered {status}: {starred(error.response.text, secrets)[:200]}"
-        raise error_class_of(status)(f"{message}. Check address, model and key.", status=status) from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        params, sent = url.query_params(), {**headers, "Accept-Encoding": "identity"}
+        with httpx.stream("POST", url, params=params, json=body, headers=sent, timeout=timeout_s) as got:
+            if got.has_redirect_location:
+                raise redirected(url, got.headers["location"], got.status_code)
+            content = bounded(got.iter_raw(), got.headers.get("content-encoding", ""), timeout_s)
+        if not got.is_success:
+            said = starred(content.decode(errors="replace"), secrets)[:200]
+            message = f"The rerank endpoint {url} answered {got.status_code}: {said}. Check address, model and key."
+            raise error_class_of(got.status_code)(message, status=got.status_code)
+        reply = json.loads(content)
+    except (httpx.HTTPError, httpx.InvalidURL, RedirectedError, ReplyRefused) as error:
         found = endpoint_failure(error)
         what = found.what or starred(str(error), secrets) or type(error).__name__
         message = f"The rerank endpoint {url} cannot be reached: {what}{found.to_do}"
         raise found.error_class(message) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelCallError(f"The rerank endpoint {url} did not answer with JSON.") from error
     if not isinstance(reply, dict):
         said = starred(str(reply), secrets)[:100]
@@ -245,13 +254,13 @@ def _read_results(
 ) -> list[tuple[int, float]]:
     try:
         pairs = [(int(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
-    except (TypeError, KeyError, ValueError) as error:
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
         said = starred(str(results), secrets)[:200]
         raise ModelCallError(f"{name} answered without usable results: {said}") from error
     positions = {position for position, _ in pairs}
     finite = all(math.isfinite(score) for _, score in pairs)
     if len(positions) != len(pairs) or not positions <= set(range(documents)) or not finite:
-        raise ModelCallError(f"{name} answered with wrong positions or scores: {pairs[:20]}")
+        raise ModelCallError(f"{name} answered with wrong positions or scores: {str(pairs[:20])[:200]}")
     return sorted(pairs, key=lambda pair: -pair[1])[:top_n]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import socketserver
@@ -63,7 +64,7 @@ SETUP: dict[str, Misbehaviour] = {
     "402": _says("402 Payment Required", _error("no credit")),
     "404": _says("404 Not Found", _error("no such model")),
     "429-quota": _says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
-    "redirects-to-itself": _says("307 Temporary Redirect", b"", "Location: /v1/chat/completions"),
+    "redirects-to-itself": _says("308 Permanent Redirect", b"", "Location: /v1/chat/completions"),
 }
 """After these nothing else is worth asking."""
 
@@ -89,6 +90,12 @@ OTHER: dict[str, Misbehaviour] = {
     "endless-line": _endless(_EVENTS + b"data: ", b"x" * 65_536, 0.001),
 }
 """These fail an attempt."""
+
+
+ENDLESS_JSON = _endless(_head("200 OK", "Content-Type: application/json"), b" " * 1_000_000, 0.001)
+"""A reply that fills the memory."""
+BOMB = _says("200 OK", gzip.compress(b" " * 10_000_000), "Content-Encoding: gzip")
+"""A small reply that unpacks to a large one."""
 
 
 class _Handler(socketserver.StreamRequestHandler):

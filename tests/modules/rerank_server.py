@@ -19,6 +19,7 @@ class RerankServer:
     keys: list[str] = field(default_factory=list)
     status: int = 200
     body: str | None = None
+    location: str = ""
 
     def answer(self, request: dict[str, object]) -> str:
         self.requests.append(request)
@@ -41,7 +42,8 @@ def serve_rerank() -> Iterator[RerankServer]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.keys.append(self.headers.get("Authorization", ""))
-            self.answer(state.answer(request).encode(), status=state.status)
+            headers = {"Location": state.location} if state.location else {}
+            self.answer(state.answer(request).encode(), status=state.status, headers=headers)
 
     with serving(Handler) as address:
         state.url = f"{address}/v1/rerank"

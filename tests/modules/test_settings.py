@@ -231,3 +231,10 @@ def test_env_file_in_another_encoding_is_refused_and_named() -> None:
 
 def test_every_setting_is_described() -> None:
     assert {name for name, field in Settings.model_fields.items() if not field.description} == set()
+
+
+@pytest.mark.parametrize("address", ["http://[::1/v1#m", "http://host:port/v1#m", "http://host:99999/v1#m"])
+def test_an_address_that_cannot_be_one_is_named_with_its_setting(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_LLM", address)
+    with pytest.raises(SettingsError, match="JUDGETREE_LLM: Input is no address of a server"):
+        load_settings()

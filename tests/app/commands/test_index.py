@@ -237,6 +237,27 @@ def test_a_prompt_that_never_works_leaves_the_earlier_graph_and_says_what_was_ma
     assert (done.status, done.out.startswith("graph links: 4 passages")) == (2, True)
     assert "There is no triple to make a graph of: all 4 passages that were asked about failed" in done.err
     assert cli("graph", "show", "Norm A", "-c", COLLECTION).ok().out == shown
+    done = cli(*command, "--prompts", str(own), "--json")
+    assert (done.status, [each["kind"] for each in json.loads(done.out)["graphs"]]) == (2, ["links"])
+
+
+def test_a_change_of_the_collection_names_the_graphs_that_it_puts_out_of_date(cli: Cli, corpus: Path) -> None:
+    assert "graph" not in cli("index", str(corpus), "-c", "c").ok().out
+    cli("index", "-c", "c", "--graph", "links", "--graph", "entities").ok()
+    assert "out of date" not in cli("index", str(corpus), "-c", "c").ok().out, "nothing has changed"
+    (corpus / "c.md").write_text("Another norm.")
+    done = cli("index", str(corpus), "-c", "c").ok()
+    again = "judgetree index -c c --graph entities --graph links"
+    assert f"out of date: graph entities, links; make again: {again}" in done.out
+    report = index(cli, "--remove", "c.md", "--graph", "links")
+    assert report["older_graphs"] == ["entities"]
+    assert report["graphs"]
+
+
+def test_what_was_indexed_is_reported_as_json_before_a_graph_fails(cli: Cli, corpus: Path) -> None:
+    done = cli("index", str(corpus), "-c", "c", "--graph", "triples", "--json")
+    assert (done.status, json.loads(done.out)["added"]) == (2, ["a.md", "b.txt"])
+    assert cli("index", "-c", "c", "--graph", "triples", "--json").out == ""
 
 
 def test_what_a_question_reaches_in_a_graph_is_listed_and_written(cli: Cli, home: Path, tmp_path: Path) -> None:

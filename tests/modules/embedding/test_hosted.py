@@ -105,7 +105,7 @@ def test_batches_are_sent_at_once_up_to_the_cap(hosted: Hosted, tmp_path: Path) 
 
 def test_redirect_is_named_and_no_text_is_sent_there(hosted: Hosted, tmp_path: Path) -> None:
     with serve_raw() as elsewhere:
-        hosted.answer = lambda texts: (307, b"")
+        hosted.answer = lambda texts: (308, b"")
         hosted.headers = {"location": f"{elsewhere.base_url}/embeddings"}
         words = f"m failed in attempt 1 of 3: it redirects to {elsewhere.base_url}/embeddings, where nothing is sent"
         with pytest.raises(ModelSetupError, match=words):

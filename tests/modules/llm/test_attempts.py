@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import itertools
 import json
 import re
@@ -92,6 +93,14 @@ def test_refused_connection_is_found_below_the_error_of_every_client(post: Calla
     assert endpoint_failure(caught.value).what == "the connection was refused"
 
 
+def test_network_that_leads_nowhere_is_named_and_no_time_out() -> None:
+    nowhere = httpx2.ConnectTimeout("as aiohttp's transport raises it")
+    nowhere.__cause__ = OSError(errno.ENETUNREACH, "Connect call failed ('2001:db8::1', 9)")
+    found = endpoint_failure(nowhere)
+    assert (found.error_class, found.is_final) == (ModelSetupError, False)
+    assert found.what == "no network leads to it"
+
+
 def test_failure_while_another_was_handled_is_not_the_other_one() -> None:
     try:
         try:
@@ -133,7 +142,7 @@ def test_redirect_is_named_and_not_followed(raw: RawEndpoint, location: str, sho
     meter = CallMeter(node="generate")
     with serve_raw() as elsewhere:
         names = {"elsewhere": elsewhere.base_url, "host": raw.base_url.split("/")[2]}
-        raw.will_send((307, {"Location": location.format(**names)}, ""))
+        raw.will_send((308, {"Location": location.format(**names)}, ""))
         words = (
             rf"cannot be reached: it redirects to {re.escape(shown.format(**names))}, where nothing is sent .* To do: "
         )
@@ -142,6 +151,15 @@ def test_redirect_is_named_and_not_followed(raw: RawEndpoint, location: str, sho
         assert (elsewhere.bodies, len(raw.bodies), meter.records[0]["attempts"]) == ([], 1, 1)
     assert "secret" not in str(caught.value)
     assert "sk-1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_redirect_for_a_while_is_tried_again_and_not_followed(raw: RawEndpoint, status: int) -> None:
+    meter = CallMeter(node="generate")
+    with serve_raw() as elsewhere:
+        raw.will_send(*[(status, {"Location": f"{elsewhere.base_url}/sorry"}, "")] * 2, chat_reply("42"))
+        assert ask(llm_at(raw.base_url), meter).text
+        assert (elsewhere.bodies, meter.records[0]["attempts"]) == ([], 3)
 
 
 def test_redirect_is_not_followed_on_a_loop_of_the_user_either(raw: RawEndpoint) -> None:

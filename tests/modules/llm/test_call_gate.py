@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
+import socket
 import threading
 from collections.abc import Callable
 
@@ -224,6 +226,23 @@ def test_failure_while_another_was_handled_is_no_congestion() -> None:
     except ValueError as error:
         assert not is_congestion(error)
         assert is_congestion(error.__context__ or error)
+
+
+@pytest.mark.parametrize(
+    ("below", "is_too_much"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), False),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), False),
+        (OSError(errno.ENETUNREACH, "unreachable"), False),
+        (TimeoutError(errno.ETIMEDOUT, "no answer"), True),
+        (TimeoutError(), True),
+    ],
+    ids=repr,
+)
+def test_server_that_is_not_there_is_no_congestion(below: OSError, is_too_much: bool) -> None:
+    error = httpx2.ConnectTimeout("as aiohttp's transport raises it")
+    error.__cause__ = below
+    assert is_congestion(wrapped(error)) == is_too_much
 
 
 ERRORS = [Refused(), TimeoutError(), httpx.ReadTimeout(""), httpx2.ReadTimeout(""), wrapped(Refused())]

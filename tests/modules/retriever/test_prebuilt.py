@@ -6,6 +6,7 @@ import codecs
 import json
 import os
 import random
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import snowballstemmer
 
 from judgetree import Retriever, Settings, load_settings, open_prebuilt
 from judgetree.modules.errors import CollectionError, LoadingError, SearchArgumentError, SettingsError, UserError
+from judgetree.modules.prebuilt.digests import FileDigests, FileState
 from judgetree.modules.prebuilt.sparse import Bm25sFolder
 from judgetree.modules.retriever.own import prebuilt_retriever
 from judgetree.modules.retriever.prebuilt import PrebuiltIndex
@@ -227,6 +229,11 @@ def change_array(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
     np.save(file, change(np.load(file)))
 
 
+def leave_open(file: Path) -> None:
+    """Take the closing bracket out of a header of numpy."""
+    file.write_bytes(file.read_bytes().replace(b"}", b" ", 1))
+
+
 def write_params(folder: Path, **params: object) -> None:
     file = folder / "bm25" / "params.index.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **params}))
@@ -247,6 +254,7 @@ def write_params(folder: Path, **params: object) -> None:
         lambda folder: write_params(folder, num_docs=-5),
         lambda folder: write_params(folder, int_dtype="zzz"),
         lambda folder: (folder / "bm25" / "stopwords.tokenizer.json").write_text("5"),
+        lambda folder: leave_open(folder / "bm25" / "indptr.csc.index.npy"),
     ],
 )
 def test_words_that_are_not_as_bm25s_saves_them_are_refused(
@@ -312,6 +320,31 @@ def test_a_vector_that_no_search_finds_is_refused_at_each_opening(
     for _ in range(2):
         with pytest.raises(CollectionError, match=r"A vector in .*e5.index has a number that is not finite"):
             opened(tmp_path)
+
+
+def test_numbers_of_files_that_an_earlier_version_has_read_are_checked(tmp_path: Path, opened: Open) -> None:
+    folder = write_prebuilt(tmp_path)
+    path = write_faiss(folder, vectors_of(contents()) * np.float32(np.nan))
+    state = FileState.of(path)
+    columns = "path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, digest TEXT"
+    row = (str(path), state.size, state.mtime_ns, state.ctime_ns, "0" * 64)
+
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute(f"CREATE TABLE IF NOT EXISTS digests ({columns})")
+        connection.execute("INSERT INTO digests VALUES (?, ?, ?, ?, ?)", row)
+
+    with FileDigests(tmp_path / "home" / "prebuilt" / "digests.sqlite") as digests:
+        digests.attempt(fill, otherwise=None)
+    with pytest.raises(CollectionError, match="has a number that is not finite"):
+        opened(folder)
+
+
+def test_an_index_of_ivf_and_fast_scan_gives_no_vectors_back_and_ends_no_process(tmp_path: Path, opened: Open) -> None:
+    write_corpus_file(tmp_path, MANY)
+    write_faiss(tmp_path, vectors_of(contents(MANY)), "IVF4,PQ8x4fs")
+    index = opened(tmp_path)
+    assert index.vectors("dense", ["7:7"]) == {}
+    assert len(Retriever(index, topk=4, ranker_type="mmr").invoke("oak elm")) == 4
 
 
 def test_an_index_that_says_to_have_more_than_its_file_fills_no_memory(tmp_path: Path, opened: Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 
@@ -18,8 +19,11 @@ from judgetree.modules.retriever.rerank import (
     reciprocal_rank_fusion,
     weighted_sum,
 )
-from tests.modules.rerank_server import RerankServer
+from tests.attacks.servers import BOMB, ENDLESS_JSON, OTHER, Misbehaviour, misbehaving
+from tests.attacks.watch import survive
+from tests.modules.rerank_server import RerankServer, serve_rerank
 
+ENDLESS = {"drips": OTHER["drips"], "huge": ENDLESS_JSON, "bomb": BOMB}
 TEXTS = ["dogs bark", "cats sleep", "cats sleep long"]
 
 
@@ -107,6 +111,9 @@ class TestServices:
             '{"results": [{"index": 0, "relevance_score": 1}, {"index": 0, "relevance_score": 2}]}',
             '{"results": [{"index": 0, "relevance_score": NaN}]}',
             '{"results": [{"index": 0, "relevance_score": "high"}]}',
+            '{"results": [{"index": Infinity, "relevance_score": 1}]}',
+            '{"results": [{"index": 0, "relevance_score": ' + "9" * 400 + "}]}",
+            '{"results": ' + "[" * 100_000,
         ],
     )
     @pytest.mark.parametrize("kind", [0, 1])
@@ -114,6 +121,28 @@ class TestServices:
         rerank_server.body = results if kind == 0 or not results.startswith("{") else f'{{"output": {results}}}'
         with pytest.raises(ModelCallError):
             models(rerank_server)[kind].rerank("q", TEXTS, 2)
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    @pytest.mark.parametrize("behave", ENDLESS.values(), ids=ENDLESS)
+    def test_an_answer_without_an_end_is_an_error_in_time(self, kind: int, behave: Misbehaviour) -> None:
+        with misbehaving(behave) as server:
+            rerankers = (
+                HttpReranker(f"{server.base_url}/rerank", "m", timeout_s=0.5),
+                DashScopeReranker("m", api_key="k", base_url=server.base_url, timeout_s=0.5),
+            )
+            with pytest.raises(ModelCallError, match=r"its reply is longer|no whole reply came|its reply is packed"):
+                survive(asyncio.to_thread(rerankers[kind].rerank, "q", TEXTS, 2), limit_s=10)
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    @pytest.mark.parametrize("status", [301, 302, 307, 308])
+    def test_a_redirect_is_named_and_no_text_is_sent_there(
+        self, rerank_server: RerankServer, kind: int, status: int
+    ) -> None:
+        with serve_rerank() as elsewhere:
+            rerank_server.status, rerank_server.location = status, f"{elsewhere.url}?key=sk-1"
+            with pytest.raises(ModelSetupError, match=f"redirects to {elsewhere.url}, where nothing is sent"):
+                models(rerank_server)[kind].rerank("q", TEXTS, 2)
+            assert (elsewhere.requests, len(rerank_server.requests)) == ([], 1)
 
     def test_unsorted_and_too_many_results_are_put_right(self, rerank_server: RerankServer) -> None:
         results = [{"index": index, "relevance_score": score} for index, score in enumerate([0.1, 7.5, -11.0])]

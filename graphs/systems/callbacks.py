@@ -6,8 +6,8 @@ from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.documents import Document
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ..calls.usage import CallMeter
-from .contract import ChunkRetriever
+from ...modules.calls.usage import CallMeter
+from ...modules.retriever.contract import ChunkRetriever
 
 
 async def search_heard(retriever: ChunkRetriever, query: str, meter: CallMeter) -> list[tuple[Document, float]]:
