@@ -23,14 +23,15 @@ T = TypeVar("T")
 _BUSY_TIMEOUT_S = 30.0
 _FORMAT_TABLE = "CREATE TABLE format (format TEXT NOT NULL)"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
 
 class SqliteCache:
     """A SQLite file of recomputable data, shared by threads and processes.
 
-    An object must not cross a ``fork``. A corrupt file is rebuilt with a warning. A file that cannot be read or written
-    (rights, full disk) counts as empty from then on, with a warning. A file of another format raises a
-    ``SettingsError``. File and folder are created at first use.
+    An object must not cross a ``fork``. A corrupt file is rebuilt with a warning. A file that cannot be written (rights,
+    full disk) is only read from then on, and one that cannot be read counts as empty, with a warning each. A file of
+    another format raises a ``SettingsError``. File and folder are created at first use.
     """
 
     def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:
@@ -42,7 +43,7 @@ class SqliteCache:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._closer: Callable[[], object] = lambda: None
-        self._usable = True
+        self._usable = self._writable = True
 
     def __enter__(self) -> Self:
         return self
@@ -56,17 +57,24 @@ class SqliteCache:
             self._connection = None
             self._closer()
 
-    def attempt(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """Return the result of ``work``, retried once on a rebuilt file if this one is corrupt, else ``otherwise``."""
+    def attempt(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T, writes: bool = False) -> T:
+        """Return the result of ``work``, retried once on a rebuilt file if this one is corrupt, else ``otherwise``.
+
+        Work that ``writes`` and fails lets later work still read.
+        """
         with self._lock:
             for may_rebuild in (True, False):
-                if not self._usable:
+                if not self._usable or (writes and not self._writable):
                     break
                 try:
-                    return work(self._open())
+                    connection = self._open()
+                    if self._writable or not writes:
+                        return work(connection)
                 except (sqlite3.Error, OSError) as error:
-                    if may_rebuild and getattr(error, "sqlite_errorcode", None) in _CORRUPT:
+                    if may_rebuild and self._writable and getattr(error, "sqlite_errorcode", None) in _CORRUPT:
                         self._rebuild(error)
+                    elif writes and self._connection is not None:
+                        self._read_only(error)
                     else:
                         self._usable = False
                         logger.warning("The %s %s cannot be used, going on without: %s", self._what, self.path, error)
@@ -74,17 +82,41 @@ class SqliteCache:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._file_lock():
-                connection = _connect(self.path)
-                self._closer = weakref.finalize(self, connection.close)
-                self._check_format(connection)
-                self._connection = connection
-                # The switch to WAL ignores the busy timeout, so a file lock makes other processes wait.
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-                self._connection.executescript(self._schema)
+            try:
+                self._connection = self._opened()
+            except (sqlite3.OperationalError, OSError) as error:
+                self._closer()
+                primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
+                if primary not in _NO_ROOM or not self.path.is_file():
+                    raise
+                self._read_only(error)
+                self._connection = self._opened_to_read()
         return self._connection
+
+    def _opened(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._file_lock():
+            connection = _connect(self.path)
+            self._closer = weakref.finalize(self, connection.close)
+            self._check_format(connection)
+            # The switch to WAL ignores the busy timeout, so a file lock makes other processes wait.
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.executescript(self._schema)
+        return connection
+
+    def _opened_to_read(self) -> sqlite3.Connection:
+        # With an empty log nobody writes, and without "immutable" SQLite would make one, for which there is no room.
+        log = self.path.with_name(self.path.name + "-wal")
+        has_log = log.exists() and log.stat().st_size > 0
+        connection = _connect(f"{self.path.resolve().as_uri()}?{'mode=ro' if has_log else 'immutable=1'}")
+        self._closer = weakref.finalize(self, connection.close)
+        self._check_format(connection)
+        return connection
+
+    def _read_only(self, error: Exception) -> None:
+        self._writable = False
+        logger.warning("The %s %s cannot be written, and is only read: %s", self._what, self.path, error)
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
         """Refuse a file of another format; a file without tables gets the present one."""
@@ -115,8 +147,10 @@ class SqliteCache:
         return FileLock(self.path.with_name(self.path.name + ".lock"))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+def _connect(path: Path | str) -> sqlite3.Connection:
+    """Open a file, or a URI of one."""
+    is_uri = isinstance(path, str)
+    return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=is_uri)
 
 
 def _is_sound(path: Path) -> bool:

@@ -78,7 +78,7 @@ class VectorCache(SqliteCache):
                 connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
 
         if rows:
-            self.attempt(insert, otherwise=None)
+            self.attempt(insert, otherwise=None, writes=True)
 
     def dimension_of(self, embedder: str) -> int | None:
         """Return the length of an embedder's saved vectors; None if there are none."""

@@ -106,7 +106,7 @@ class TripleCache(SqliteCache):
             return True
 
         # Each passage is paid for, and is kept nowhere else.
-        if not self.attempt(insert, otherwise=False):
+        if not self.attempt(insert, otherwise=False, writes=True):
             raise WritingError(
                 f"{self.path} could not be written, so no further passage is asked about. Make room or check the disk "
                 "and its rights; what it has is kept, and the same command continues."

@@ -121,7 +121,7 @@ class CompletionCache(SqliteCache):
             with transaction(connection):
                 connection.execute("INSERT OR IGNORE INTO rejected_calls VALUES (?)", (key,))
 
-        self.attempt(insert, otherwise=None)
+        self.attempt(insert, otherwise=None, writes=True)
 
     def _insert(self, how: str, row: tuple[bytes, str, str, str]) -> None:
         def insert(connection: sqlite3.Connection) -> None:
@@ -130,7 +130,7 @@ class CompletionCache(SqliteCache):
                     connection.execute("DELETE FROM kept_calls WHERE key = ?", row[:1])
                 connection.execute(f"{how} INTO kept_calls VALUES (?, ?, ?, ?)", row)
 
-        self.attempt(insert, otherwise=None)
+        self.attempt(insert, otherwise=None, writes=True)
 
 
 def without_reading(mode: CacheMode) -> CacheMode:

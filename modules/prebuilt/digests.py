@@ -73,7 +73,7 @@ class FileDigests(SqliteCache):
         def replace(connection: sqlite3.Connection) -> None:
             connection.execute("REPLACE INTO checked_digests VALUES (?, ?, ?, ?, ?)", (*_row(state), digest))
 
-        self.attempt(replace, otherwise=None)
+        self.attempt(replace, otherwise=None, writes=True)
 
     def digest_of(self, state: FileState, on_progress: StageProgress | None) -> str:
         """Return the digest of a file, read if it is not known.
