@@ -29,9 +29,9 @@ _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, 
 class SqliteCache:
     """A SQLite file of recomputable data, shared by threads and processes.
 
-    An object must not cross a ``fork``. A corrupt file is rebuilt with a warning. A file that cannot be written (rights,
-    full disk) is only read from then on, and one that cannot be read counts as empty, with a warning each. A file of
-    another format raises a ``SettingsError``. File and folder are created at first use.
+    An object must not cross a ``fork``. A corrupt file is rebuilt with a warning. A file that cannot be written
+    (rights, full disk) is only read from then on, and one that cannot be read counts as empty, with a warning each. A
+    file of another format raises a ``SettingsError``. File and folder are created at first use.
     """
 
     def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:

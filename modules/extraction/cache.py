@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..errors import WritingError
@@ -17,6 +20,8 @@ from ..sqlite_cache import SqliteCache, transaction
 from ..structure.triples import Triple
 from .prompts import EXTRACTION
 from .replies import Extracted
+
+logger = logging.getLogger(__name__)
 
 FILE_NAME = "triples.sqlite"
 _SCHEMA = """\
@@ -37,6 +42,9 @@ class KeptTriples:
     extracted: Extracted
     reply_tokens: int
     """Tokens of the reply; estimated where the endpoint gave none."""
+
+
+_SAVED = TypeAdapter(tuple[Triple, ...])
 
 
 class TripleKeys:
@@ -75,7 +83,7 @@ class TripleCache(SqliteCache):
         super().__init__(path, _SCHEMA, thing="triples")
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, KeptTriples]:
-        """Return what is kept by key; a key without triples is left out."""
+        """Return what is kept by key; a key without triples, or whose triples are damaged, is left out."""
         wanted = list(dict.fromkeys(keys))
 
         def select(connection: sqlite3.Connection) -> dict[bytes, KeptTriples]:
@@ -84,7 +92,11 @@ class TripleCache(SqliteCache):
                 some = wanted[start : start + _KEYS_PER_SELECT]
                 query = f"SELECT * FROM extracted WHERE key IN ({','.join('?' * len(some))})"
                 for key, reply_tokens, dropped, triples in connection.execute(query, some):
-                    read = tuple(Triple(*each) for each in json.loads(triples))
+                    try:
+                        read = _SAVED.validate_json(triples)
+                    except ValidationError:
+                        logger.warning("Triples of a passage in %s are damaged, and are asked for again.", self.path)
+                        continue
                     extracted = Extracted(triples=read, dropped=dropped)
                     found[bytes(key)] = KeptTriples(extracted=extracted, reply_tokens=reply_tokens)
             return found

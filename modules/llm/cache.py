@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from ..calls.usage import CallMeter
 from ..errors import CacheMiss
 from ..sqlite_cache import SqliteCache, transaction
 from .contract import ChatLLM, ChatWrapper
+
+logger = logging.getLogger(__name__)
 
 CacheMode = Literal["off", "read", "write", "refresh", "replay"]
 """``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in
@@ -98,7 +101,12 @@ class CompletionCache(SqliteCache):
             return None if row is None else str(row[0])
 
         kept = self.attempt(select, otherwise=None)
-        return None if kept is None else KeptCall.from_json(kept)
+        try:
+            return None if kept is None else KeptCall.from_json(kept)
+        except (ValueError, KeyError, TypeError):
+            logger.warning("A reply in %s is damaged, and is asked for again.", self.path)
+            self._delete(key)
+            return None
 
     def get_renewed(self, key: bytes) -> KeptCall | None:
         """Return the call that this object has renewed under a key; None if it has not."""
@@ -122,6 +130,13 @@ class CompletionCache(SqliteCache):
                 connection.execute("INSERT OR IGNORE INTO rejected_calls VALUES (?)", (key,))
 
         self.attempt(insert, otherwise=None, writes=True)
+
+    def _delete(self, key: bytes) -> None:
+        def delete(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                connection.execute("DELETE FROM kept_calls WHERE key = ?", (key,))
+
+        self.attempt(delete, otherwise=None, writes=True)
 
     def _insert(self, how: str, row: tuple[bytes, str, str, str]) -> None:
         def insert(connection: sqlite3.Connection) -> None:

@@ -14,6 +14,7 @@ from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.prices import Price, Prices
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError, WritingError
+from judgetree.modules.extraction.cache import FILE_NAME, TripleCache
 from judgetree.modules.extraction.extraction import aextract_triples, extract_triples
 from judgetree.modules.extraction.plan import TripleModel, passage_text, plan_extraction
 from judgetree.modules.prompts.reading import load_prompts
@@ -205,3 +206,15 @@ def test_a_passage_is_shown_with_the_title_that_it_does_not_begin_with() -> None
     assert passage_text(titled) == "Bo Ek\nHe was born."
     assert passage_text(Passage(chunk_id="1", text="Bo Ek was born.", metadata={"title": "Bo Ek"})) == "Bo Ek was born."
     assert len(passage_text(Passage(chunk_id="1", text="word " * 100_000))) < 30_000
+
+
+@pytest.mark.parametrize("damaged", ["garbage", "[1]", '[["a", "b"]]', '[["a", "b", ["c"]]]', b"\xff", 7])
+def test_damaged_triples_are_asked_for_again(damaged: object, tmp_path: Path) -> None:
+    model, given = model_of(RuledLLM(), tmp_path), passages("Ada met Bo")
+    extract_triples(plan_extraction(given, model), model)
+    with TripleCache(tmp_path / FILE_NAME) as cache:
+        cache.attempt(lambda file: file.execute("UPDATE extracted SET triples = ?", (damaged,)), otherwise=None)
+    plan = plan_extraction(given, model)
+    assert plan.calls == 1
+    extract_triples(plan, model)
+    assert plan_extraction(given, model).calls == 0

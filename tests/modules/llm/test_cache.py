@@ -242,3 +242,14 @@ def test_completion_comes_back_as_it_was(
 def test_key_tells_messages_apart(one: list[tuple[str, str]], two: list[tuple[str, str]]) -> None:
     assert (call_key(HERE, "m", one, PLAIN_TEXT) == call_key(HERE, "m", two, PLAIN_TEXT)) == (one == two)
     assert call_key(HERE, "m", one, PLAIN_TEXT) != call_key(HERE, "n", one, PLAIN_TEXT)
+
+
+@pytest.mark.parametrize(
+    "damaged", ["garbage", "{}", "[]", '{"completion":{"first_token":null},"record":{}}', '{"completion":7}']
+)
+def test_a_damaged_reply_is_asked_for_again(cache: CompletionCache, damaged: str) -> None:
+    llm = cached_llm(numbered(), cache)
+    assert ask(llm) == "1"
+    cache.attempt(lambda file: file.execute("UPDATE kept_calls SET kept = ?", (damaged,)), otherwise=None)
+    assert ask(llm) == "2"
+    assert ask(llm) == "2"
