@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import statistics
 import threading
 import time
@@ -138,6 +139,7 @@ class LoopLag:
         self._loop = loop
         self._due_s = self._late_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._context = contextvars.Context()  # else the timer would hold that of the call which started it
 
     @property
     def seconds(self) -> float:
@@ -158,7 +160,7 @@ class LoopLag:
 
     def _wind(self) -> None:
         self._due_s = self._loop.time() + _BEAT_S
-        self._timer = self._loop.call_at(self._due_s, self._ring)
+        self._timer = self._loop.call_at(self._due_s, self._ring, context=self._context)
 
     def _ring(self) -> None:
         self._late_s = self._loop.time() - self._due_s

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import random
 import socket
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import httpx
 import httpx2
@@ -367,3 +369,27 @@ def test_two_loops_that_begin_at_the_same_moment_keep_their_slots() -> None:
         assert asyncio.run(third()), "a second call got a slot of a gate that has one"
     finally:
         first.close()
+
+
+def test_the_timer_of_a_loop_keeps_nothing_of_the_call_that_started_it() -> None:
+    class Question:
+        """What a call's context holds, such as the state of its question."""
+
+    of_call: ContextVar[Question] = ContextVar("of_call")
+    gate = CallGate(4)
+
+    async def call(seconds: float) -> None:
+        of_call.set(Question())
+        async with gate.slot():
+            await asyncio.sleep(seconds)
+
+    async def overlapping() -> None:
+        first, second = asyncio.create_task(call(0.01)), asyncio.create_task(call(0.2))
+        await first
+        del first
+        await asyncio.sleep(0.05)
+        gc.collect()
+        assert sum(isinstance(each, Question) for each in gc.get_objects()) == 1
+        await second
+
+    asyncio.run(overlapping())
