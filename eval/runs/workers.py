@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -268,11 +269,10 @@ def crew_of(
         return _Hand(actor, lambda holder: actor.open.remote(given, share + (number < rest), ledger, holder))
 
     hands = [hand_of(number) for number in range(workers.count)]
-    for done, answer in enumerate([hand.open(hand.holder) for hand in hands], start=1):
-        if (error := ray.get(answer)) is not None:
-            raise error
-        report(done, workers.count, "workers")
     deaths = (ray.exceptions.RayActorError,)
+    for done, (hand, answer) in enumerate([(hand, hand.open(hand.holder)) for hand in hands], start=1):
+        finish_opening(hand, answer, ray.get, deaths)
+        report(done, workers.count, "workers")
 
     @asynccontextmanager
     async def asking(newest: Mapping[Place, RunRow]) -> AsyncIterator[Asking]:
@@ -287,6 +287,39 @@ def crew_of(
     finally:
         for hand in hands:
             ray.kill(hand.actor)
+
+
+def finish_opening(
+    hand: _Hand,
+    answer: Any,
+    get: Callable[[Any], UserError | None],
+    deaths: tuple[type[Exception], ...],
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until a worker is open; one that dies meanwhile, which Ray starts again, is opened again.
+
+    Raises:
+        UserError: It cannot open the index or a model, or five openings ended in its death.
+    """
+    died: Exception | None = None
+    for number in range(MOST_DEATHS):
+        if died is not None:
+            logger.warning("A worker died while it opened the index and the models; it is started again.")
+            sleep(2.0**number)
+            answer = hand.open(hand.holder)
+        try:
+            error = get(answer)
+        except deaths as death:
+            died = death
+            continue
+        if error is not None:
+            raise error
+        return
+    raise UserError(
+        f"A worker died {MOST_DEATHS} times while it opened the index, the models and the parts of the run: "
+        f"{' '.join(str(died).split())[:_MOST_SAID].rstrip('.')}. Run the same command with fewer workers, or without "
+        "--workers, which shows what ends it."
+    ) from died
 
 
 def _sent(ray: ModuleType, order: WorkOrder) -> Any:

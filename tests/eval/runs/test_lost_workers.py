@@ -10,7 +10,7 @@ import pytest
 
 from judgetree.evaluation.runs.jobs import Job
 from judgetree.evaluation.runs.limits import Spending
-from judgetree.evaluation.runs.workers import MOST_OPENINGS, _AskingWorkers, _Hand
+from judgetree.evaluation.runs.workers import MOST_DEATHS, MOST_OPENINGS, _AskingWorkers, _Hand, finish_opening
 from judgetree.modules.errors import UserError
 
 
@@ -68,3 +68,26 @@ def test_a_question_goes_to_the_workers_that_take_the_places_of_the_dead() -> No
     openings: list[object] = [Died("killed"), UserError("not yet"), None, None, None, None, None]
     with pytest.raises(UserError, match="5 workers died while they asked the question 'q1'"):
         ask(crew_that_dies(openings))
+
+
+def open_with(outcomes: list[object]) -> list[float]:
+    """Return how long was waited before the openings after deaths."""
+    waits: list[float] = []
+
+    def get(answer: object) -> UserError | None:
+        if isinstance(answer, Died):
+            raise answer
+        return cast("UserError | None", answer)
+
+    hand = _Hand(None, lambda holder: outcomes.pop(0))
+    finish_opening(hand, outcomes.pop(0), get, (Died,), waits.append)
+    return waits
+
+
+def test_a_worker_that_dies_while_it_opens_is_opened_again_but_not_for_ever() -> None:
+    assert open_with([None]) == []
+    assert open_with([Died("killed"), Died("restarting"), None]) == [2.0, 4.0]
+    with pytest.raises(UserError, match=r"died 5 times while it opened .*: killed\. Run"):
+        open_with([Died("killed")] * MOST_DEATHS)
+    with pytest.raises(UserError, match="no such index"):
+        open_with([Died("killed"), UserError("no such index")])

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import subprocess
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.workers import Workers
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.cluster import HERE, connected
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import SettingsError, UserError
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.settings import load_settings
 from tests.eval.dataset_files import standards_row, write_standards
@@ -167,6 +168,33 @@ def test_parts_given_as_objects_are_sent_or_refused(bench: RunBench) -> None:
     assert {chunk.verdict for row in rows_of(bench.out).values() for chunk in row.chunks} == {"2"}
     with pytest.raises(SettingsError, match=r"OwnJudge.* cannot be sent to workers.* import path"):
         bench.run(TWO, out=bench.out.with_name("other"), judge=OwnJudge(threading.Lock()), limit=2)
+
+
+class DeadlyJudge(OwnJudge):
+    """Ends the first ``deaths`` workers that open it."""
+
+    def __init__(self, folder: Path, deaths: int) -> None:
+        super().__init__()
+        self.folder, self.deaths = folder, deaths
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        with tempfile.NamedTemporaryFile(dir=self.folder, delete=False):
+            if len(list(self.folder.iterdir())) <= self.deaths:
+                os._exit(1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+def test_a_worker_that_dies_while_it_opens_is_started_again_but_not_for_ever(bench: RunBench, tmp_path: Path) -> None:
+    for name, deaths in (("one", 1), ("all", 1_000)):
+        (tmp_path / name).mkdir()
+        judge = DeadlyJudge(tmp_path / name, deaths)
+        if deaths == 1:
+            assert bench.run(TWO, cache="off", judge=judge, limit=2).failed == 0
+        else:
+            with pytest.raises(UserError, match="died 5 times while it opened"):
+                bench.run(TWO, out=bench.out.with_name("other"), judge=judge, limit=2)
 
 
 @pytest.mark.parametrize(
