@@ -113,9 +113,15 @@ def test_one_ledger_keeps_all_workers_within_the_limit_and_the_run_goes_on(bench
     assert sum(row.chat_calls for row in rows.values()) == bench.requests(), "none is made twice, or not booked"
 
 
+def pids(*which: str) -> list[str]:
+    """Return the processes that ``pgrep`` finds."""
+    return subprocess.run(["pgrep", *which], capture_output=True, text=True, check=False).stdout.split()
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray")
-def test_a_question_whose_worker_is_killed_is_asked_again_and_pays_only_what_was_in_flight(bench: RunBench) -> None:
+def test_a_question_whose_worker_is_killed_is_asked_again_and_pays_only_what_was_in_flight(
+    bench: RunBench, ray: ModuleType
+) -> None:
     asked: Counter[str] = Counter()
     noting, held, killed = threading.Lock(), threading.Event(), threading.Event()
 
@@ -130,8 +136,11 @@ def test_a_question_whose_worker_is_killed_is_asked_again_and_pays_only_what_was
 
     def kill() -> None:
         assert held.wait(60)
-        workers = subprocess.run(["pgrep", "-f", "^ray::Worker"], capture_output=True, text=True, check=False)
-        for pid in workers.stdout.split():
+        session = ray._private.worker._global_node.get_session_dir_path()
+        [raylet] = pids("-f", f"/raylet .*{session}/")
+        workers = pids("-P", raylet, "-f", "^ray::Worker")
+        assert workers
+        for pid in workers:
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         killed.set()
