@@ -292,6 +292,16 @@ def test_a_judge_without_a_fingerprint_is_refused_before_anything_is_opened(tmp_
     assert not (settings.home / "milvus.db").exists(), "nothing was indexed"
 
 
+def test_a_system_that_panics_fails_its_questions_by_its_name(tmp_path: Path, settings: Settings) -> None:
+    panicking = PARTS.replace(
+        "def build_twice", "async def panic(state, runtime):\n    raise BaseException('index')\n\n\ndef build_twice"
+    ).replace('"generate", nodes.generate)', '"generate", panic)')
+    Path("mine.py").write_text(panicking, encoding="utf-8")
+    keys = {**KEYS, "corpus": "./docs", "systems": ["mine:build_twice"]}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    assert report.questions["error"].tolist() == ["RuntimeError: 'mine:build_twice' failed: BaseException: index"]
+
+
 def test_a_question_that_is_interrupted_is_a_failed_row_that_says_so(tmp_path: Path, settings: Settings) -> None:
     keys = {**KEYS, "systems": ("naive", "judge"), "judge": AskingJudge(), "retriever": "mine:OneRung"}
     report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
