@@ -17,7 +17,7 @@ from ..modules.errors import SettingsError
 from ..modules.index.factory import open_index
 from ..modules.index.index import Index
 from ..modules.judge.contract import AnyJudge
-from ..modules.judge.factory import create_judge
+from ..modules.judge.factory import create_judge, own_judge
 from ..modules.judge.insert_block import InsertBlockFilter
 from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
@@ -132,6 +132,8 @@ class SessionServices:
 
     def _open(self) -> RagContext:
         settings = self.settings
+        if self.system.judges:
+            own_judge(self.judge)  # one that can be none is refused before a collection is opened
         tools = create_tools(self.tools, settings)
         retriever: ChunkRetriever | None = None
         if self.system.retrieves:

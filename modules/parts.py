@@ -6,6 +6,7 @@ Plug-ins are entry points of the groups ``judgetree.systems``, ``judgetree.judge
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import importlib
@@ -28,6 +29,8 @@ PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", 
 
 _GROUPS: dict[PartKind, str] = {"policy": "judgetree.policies"}
 """Entry points of kinds whose plural does not end in s."""
+FROM_OUTSIDE = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""What ends a part from outside; any other exception is its own failure, also one that is no ``Exception``."""
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""
 _LOADED: WeakKeyDictionary[object, str] = WeakKeyDictionary()
@@ -194,7 +197,9 @@ def find_part(kind: PartKind, name: str) -> Part:
             value = getattr(value, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(f"The {kind} {name!r} cannot be imported: {error}. Write module:name.") from error
-    except (Exception, SystemExit) as error:  # a script without a guard exits
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # a script without a guard exits
         raise SettingsError(f"The module of the {kind} {name!r} failed: {type(error).__name__}: {error}.") from error
     return Part(name=name, value=value, source=source_of(value))
 
@@ -217,7 +222,9 @@ def made(part: Part, **offered: object) -> object:
         raise SettingsError(
             f"{part.name!r} cannot be made: {error}. It may take {', '.join(offered)}, by these names."
         ) from error
-    except (Exception, SystemExit) as error:
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:
         raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {error}.") from error
 
 
@@ -237,19 +244,26 @@ def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
 def _said_by(part: _Fingerprinted, name: str) -> object:
     try:
         return part.fingerprint()
-    except JudgetreeError:
+    except (JudgetreeError, *FROM_OUTSIDE):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise SettingsError(f"The fingerprint of {name!r} failed: {type(error).__name__}: {error}.") from error
 
 
 @contextmanager
 def surviving_exit(part: Part) -> Iterator[None]:
-    """Raise RuntimeError where a part calls ``sys.exit``, which would end the process as if all were well."""
+    """Raise RuntimeError where a part raises what is no ``Exception``, which no handler of a question would catch.
+
+    ``sys.exit`` would end the process as if all were well, and a panic of a library in Rust the whole run.
+    """
     try:
         yield
+    except (Exception, *FROM_OUTSIDE):
+        raise
     except SystemExit as error:
         raise RuntimeError(f"{part.name!r} called sys.exit({error.code!r})") from error
+    except BaseException as error:
+        raise RuntimeError(f"{part.name!r} failed: {type(error).__name__}: {error}") from error
 
 
 def needs_making(part: Part) -> bool:

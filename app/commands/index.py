@@ -282,7 +282,8 @@ def _summary(
     names = ", ".join(sorted(set(embedders.values())))
     speed = f", {each:,.0f} a second" if (each := chunks_per_second(report)) >= 1 else ""
     chunks = count_of(report.chunks, "chunk")
-    yield f"{collection}: {chunks} ({report.embedded:,} embedded now{speed}), embedder {names}"
+    saved = f"; {report.cached:,} from the vector cache" if report.cached else ""
+    yield f"{collection}: {chunks} ({report.embedded:,} embedded now{speed}{saved}), embedder {names}"
     yield (
         f"files: {len(report.added)} new, {len(report.changed)} changed, {report.unchanged} unchanged, "
         f"{len(report.removed)} removed, {len(report.skipped)} skipped, {report.ignored} of other types; "

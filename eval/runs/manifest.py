@@ -11,7 +11,7 @@ from ...graphs.search.policies.registry import POLICIES
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
-from ...modules.judge.factory import is_own_judge
+from ...modules.judge.factory import own_judge
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
 from ...modules.llm.factory import source_of_llm
 from ...modules.memory.prompts import CONVERSATION_VERSION
@@ -144,8 +144,8 @@ def _sources_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[st
     for name in experiment.systems:
         if name not in SYSTEMS:
             yield f"{name}{_SOURCE}", find_part("system", name).source
-    if is_own_judge(experiment.judge):
-        yield "judge_source", find_part("judge", experiment.judge).source
+    if (judge := own_judge(experiment.judge)) is not None:
+        yield "judge_source", judge.source
     if name_in(experiment.policy) not in POLICIES:
         yield "policy_source", find_part("policy", experiment.policy).source
     if experiment.retriever is not None and not is_prebuilt(experiment.retriever):

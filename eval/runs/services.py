@@ -38,6 +38,7 @@ from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.graph_list import GraphList
 from ...modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
 from ...modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
+from ...modules.retriever.prebuilt import PrebuiltIndex
 from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
@@ -47,10 +48,12 @@ from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
+from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment
 from .gold_table import gold_table
 from .limits import CallLimits, LimitedLLM
 from .manifest import Opened
+from .prebuilt_gold import refuse_unknown_gold
 
 _CHUNK_SIZE = 100_000
 """Longer than any paragraph, so that each document of a data set is one chunk, as its gold keys assume."""
@@ -237,7 +240,7 @@ class Services:
         if experiment.retriever is not None:
             experiment.refuse_unused_search()
             if is_prebuilt(experiment.retriever):
-                self.own_retriever = prebuilt_retriever(
+                self.own_retriever = retriever = prebuilt_retriever(
                     experiment.retriever,
                     self.settings,
                     topk=experiment.topk,
@@ -247,6 +250,8 @@ class Services:
                     admissions=self.admissions,
                     on_progress=self.on_progress,
                 )
+                if name_in(experiment.dataset) == OWN_QUESTIONS and isinstance(retriever.vector_store, PrebuiltIndex):
+                    refuse_unknown_gold(self.dataset, retriever.vector_store.corpus)
                 return self.own_retriever
             if needs_index(experiment.retriever):
                 self.index = self._open_index()

@@ -28,7 +28,7 @@ from ..language import language_of
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
 from .local import find_minilm, find_multilingual, load_minilm, load_multilingual
-from .vectors import checked_vectors, in_order, placed, places_of
+from .vectors import SavedBatch, checked_vectors, in_order, placed, places_of
 
 if TYPE_CHECKING:
     from ..llm.rate_limit import Admissions
@@ -265,10 +265,10 @@ class CachedEmbedder(Embedder):
         return in_order(texts, [batch async for batch in self.aembed_batches(texts)])
 
     def embed_batches(self, texts: list[str]) -> Iterator[Mapping[int, list[float]]]:
-        """Yield the saved vectors, then those of the model, each batch once it is saved."""
+        """Yield the saved vectors as a ``SavedBatch``, then those of the model, each batch once it is saved."""
         places, vectors = places_of(texts), self._lookup(texts)
         if vectors:
-            yield placed(places, vectors)
+            yield SavedBatch(placed(places, vectors))
         missing = [text for text in places if text not in vectors]
         for batch in self.inner.embed_batches(missing):
             yield placed(places, self._keep(missing, batch))
@@ -277,7 +277,7 @@ class CachedEmbedder(Embedder):
         """Yield vectors as ``embed_batches`` does, without blocking the event loop."""
         places, vectors = places_of(texts), await asyncio.to_thread(self._lookup, texts)
         if vectors:
-            yield placed(places, vectors)
+            yield SavedBatch(placed(places, vectors))
         missing = [text for text in places if text not in vectors]
         async for batch in self.inner.aembed_batches(missing):
             yield placed(places, await asyncio.to_thread(self._keep, missing, batch))

@@ -16,7 +16,7 @@ from ..errors import JudgetreeError, SettingsError, UserError
 from .cache import Vector
 from .cores import use_cores
 from .embedder import CachedEmbedder, Embedder, EndpointEmbedder, embedder_name
-from .vectors import checked_vectors, in_order, placed, places_of
+from .vectors import SavedBatch, checked_vectors, in_order, placed, places_of
 from .worker_pool import MOST_DEATHS, Hand, WorkerPool
 
 if TYPE_CHECKING:
@@ -101,20 +101,16 @@ class RayEmbedder(Embedder):
             SettingsError: There is no cluster at the address, or the embedder cannot be copied to workers.
         """
         places = places_of(texts)
-        for batch in self._embedded(list(places)):
-            yield placed(places, batch)
+        saved = self._cache.get_many(self.name, list(places)) if self._cache else {}
+        if saved:
+            yield SavedBatch(placed(places, saved))
+        if missing := [text for text in places if text not in saved]:
+            for batch in self._spread_out(missing):
+                yield placed(places, batch)
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text, embedded in this process."""
         return self._given.embed_query(text)
-
-    def _embedded(self, texts: Sequence[str]) -> Iterator[Mapping[str, Vector]]:
-        saved = self._cache.get_many(self.name, texts) if self._cache else {}
-        if saved:
-            yield saved
-        missing = [text for text in texts if text not in saved]
-        if missing:
-            yield from self._spread_out(missing)
 
     def _spread_out(self, texts: Sequence[str]) -> Iterator[Mapping[str, Vector]]:
         with connected(self.address, workers=self.workers) as ray, _ray_errors(ray, self.name):

@@ -9,6 +9,11 @@ import numpy as np
 from ..errors import UserError
 from .cache import Vector
 
+
+class SavedBatch(dict[int, list[float]]):
+    """Vectors by position that a cache had; any other batch was computed."""
+
+
 _MOST = float(np.finfo(np.float32).max)
 """Collections and caches hold numbers of 32 bits."""
 

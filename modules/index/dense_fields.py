@@ -12,7 +12,7 @@ from langchain_milvus import BM25BuiltInFunction, Milvus
 from ..embedding.cache import Vector
 from ..embedding.embedder import Embedder, embedder_name
 from ..embedding.ray_embedder import RayEmbedder
-from ..embedding.vectors import checked_vectors
+from ..embedding.vectors import SavedBatch, checked_vectors
 from ..errors import CollectionError
 from ..language import cjk_share, language_of
 from ..progress import StageProgress
@@ -74,8 +74,12 @@ def embed_chunks(
     texts: Mapping[str, str],
     known: Mapping[str, Mapping[str, Vector]],
     on_progress: StageProgress,
+    *,
+    computed: set[str] | None = None,
 ) -> Iterator[tuple[str, Mapping[str, Vector]]]:
     """Yield vectors by field with their chunk id: the known ones, and those of the other texts as they come.
+
+    ``computed`` is given the ids of the chunks with a vector that no cache had.
 
     Raises:
         ModelCallError: An embedding endpoint failed.
@@ -90,6 +94,8 @@ def embed_chunks(
         on_progress(0, len(ids), "embed")
     for field, embedder in embedders.items():
         for batch in _batches(embedder, wanted):
+            if computed is not None and not isinstance(batch, SavedBatch):
+                computed.update(ids[place] for place in batch)
             for place, vector in batch.items():
                 found = unfinished.setdefault(place, {})
                 found[field] = np.asarray(vector, dtype=np.float32)

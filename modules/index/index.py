@@ -266,7 +266,7 @@ class Index:
             plan = plan_removal(self.vector_store_name, stored, sources)
             if plan.removed:
                 self._write(info, check, removed=plan.replaced_ids(stored))
-            return plan.report(stored, ignored=0, embedded=0)
+            return plan.report(stored, ignored=0)
 
     def rebuild_indexes(self, *fields: str) -> dict[str, IndexParams]:
         """Drop and build the indexes of these vector fields, and those whose ``index_params`` changed.
@@ -337,8 +337,15 @@ class Index:
                     self._write(info, check, rows if is_stream else list(rows), removed=plan.replaced_ids(stored))
             elif not stored:
                 raise LoadingError(none_readable(plan.skipped))
-            embedded, embedding_s = (rows.embedded, rows.embedding_s) if rows else (0, 0.0)
-            return plan.report(stored, ignored=scan.ignored, embedded=embedded, embedding_s=embedding_s)
+            if rows is None:
+                return plan.report(stored, ignored=scan.ignored)
+            return plan.report(
+                stored,
+                ignored=scan.ignored,
+                embedded=rows.embedded,
+                cached=rows.cached,
+                embedding_s=rows.embedding_s,
+            )
 
     def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:
         client, reused = self.connection.client, plan.reused_ids(stored)

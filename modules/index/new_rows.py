@@ -29,12 +29,23 @@ class NewRows:
         self.embedding_s = 0.0
         """Seconds of embedding so far."""
         self._chunks = {str(chunk.metadata["chunk_id"]): chunk for chunk in plan.chunks}
-        self.embedded = len(self._chunks) - len(known)
-        """Number of chunks whose vectors were not known."""
-        self._embedding = self._timed(embed_chunks(embedders, plan.texts(), known, on_progress))
+        self._wanted = len(self._chunks) - len(known)
+        self._computed: set[str] = set()
+        vectors = embed_chunks(embedders, plan.texts(), known, on_progress, computed=self._computed)
+        self._embedding = self._timed(vectors)
         self._vectors: Iterator[tuple[str, Vectors]] = self._embedding
         self._dimensions: Mapping[str, int] = {}
         self._collection = ""
+
+    @property
+    def embedded(self) -> int:
+        """Number of chunks that a model has embedded so far."""
+        return len(self._computed)
+
+    @property
+    def cached(self) -> int:
+        """Number of chunks whose vectors an embedder had saved, once all rows were read."""
+        return self._wanted - len(self._computed)
 
     def __len__(self) -> int:
         return len(self._chunks)

@@ -137,9 +137,11 @@ class IndexReport:
     encodings: Mapping[str, str] = field(default_factory=dict)
     """Encodings of added and changed text files that are not UTF-8, by source."""
     embedded: int = 0
-    """Number of embedded chunks; the other new ones had stored vectors."""
+    """Number of chunks that a model embedded; the other new ones had vectors in the collection or the cache."""
+    cached: int = 0
+    """Number of new chunks whose vectors came out of the embedder's cache."""
     embedding_s: float = 0.0
-    """Seconds of embedding; vectors that the embedder has saved take hardly any."""
+    """Seconds of embedding, the look into the cache included."""
     chunks: int = 0
     """Number of chunks in the collection after the update."""
 
@@ -170,7 +172,13 @@ class UpdatePlan:
         return {str(chunk.metadata["chunk_id"]): chunk.page_content for chunk in self.chunks}
 
     def report(
-        self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int, embedding_s: float = 0.0
+        self,
+        stored: Mapping[str, StoredFile],
+        *,
+        ignored: int,
+        embedded: int = 0,
+        cached: int = 0,
+        embedding_s: float = 0.0,
     ) -> IndexReport:
         """Return the report of the update, once the plan is carried out on ``stored``."""
         before = sum(len(file.chunk_ids) for file in stored.values())
@@ -183,6 +191,7 @@ class UpdatePlan:
             ignored=ignored,
             encodings=dict(sorted(self.encodings.items())),
             embedded=embedded,
+            cached=cached,
             embedding_s=embedding_s,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
         )

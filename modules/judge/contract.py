@@ -7,6 +7,8 @@ against no) and ``oracle`` (gold supporting facts).
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -150,6 +152,21 @@ def is_judge(given: object) -> TypeIs[AnyJudge]:
     """Return whether an object has the methods of a ``Judge`` or a ``SetJudge``."""
     named = [name for name in ("fingerprint", "judge", "judge_set") if callable(getattr(given, name, None))]
     return not isinstance(given, type) and "fingerprint" in named and len(named) > 1
+
+
+def may_be_judge(given: object) -> bool:
+    """Return whether an object is a judge, or what a class or function makes may be one, as far as it can be seen.
+
+    A class that lacks a method may still set it in ``__init__``, or find it by ``__getattr__``.
+    """
+    if inspect.isroutine(given) or isinstance(given, functools.partial) or hasattr(given, "__getattr__"):
+        return True
+    if not isinstance(given, type):
+        return is_judge(given)
+    codes = (getattr(vars(each).get("__init__"), "__code__", None) for each in given.__mro__)
+    named = {name for code in codes if code is not None for name in code.co_names}
+    named |= {name for name in ("fingerprint", "judge", "judge_set") if hasattr(given, name)}
+    return "fingerprint" in named and not named.isdisjoint(("judge", "judge_set"))
 
 
 async def judge_one(judge: AnyJudge, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:

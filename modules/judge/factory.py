@@ -20,7 +20,7 @@ from ..specs import made_of_spec, name_in
 from .asker import SubQuestionAsker
 from .batched import BatchedJudge
 from .cascade import CascadeJudge
-from .contract import AnyJudge, is_judge
+from .contract import AnyJudge, is_judge, may_be_judge
 from .embedding import EmbeddingJudge, Similarity
 from .fits import calibrated, find_fit, made_for, require_fit
 from .fused import UNFITTED, FusedJudge
@@ -185,6 +185,27 @@ def is_own_judge(kind: str) -> bool:
     return True
 
 
+def own_judge(kind: str | object) -> Part | None:
+    """Return a judge of one's own before it is made, checked as far as that goes; None for one of ours.
+
+    Raises:
+        SettingsError: It is unknown, cannot be imported, or its class or object lacks the methods of a judge.
+    """
+    if isinstance(kind, str) and not is_own_judge(kind):
+        return None
+    part = part_of("judge", kind)
+    if not may_be_judge(part.value):
+        raise _no_judge(part, part.value)
+    return part
+
+
+def _no_judge(part: Part, given: object) -> SettingsError:
+    return SettingsError(
+        f"{part.name!r} gives {given!r:.100}. Give it the methods fingerprint and judge of a Judge, or fingerprint "
+        "and judge_set of a SetJudge."
+    )
+
+
 def noise_of(kind: str) -> Noise | None:
     """Return the parameters of the judge noisy; None for another judge."""
     return cast(Noise, made_of_spec("judge", kind, _KINDS)) if name_in(kind) == "noisy" else None
@@ -221,7 +242,8 @@ def create_judge(
             model or embedder, or a file of fits is damaged.
     """
     settings = settings or load_settings()
-    if isinstance(kind, str) and not is_own_judge(kind):
+    part = own_judge(kind)
+    if part is None:
         given = _Given(
             llm=llm,
             spec=spec,
@@ -231,14 +253,10 @@ def create_judge(
             fitted=fitted,
             admissions=admissions,
         )
-        return made_of_spec("judge", kind, _KINDS).make(given)
-    part = part_of("judge", kind)
+        return made_of_spec("judge", str(kind), _KINDS).make(given)
     judge = made(part, llm=llm, settings=settings, prompts=prompts)
     if not is_judge(judge):
-        raise SettingsError(
-            f"{part.name!r} gives {judge!r:.100}. Give it the methods fingerprint and judge of a Judge, or fingerprint "
-            "and judge_set of a SetJudge."
-        )
+        raise _no_judge(part, judge)
     if part.is_built_in:
         return judge
     own = {"prompts": prompts.digest} if prompts.digest and _takes("prompts", part) else {}

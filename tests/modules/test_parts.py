@@ -213,11 +213,13 @@ def test_a_class_of_a_notebook_cell_has_a_source() -> None:
         (":Mine", "cannot be imported"),
         ("broken:Mine", "failed: ZeroDivisionError: division by zero"),
         ("script:Mine", "failed: SystemExit: 0"),
+        ("panic:Mine", "failed: BaseException: index out of bounds"),
     ],
 )
 def test_what_cannot_be_imported_is_named(module: Path, name: str, problem: str) -> None:
     module.with_name("broken.py").write_text("1 / 0\n")
     module.with_name("script.py").write_text("raise SystemExit(0)\n")
+    module.with_name("panic.py").write_text("raise BaseException('index out of bounds')\n")
     with pytest.raises(SettingsError, match=problem):
         find_part("judge", name)
 

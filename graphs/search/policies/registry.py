@@ -11,7 +11,7 @@ from itertools import islice
 from typing import cast
 
 from ....modules.errors import SettingsError, UserError
-from ....modules.parts import Part, check_name, fingerprint_of, made, part_of
+from ....modules.parts import FROM_OUTSIDE, Part, check_name, fingerprint_of, made, part_of
 from ....modules.specs import made_of_spec, name_in
 from ..candidate import Candidate, Expansion, SearchLimits, Spent
 from ..policy import NamedPolicy, Policy
@@ -124,7 +124,7 @@ class OwnPolicy:
         """Raise errors of the inner policy as settings errors that name it."""
         try:
             yield
-        except UserError:
+        except (UserError, *FROM_OUTSIDE):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error

@@ -203,6 +203,19 @@ def test_a_judge_of_one_s_own_is_named_by_its_import_path(
     assert (unknown.status, "Unknown judge 'mine'. Allowed: auto, " in unknown.err) == (2, True)
 
 
+def test_verdicts_that_failed_are_counted_with_the_first_reason(
+    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("failing_judge.py").write_text(
+        OWN_JUDGE.replace("return Verdict(", "raise ValueError('no weights')  # "), encoding="utf-8"
+    )
+    asked = cli("ask", CHAIN.question, "-c", COLLECTION, "--topk", "2", "--judge", "failing_judge:Mine").ok()
+    assert "2 chunks without a verdict, since the judge failed. The first: " in asked.err
+    assert "no weights" in asked.err
+
+
 OWN_RETRIEVER = """
 class Mine:
     def __init__(self, index, topk):

@@ -42,6 +42,15 @@ def test_the_report_counts_files_and_names_what_was_skipped(cli: Cli, corpus: Pa
     assert done.err == ""
 
 
+def test_chunks_out_of_the_vector_cache_are_not_said_to_be_embedded(cli: Cli, corpus: Path) -> None:
+    assert [index(cli, corpus)[key] for key in ("embedded", "cached")] == [2, 0]
+    (corpus / "c.txt").write_text("It turns.")
+    said = cli("index", str(corpus), "-c", "d").ok().out
+    assert re.search(r"d: 3 chunks \(1 embedded now(, [\d,]+ a second)?; 2 from the vector cache\), embedder", said)
+    report = index(cli, corpus)
+    assert [report[key] for key in ("embedded", "cached", "chunks", "unchanged")] == [0, 1, 3, 2]
+
+
 def test_prune_keeps_what_could_not_be_read(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     more = write_corpus(tmp_path / "more", {"c.md": "A third."})
     index(cli, corpus, more)

@@ -11,6 +11,7 @@ import pytest
 from judgetree import RagSession, evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
+from judgetree.evaluation.runs import prebuilt_gold
 from tests.app.conftest import CHAIN, Cli, new_thread
 from tests.modules.prebuilt_files import PASSAGES, contents, write_bm25s, write_corpus_file
 
@@ -99,6 +100,25 @@ def test_a_run_counts_supporting_titles_and_belongs_to_one_index(cli: Cli, folde
     assert RunStore(Path("run")).read_manifest()["retriever"]["part"] == "prebuilt:wiki"  # type: ignore[index]
     write_bm25s(folder, [*contents()[:-1], "Paint is red."])
     cli("eval", "run", "--config", "run.yaml", "--out", "run", "--repeat", "2").refused("content")
+
+
+@pytest.mark.parametrize("most_read", [20_000, 2])
+@pytest.mark.parametrize(
+    ("supporting", "is_found"), [("0 | 4", False), ("0 | Drums", True), ("Norm A | nowhere", True), ("nowhere", None)]
+)
+def test_own_questions_whose_supporting_documents_are_no_titles_are_refused(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, supporting: str, is_found: bool | None, most_read: int
+) -> None:
+    monkeypatch.setattr(prebuilt_gold, "_MOST_READ", most_read)
+    Path("my.csv").write_text(f"question,answer,supporting\n{CHAIN.question},40 mm,{supporting}\n")
+    asked = ("eval", "run", "--questions", "my.csv", "--systems", "naive", "--retriever", "prebuilt:wiki")
+    done = cli(*asked, "--out", "run")
+    if is_found or (is_found is None and most_read == 2):  # nobody looks through a long corpus
+        done.ok()
+    else:
+        done.refused(f"such as '{supporting.partition(' ')[0]}', is a title of corpus.jsonl")
+        done.refused("Name titles, such as 'Norm A'")
+        assert not RunStore(Path("run")).read_rows()
 
 
 def test_a_retriever_of_langchain_is_named_by_its_module(cli: Cli, folder: Path) -> None:

@@ -14,7 +14,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import interrupt
 
-from judgetree import Verdict, evaluation
+from judgetree import RagSession, Verdict, evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.from_results import key_of
 from judgetree.modules.calls.usage import CallMeter
@@ -269,6 +269,37 @@ def test_a_part_that_is_none_is_refused_before_anything_is_asked(
 ) -> None:
     with pytest.raises(SettingsError, match=problem):
         evaluation.run(out=tmp_path / "run", settings=settings, **{**KEYS, "corpus": "./docs", **keys})
+
+
+class NamelessJudge:
+    """A judge that forgot its fingerprint."""
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=2)
+
+
+def test_a_judge_without_a_fingerprint_is_refused_before_anything_is_opened(tmp_path: Path, settings: Settings) -> None:
+    keys = {**KEYS, "corpus": "./docs", "judge": NamelessJudge}
+    for systems in (["judge"], ["naive", "judge"]):
+        with pytest.raises(SettingsError, match=r"NamelessJudge.*methods fingerprint and judge"):
+            evaluation.run(out=tmp_path / "run", settings=settings, **{**keys, "systems": systems})
+    with (
+        RagSession("none", judge=NamelessJudge, settings=settings) as session,
+        pytest.raises(SettingsError, match="Nam"),
+    ):
+        session.ask(LADDERS)
+    assert not (tmp_path / "run" / "manifest.json").exists()
+    assert not (settings.home / "milvus.db").exists(), "nothing was indexed"
+
+
+def test_a_system_that_panics_fails_its_questions_by_its_name(tmp_path: Path, settings: Settings) -> None:
+    panicking = PARTS.replace(
+        "def build_twice", "async def panic(state, runtime):\n    raise BaseException('index')\n\n\ndef build_twice"
+    ).replace('"generate", nodes.generate)', '"generate", panic)')
+    Path("mine.py").write_text(panicking, encoding="utf-8")
+    keys = {**KEYS, "corpus": "./docs", "systems": ["mine:build_twice"]}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    assert report.questions["error"].tolist() == ["RuntimeError: 'mine:build_twice' failed: BaseException: index"]
 
 
 def test_a_question_that_is_interrupted_is_a_failed_row_that_says_so(tmp_path: Path, settings: Settings) -> None:

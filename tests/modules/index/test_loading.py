@@ -91,7 +91,7 @@ def test_an_encoding_is_found_and_noted(docs: Path, text: str, written: str, fou
     plan = read_changes(scan_files(docs), {}, ChunkSizes(size=10**6), lambda done, total, stage: None, LoadLimits())
     assert "".join(chunk.page_content for chunk in plan.chunks) == text.strip()
     assert plan.encodings == {"a.jsonl": found}
-    assert plan.report({}, ignored=0, embedded=0).encodings == {"a.jsonl": found}
+    assert plan.report({}, ignored=0).encodings == {"a.jsonl": found}
 
 
 def test_a_broken_byte_does_not_make_utf_8_another_encoding(docs: Path) -> None:

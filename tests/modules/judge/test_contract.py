@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import doctest
 import json
-import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge import contract
 from judgetree.modules.judge.contract import Verdict, checked_verdict, sub_question_problem
-from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.judge.factory import create_judge, own_judge
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.llm.factory import create_llm
@@ -147,16 +148,25 @@ def test_a_sub_question_of_unbounded_length_is_not_asked() -> None:
     assert verdict.problem == "next_query has 5000 characters; write one question of at most 600."
 
 
-def test_a_judge_of_one_s_own_that_exits_fails_its_verdict_and_not_the_process() -> None:
+class Panic(BaseException):
+    """What libraries in Rust raise; no ``Exception``."""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(SystemExit(0), r"called sys.exit\(0\)"), (Panic("index"), "failed: Panic: index")]
+)
+def test_a_judge_of_one_s_own_that_exits_or_panics_fails_its_verdict_and_not_the_process(
+    error: BaseException, said: str
+) -> None:
     class Exiting:
         def fingerprint(self) -> dict[str, str]:
             return {}
 
         async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-            sys.exit(0)
+            raise error
 
     judge = create_judge(Exiting(), create_llm("http://127.0.0.1:9/v1#m", load_settings(), CallGate(1)), spec="x")
-    with pytest.raises(RuntimeError, match=r"Exiting.* called sys.exit\(0\)"):
+    with pytest.raises(RuntimeError, match=f"Exiting.* {said}"):
         asyncio.run(judge.judge("Who?", Document(page_content=""), meter=CallMeter(node="judge")))
 
 
@@ -177,3 +187,35 @@ def test_a_judge_of_one_s_own_that_takes_a_model_is_another_one_with_another_mod
         return create_judge(Asking, llm, spec="x").fingerprint()
 
     assert said("small") == said("small") != said("large")
+
+
+class Nameless:
+    """A judge that forgot its fingerprint."""
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=2)
+
+
+class NamedLater(Nameless):
+    def __init__(self) -> None:
+        self.fingerprint = dict
+
+
+class NamedByAnother(Nameless):
+    def __getattr__(self, name: str) -> object:
+        return dict
+
+
+@pytest.mark.parametrize("made", [Nameless, Nameless(), "tests.modules.judge.test_contract:Nameless", Verdict])
+def test_what_can_be_no_judge_is_refused_before_it_is_made(made: object) -> None:
+    with pytest.raises(SettingsError, match="methods fingerprint and judge of a Judge"):
+        own_judge(made)
+
+
+@pytest.mark.parametrize("made", [NamedLater, NamedByAnother, NamedLater(), Nameless.judge, partial(Nameless)])
+def test_what_may_be_a_judge_is_not(made: object) -> None:
+    assert own_judge(made) is not None
+
+
+def test_a_judge_of_ours_is_none_of_one_s_own() -> None:
+    assert own_judge("cascade:judge=batched") is None
