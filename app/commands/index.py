@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,14 +20,10 @@ from .options import Json, Prompts, RayAddress, ray_address
 
 if TYPE_CHECKING:
     from ...modules.embedding.embedder import Embedder
-    from ...modules.index.index import Index
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
     from ...modules.progress import StageProgress
     from ..terminal.graph_making import MadeGraph
-
-_NAMES_SHOWN = 10
-_TELLING_S = 0.5
 
 
 def index(  # noqa: PLR0913 - one parameter an option
@@ -112,6 +108,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.prompts.reading import load_prompts
         from ...modules.settings import load_settings
         from ...modules.structure.building import check_kind
+        from ..terminal.collection_update import CollectionUpdate, older_graphs
 
     if not any((paths, remove, rebuild_index, index_params, graph)):
         raise SettingsError(
@@ -149,62 +146,48 @@ def index(  # noqa: PLR0913 - one parameter an option
         if remove:
             rest = opened.remove_files(*remove)
             report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
-        indexes = opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {}
-        embedders = opened.info().embedders
-        older = _older_graphs(opened, report, kinds)
+        done = CollectionUpdate(
+            collection=collection,
+            report=report,
+            indexes=opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {},
+            embedders=opened.info().embedders,
+            older_graphs=older_graphs(opened, report, kinds),
+        )
     if not as_json:  # before the graphs, one of which may fail
-        seconds = time.monotonic() - started
-        lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
-        _write_lines([*lines, *_index_lines(indexes), *_make_again(collection, older)])
+        _write_lines(done.lines(time.monotonic() - started, list_skipped=list_skipped))
     graphs: list[MadeGraph] = []
     try:
-        if kinds:
-            with busy("starting"):
-                from ..terminal.graph_making import ModelOptions, make_graphs
-
-            options = ModelOptions(
-                llm=graph_llm,
-                prompts=prompts,
-                max_passages=max_passages,
-                max_cost_usd=max_cost,
-                is_confirmed=yes,
-                wait_s=wait_s,
-            )
-            for made in make_graphs(collection, kinds, options):
-                graphs.append(made)
-                _write_lines([] if as_json else [*made.lines()])
+        for made in _made_graphs(
+            collection,
+            kinds,
+            llm=graph_llm,
+            prompts=prompts,
+            max_passages=max_passages,
+            max_cost_usd=max_cost,
+            is_confirmed=yes,
+            wait_s=wait_s,
+        ):
+            graphs.append(made)
+            _write_lines([] if as_json else made.lines())
     finally:  # what was done before a graph failed is reported too
-        done = {**(_document(report) if report else {}), **({"indexes": indexes} if indexes else {})}
-        done |= {"older_graphs": older} if older else {}
-        done |= {"graphs": [each.to_document() for each in graphs]} if graphs else {}
-        if as_json and done:
-            seconds = time.monotonic() - started
-            write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
-    if strict and ((report and report.skipped) or any(each.failed for each in graphs)):
+        if as_json and (done.report or done.indexes or graphs):
+            write_json(done.to_document(graphs, seconds=time.monotonic() - started))
+    if strict and ((done.report and done.report.skipped) or any(each.failed for each in graphs)):
         raise typer.Exit(FAILED)
 
 
-def _write_lines(lines: Sequence[str]) -> None:
-    if lines:
-        write_result("\n".join(lines))
+def _write_lines(lines: Iterable[str]) -> None:
+    if text := "\n".join(lines):
+        write_result(text)
 
 
-def _older_graphs(opened: Index, report: IndexReport | None, made_anew: Sequence[str]) -> list[str]:
-    """Return the kinds of kept graphs that a change has put out of date and that are not made anew."""
-    from ...modules.settings import load_settings
-    from ...modules.structure.building import KINDS
-    from ...modules.structure.graph_files import GraphFiles
-
-    if report is None or not (report.added or report.changed or report.removed):
-        return []
-    files = GraphFiles.of(opened, load_settings().home)
-    return [kind for kind in KINDS if kind not in made_anew and files.path(kind).is_file()]
-
-
-def _make_again(collection: str, kinds: Sequence[str]) -> Iterator[str]:
+def _made_graphs(collection: str, kinds: Sequence[str], **options: Any) -> Iterator[MadeGraph]:
+    """Make graphs, the options those of ``ModelOptions``; without any, no client of a model is loaded."""
     if kinds:
-        options = " ".join(f"--graph {kind}" for kind in kinds)
-        yield f"out of date: graph {', '.join(kinds)}; make again: judgetree index -c {collection} {options}"
+        with busy("starting"):
+            from ..terminal.graph_making import ModelOptions, make_graphs
+
+        yield from make_graphs(collection, kinds, ModelOptions(**options))
 
 
 def _spread_over(workers: int, address: str) -> Callable[[Embedder], Embedder]:
@@ -235,19 +218,6 @@ def _connected(address: str, workers: int, on_progress: StageProgress) -> Iterat
         yield
 
 
-def chunks_per_second(report: IndexReport) -> float:
-    """Return the speed of embedding; 0 if it took too short a time to tell."""
-    return report.embedded / report.embedding_s if report.embedding_s >= _TELLING_S else 0.0
-
-
-def _document(report: IndexReport) -> dict[str, object]:
-    return {
-        **asdict(report),
-        "embedding_s": round(report.embedding_s, 2),
-        "chunks_per_second": round(chunks_per_second(report), 1),
-    }
-
-
 def parsed_index_params(text: str | None) -> dict[str, IndexParams] | None:
     """Return index parameters by vector field from JSON.
 
@@ -264,37 +234,3 @@ def parsed_index_params(text: str | None) -> dict[str, IndexParams] | None:
         f"--index-params {text[:100]!r} is no JSON object of vector fields. Give one such as "
         '{"dense": {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 32}}}.'
     )
-
-
-def _index_lines(indexes: Mapping[str, IndexParams]) -> Iterator[str]:
-    for field, params in indexes.items():
-        values = {key: value for key, value in params.items() if key not in ("index_type", "params")}
-        inner = params.get("params")
-        values |= inner if isinstance(inner, Mapping) else {}
-        yield f"index of {field}: {params.get('index_type')}, " + ", ".join(f"{key} {values[key]}" for key in values)
-
-
-def _summary(
-    collection: str, report: IndexReport, embedders: Mapping[str, str], seconds: float, *, list_skipped: bool
-) -> Iterator[str]:
-    from ...graphs.drawing.words import count_of
-
-    names = ", ".join(sorted(set(embedders.values())))
-    speed = f", {each:,.0f} a second" if (each := chunks_per_second(report)) >= 1 else ""
-    chunks = count_of(report.chunks, "chunk")
-    saved = f"; {report.cached:,} from the vector cache" if report.cached else ""
-    yield f"{collection}: {chunks} ({report.embedded:,} embedded now{speed}{saved}), embedder {names}"
-    yield (
-        f"files: {len(report.added)} new, {len(report.changed)} changed, {report.unchanged} unchanged, "
-        f"{len(report.removed)} removed, {len(report.skipped)} skipped, {report.ignored} of other types; "
-        f"{seconds:.1f} s"
-    )
-    for encoding in sorted(set(report.encodings.values())):
-        sources = [source for source, found in report.encodings.items() if found == encoding]
-        more = f" and {len(sources) - _NAMES_SHOWN} more" if len(sources) > _NAMES_SHOWN else ""
-        yield f"read as {encoding}: {', '.join(sources[:_NAMES_SHOWN])}{more}"
-    shown = report.skipped if list_skipped else report.skipped[:_NAMES_SHOWN]
-    for file in shown:
-        yield f"skipped {file.source}: {file.reason}"
-    if len(report.skipped) > len(shown):
-        yield f"and {len(report.skipped) - len(shown)} more; --list-skipped names all"
