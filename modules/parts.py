@@ -22,7 +22,7 @@ from typing import Literal, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from .cell_code import cell_code, shape_of
-from .errors import JudgetreeError, SettingsError, UserError
+from .errors import JudgetreeError, NoFailure, SettingsError, UserError
 from .lasting_text import lasting_text
 
 PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
@@ -251,7 +251,7 @@ def _said_by(part: _Fingerprinted, name: str) -> object:
 
 
 @contextmanager
-def surviving_exit(part: Part) -> Iterator[None]:
+def surviving_exit(name: str) -> Iterator[None]:
     """Raise RuntimeError where a part raises what is no ``Exception``, which no handler of a question would catch.
 
     ``sys.exit`` would end the process as if all were well, and a panic of a library in Rust the whole run.
@@ -261,9 +261,22 @@ def surviving_exit(part: Part) -> Iterator[None]:
     except (Exception, *FROM_OUTSIDE):
         raise
     except SystemExit as error:
-        raise RuntimeError(f"{part.name!r} called sys.exit({error.code!r})") from error
+        raise RuntimeError(f"{name!r} called sys.exit({error.code!r})") from error
     except BaseException as error:
-        raise RuntimeError(f"{part.name!r} failed: {type(error).__name__}: {error}") from error
+        raise RuntimeError(f"{name!r} failed: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def failing_as(what: str, error: type[JudgetreeError]) -> Iterator[None]:
+    """Raise the failures of a part as errors that name it, by ``what``; ours, and what ends it from outside, pass."""
+    try:
+        yield
+    except (JudgetreeError, *FROM_OUTSIDE):
+        raise
+    except BaseException as failure:
+        if isinstance(failure, NoFailure):
+            raise
+        raise error(f"{what} failed: {type(failure).__name__}: {failure}") from failure
 
 
 def needs_making(part: Part) -> bool:

@@ -118,13 +118,13 @@ def index(  # noqa: PLR0913 - one parameter an option
     for kind in kinds:
         check_kind(kind)
     load_prompts(prompts)  # refused before anything is embedded
-    started = time.monotonic()
+    started, settings = time.monotonic(), load_settings()
     address = ray_address(workers, ray)
     with (
         progress_bar() as on_progress,
         open_index(
             collection,
-            load_settings(),
+            settings,
             data_path=paths[0] if paths else None,
             file_type_wanted=types.replace(",", " ").split() if types is not None else None,
             follow_links=follow_links,
@@ -151,7 +151,7 @@ def index(  # noqa: PLR0913 - one parameter an option
             report=report,
             indexes=opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {},
             embedders=opened.info().embedders,
-            older_graphs=older_graphs(opened, report, kinds),
+            older_graphs=older_graphs(opened, settings.home, report, kinds),
         )
     if not as_json:  # before the graphs, one of which may fail
         _write_lines(done.lines(time.monotonic() - started, list_skipped=list_skipped))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...graphs.drawing.words import count_of
 from ...modules.index.index import Index
 from ...modules.index.plan import IndexReport
 from ...modules.index.schema import IndexParams
-from ...modules.settings import load_settings
 from ...modules.structure.building import KINDS
 from ...modules.structure.graph_files import GraphFiles
 
@@ -77,11 +77,11 @@ class CollectionUpdate:
         )
 
 
-def older_graphs(index: Index, report: IndexReport | None, made_anew: Sequence[str]) -> list[str]:
-    """Return the kinds of kept graphs that a change has put out of date and that are not made anew."""
+def older_graphs(index: Index, home: Path, report: IndexReport | None, made_anew: Sequence[str]) -> list[str]:
+    """Return the kinds of graphs below ``home`` that a change has put out of date and that are not made anew."""
     if report is None or not (report.added or report.changed or report.removed):
         return []
-    files = GraphFiles.of(index, load_settings().home)
+    files = GraphFiles.of(index, home)
     return [kind for kind in KINDS if kind not in made_anew and files.path(kind).is_file()]
 
 

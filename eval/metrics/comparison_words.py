@@ -70,7 +70,7 @@ def _shown(comparison: PairedComparison, score: float, *, signed: bool = False) 
 
 
 def _two_digits_up(value: float) -> float:
-    """Return a number above 0 with its first two digits, rounded up, so that "p < " stays true of it."""
+    """Round a number above 0 up to two digits, so that it stays an upper bound."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
 

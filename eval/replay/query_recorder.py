@@ -68,7 +68,7 @@ class QueryRecorder:
 
 @dataclass
 class _Asking:
-    """A query that is asked, or asked again for what an earlier judgement of it lacks."""
+    """A query that is asked, or asked again for what its earlier judgement lacks."""
 
     recorder: QueryRecorder
     query: str

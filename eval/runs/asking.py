@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...graphs.rag.result import RagResult
 from ...graphs.session import RagSession
-from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal, open_checkpointer
 from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
@@ -20,7 +19,7 @@ from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.prices import ModelUsage
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError
-from ...modules.parts import find_part, surviving_exit
+from ...modules.parts import surviving_exit
 from ...modules.settings import Settings
 from ..rows.code_version import code_version
 from ..rows.from_results import paid_for, row_of
@@ -187,7 +186,7 @@ class _AskingHere:
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
         """Return the answer to a question, or the error that failed it; raises what every other question would meet."""
         try:
-            with nullcontext() if job.system in SYSTEMS else surviving_exit(find_part("system", job.system)):
+            with surviving_exit(job.system):
                 return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
         except ModelSetupError as failure:
             return None, failure

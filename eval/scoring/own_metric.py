@@ -142,7 +142,7 @@ class OwnMetric:
         is_coroutine = inspect.iscoroutinefunction(self._metric) or inspect.iscoroutinefunction(
             getattr(self._metric, "__call__", None)  # noqa: B004 - an object with an asynchronous __call__
         )
-        with surviving_exit(self._part):
+        with surviving_exit(self._part.name):
             given = call() if is_coroutine else await asyncio.to_thread(call)
             return await given if inspect.isawaitable(given) else given
 

@@ -264,7 +264,7 @@ def create_judge(
         own |= {f"llm.{key}": value for key, value in model_fingerprint(llm).items()}
     return wrapped(
         judge,
-        around=lambda meter: surviving_exit(part),
+        around=lambda meter: surviving_exit(part.name),
         fingerprint=lambda: {**fingerprint_of(part, judge), **own},
     )
 

@@ -231,7 +231,10 @@ class CallGate:
         clock: Callable[[], float] = time.monotonic,
         lag_of: Callable[[asyncio.AbstractEventLoop], LoopLag] = LoopLag,
     ) -> None:
-        """Allow at most ``max_concurrency`` calls at once; ``clock`` returns monotonic seconds."""
+        """Allow at most ``max_concurrency`` calls at once.
+
+        ``clock`` returns monotonic seconds, and ``lag_of`` makes what tells how late a loop is.
+        """
         self.max_concurrency = max_concurrency
         self._clock = clock
         self._lag_of = lag_of

@@ -14,10 +14,10 @@ from ..calls.journaled import JournaledLLM
 from ..calls.messages import CallOptions, Message
 from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
-from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
+from ..errors import ModelCallError, SettingsError
 from ..formats import storable
 from ..lasting_text import lasting_text
-from ..parts import Part, find_part, made, plug_ins, remembered_as, surviving_exit
+from ..parts import Part, failing_as, find_part, made, plug_ins, remembered_as
 from ..settings import Settings
 from .call_gate import CallGate
 from .contract import ChatLLM, ChatWrapper
@@ -58,15 +58,12 @@ class OwnLLM(ChatWrapper, JournaledLLM):
             noted = CallMeter(node=meter.node, chunk_id=meter.chunk_id)
             started, failed = time.perf_counter(), ""
             try:
-                with surviving_exit(self._part):
+                with failing_as(f"Model {self._part.name!r}", ModelCallError):
                     given = await self._inner.complete(messages, meter=noted, options=options, **listeners.given)
                     return _checked(given)
             except Exception as error:
                 failed = str(error)
-                if isinstance(error, NoFailure | JudgetreeError):
-                    raise
-                failed = f"Model {self._part.name!r} failed: {type(error).__name__}: {error}"
-                raise ModelCallError(failed) from error
+                raise
             finally:
                 if not noted.records:
                     noted.record(kind="chat", model=self.model, started=started, error=failed[:300])

@@ -11,11 +11,11 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from ..calls.usage import CallMeter
-from ..errors import JudgetreeError, NoFailure, SettingsError
+from ..errors import JudgetreeError, SettingsError
 from ..formats import storable
 from ..index.index import Index
 from ..llm.rate_limit import Admissions
-from ..parts import Part, digest_of_fields, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
+from ..parts import Part, digest_of_fields, failing_as, fingerprint_of, made, needs_making, part_of, wanted_by
 from ..prebuilt.files import SPEC, is_prebuilt
 from ..progress import StageProgress
 from ..settings import Settings
@@ -91,18 +91,12 @@ class OwnRetriever:
         """Search by the inner retriever.
 
         Raises:
-            SettingsError: It gives something else than pairs of a document and a score, or chunks that cannot be told
-                apart by ``chunk_id``.
+            SettingsError: It gives something else than pairs of a document and a score, or one ``chunk_id`` to two
+                texts, or none.
             JudgetreeError: It failed; other questions may succeed.
         """
-        try:
-            with surviving_exit(self._part):
-                return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
-        except Exception as error:
-            if isinstance(error, NoFailure | JudgetreeError):
-                raise
-            failed = f"The retriever {self._part.name!r} failed: {type(error).__name__}: {error}"
-            raise JudgetreeError(failed) from error
+        with failing_as(f"The retriever {self._part.name!r}", JudgetreeError):
+            return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
 
 
 def needs_index(given: object) -> bool:

@@ -70,7 +70,7 @@ class LangChainTool:
         """Return the result as one passage; of a tool that raises, a passage that says so."""
         deadline = asyncio.timeout(self._timeout_s)
         try:
-            with surviving_exit(self._part):
+            with surviving_exit(self._part.name):
                 async with deadline:
                     result = _text(await self._tool.ainvoke(self._arguments(given)))
         except Exception as error:
