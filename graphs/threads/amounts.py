@@ -19,6 +19,7 @@ from .state import RagState
 _SUB_ANSWER_TOKENS = 64
 """Expected tokens of a sub-question and its answer in the evidence."""
 _JUDGING = ("judge", "judge_set")
+_ANSWERING = "generate"
 
 
 async def budget_of(services: RagContext) -> CallBudget:
@@ -64,15 +65,23 @@ def keep_root_answer(query: str, context: RunContext) -> None:
     ledger.plan(context.thread_id, Share(least, least))
 
 
-def count_earlier(records: Iterable[CallRecord], context: RunContext) -> None:
-    """Count the calls of earlier runs of the tree, each once.
+def count_earlier(records: Iterable[CallRecord], of_finished: Iterable[CallRecord], context: RunContext) -> None:
+    """Count the calls of earlier runs of the tree, each once; ``of_finished`` are those of finished threads.
 
-    Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again.
+    Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again, and the
+    answer of an unfinished thread once the thread comes to it: until then the thread holds a call for it, and to count
+    both would let a round grant less than in a run without a break.
     """
-    made = {each["call_id"]: each for each in records if each["kind"] == "chat" and each["error"] != INTERRUPTED}
-    context.budget.used = len(made)
+    made, finished = _chat_calls(records), _chat_calls(of_finished)
+    answers = {call_id for call_id, each in made.items() if each["node"] == _ANSWERING}
+    context.budget.awaited = answers - finished.keys()
+    context.budget.used = len(made) - len(context.budget.awaited)
     if context.budget.ledger is not None:
         context.budget.ledger.book("", *made.values())
+
+
+def _chat_calls(records: Iterable[CallRecord]) -> dict[str, CallRecord]:
+    return {each["call_id"]: each for each in records if each["kind"] == "chat" and each["error"] != INTERRUPTED}
 
 
 def keep_for_answer(state: RagState, context: RunContext, *, to_ask: int = 0) -> None:

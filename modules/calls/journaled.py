@@ -67,8 +67,8 @@ class JournaledLLM(ABC):
         slot = meter.claim(call_key(self.endpoint, self.model, messages, options))
         if slot is not None:
             meter.records.extend(slot.call.interrupted)
-            if (kept := slot.call.kept) is not None:  # counted in the tree's budget since the run began
-                meter.records.append(kept.record)
+            if (kept := slot.call.kept) is not None:
+                meter.replay(kept.record)
                 completion = kept.completion
                 meter.transcribe(messages, options, completion)
                 receivers.settle(text=completion.text, thinking=completion.thinking)

@@ -81,6 +81,8 @@ class CallBudget:
     """Threads that hold a call for their answer."""
     set_aside: Counter[str] = field(default_factory=Counter)
     """Calls for the judges of threads, by thread id."""
+    awaited: set[str] = field(default_factory=set)
+    """Ids of answers that an earlier run has paid for: each counts as what its thread holds, until it comes."""
     ledger: Ledger | None = None
     """Limits of tokens, money and time; None without any."""
     halt: Halt | None = None
@@ -151,6 +153,13 @@ class CallBudget:
         self.judged(thread_id)
         if self.ledger is not None:
             self.ledger.release(thread_id)
+
+    def came(self, call_id: str, *, held_by: str = "") -> None:
+        """Count an awaited answer, in place of the call that ``held_by`` holds for it; others count already."""
+        if call_id in self.awaited:
+            self.awaited.remove(call_id)
+            self.held.discard(held_by)
+            self.used += 1
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
         """Return what ends the work inside with ``BudgetSpent`` once the tree's time is over, or it was stopped."""
@@ -298,6 +307,12 @@ class CallMeter:
     @property
     def _account(self) -> str:
         return self.held_by or self.judged_in
+
+    def replay(self, record: CallRecord) -> None:
+        """Append the record of a call that was made, and counted, in an earlier run."""
+        self.records.append(record)
+        if self.budget is not None:
+            self.budget.came(record["call_id"], held_by=self.held_by)
 
     def record(
         self,

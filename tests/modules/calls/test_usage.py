@@ -91,6 +91,17 @@ def test_budget_that_was_overdrawn_before_a_resume_grants_nothing() -> None:
         budget.take(held_by="root")
 
 
+def test_an_answer_that_was_paid_for_counts_once_before_and_after_its_thread_comes_to_it() -> None:
+    budget = CallBudget(limit=10, used=3, awaited={"paid"})
+    budget.restore("sub", calls=1)
+    assert budget.committed == 4
+    meter = CallMeter(node="generate", budget=budget, held_by="sub")
+    meter.record(kind="chat", model="m", started=0.0)
+    for _ in range(2):
+        meter.replay({**meter.records[0], "call_id": "paid"})
+        assert (budget.committed, budget.used, budget.held) == (4, 4, set())
+
+
 # --- the meter ---
 
 
