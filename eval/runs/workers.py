@@ -112,9 +112,9 @@ class _AskingWorkers:
                 await self._book(asked)
             return asked if isinstance(asked, Asked) else None
         raise UserError(
-            f"{MOST_DEATHS} workers died while they asked the question {job.question.id!r} of {job.system}, the last "
-            "perhaps for want of memory. Finished rows are kept; run the same command with fewer workers, or "
-            "without --workers, to go on."
+            f"{MOST_DEATHS} workers died while they asked the question {job.question.id!r} of {job.system}, and others "
+            "beside it, perhaps for want of memory. Finished rows are kept; run the same command with fewer workers, "
+            "or without --workers, to go on."
         )
 
     async def _book(self, asked: Asked | None) -> None:

@@ -314,9 +314,10 @@ def _query_embedder(
 ) -> QueryEmbedder:
     spec = files.embeddings or settings.embeddings
     if given is None and spec == "auto":
+        without = "" if files.bm25s is None else " To search by bm25s alone, name no faiss index in the YAML file."
         raise SettingsError(
             "A faiss index does not say which embedder it was built with. Name it: embeddings in the YAML file of the "
-            "prebuilt index, or JUDGETREE_EMBEDDINGS."
+            f"prebuilt index, or JUDGETREE_EMBEDDINGS.{without}"
         )
     inner = create_embeddings(spec, settings, admissions=admissions) if given is None else given
     return QueryEmbedder(inner, files.query_prefix, files.normalize)

@@ -257,6 +257,8 @@ def _read_results(
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         said = starred(str(results), secrets)[:200]
         raise ModelCallError(f"{name} answered without usable results: {said}") from error
+    if documents and not pairs:
+        raise ModelCallError(f"{name} ranked none of {documents} documents.")
     positions = {position for position, _ in pairs}
     finite = all(math.isfinite(score) for _, score in pairs)
     if len(positions) != len(pairs) or not positions <= set(range(documents)) or not finite:

@@ -66,7 +66,7 @@ def test_a_ledger_that_died_ends_the_run() -> None:
 
 def test_a_question_goes_to_the_workers_that_take_the_places_of_the_dead() -> None:
     openings: list[object] = [Died("killed"), UserError("not yet"), None, None, None, None, None]
-    with pytest.raises(UserError, match="5 workers died while they asked the question 'q1'"):
+    with pytest.raises(UserError, match="5 workers died while they asked the question 'q1' of judge, and others"):
         ask(crew_that_dies(openings))
 
 

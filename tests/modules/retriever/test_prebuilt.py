@@ -402,7 +402,7 @@ def test_another_embedder_than_that_of_the_index_is_refused(tmp_path: Path, open
     with pytest.raises(CollectionError, match=r"vector has the length 32, those of .* have 64"):
         Retriever(index).invoke("grey")
     read: list[str] = []
-    with pytest.raises(SettingsError, match="does not say which embedder"):
+    with pytest.raises(SettingsError, match=r"does not say which embedder.* To search by bm25s alone, name no faiss"):
         open_prebuilt(
             str(folder),
             settings.model_copy(update={"home": tmp_path / "new"}),

@@ -105,6 +105,7 @@ class TestServices:
             "no json",
             "[]",
             "{}",
+            '{"results": []}',
             '{"results": [{"index": 0}]}',
             '{"results": [{"index": 3, "relevance_score": 1}]}',
             '{"results": [{"index": -1, "relevance_score": 1}]}',
