@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
@@ -107,6 +109,10 @@ class Worker:
             return error
         except KeyboardInterrupt as error:
             return _interrupted(f"the question {job.question.id!r} of {job.system} was asked", error)
+
+    async def ping(self) -> str:
+        """Return this process and its machine."""
+        return f"Process {os.getpid()} on {socket.gethostname()}"
 
     async def close(self) -> None:
         """Close sessions, models and index."""

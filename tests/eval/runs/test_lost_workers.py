@@ -95,6 +95,22 @@ def test_a_worker_that_dies_while_it_opens_is_opened_again_but_not_for_ever() ->
         open_with([Died("killed"), UserError("no such index")])
 
 
+def test_a_worker_that_does_not_answer_is_named_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    answers = ["Process 7 on here", None, None, "Process 7 on here", None, None]
+
+    async def ping() -> str:
+        return answers.pop(0) or await asyncio.Future()
+
+    hands = [_Hand(SimpleNamespace(ping=SimpleNamespace(remote=remote)), die) for remote in (ping, die)]
+    crew = crew_that_dies([])
+    crew.hands, crew.patience_s = hands, 0.01
+    with pytest.raises(IndexError, match="pop from empty list"):
+        asyncio.run(asyncio.wait_for(crew.watch(), 20))
+    said = [record.getMessage() for record in caplog.records]
+    assert [each.startswith("Process 7 on here, a worker, has not answered") for each in said] == [True, True]
+    assert "another one asks them again" in said[0]
+
+
 class Interrupting:
     """An asking, or an order, of which a part of one's own raises KeyboardInterrupt."""
 
