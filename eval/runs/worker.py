@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ from .jobs import Job
 from .ledger import RemoteLedger, WorkerLimits
 from .limits import Spending
 from .services import Services
+
+_MOST_SAID = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +84,9 @@ class Worker:
         self, order: WorkOrder, max_concurrency: int, ledger: RemoteLedger | None, holder: str
     ) -> UserError | None:
         """Open index, models and sessions; does nothing the second time. ``holder`` names it in the ledger."""
-        settings = order.settings.model_copy(update={"max_concurrency": max_concurrency})
-        remember_parts(order.parts)
         try:
+            settings = order.settings.model_copy(update={"max_concurrency": max_concurrency})
+            remember_parts(order.parts)
             async with self._opening:
                 if self._asking is None:
                     opened = _services_of(order, settings, ledger, holder)
@@ -91,6 +95,8 @@ class Worker:
                     self._asking = await background_loop().arun(self._closing.enter_async_context(opening))
         except UserError as error:
             return error
+        except KeyboardInterrupt as error:
+            return _interrupted("index, models and parts were opened", error)
         return None
 
     async def ask(self, job: Job, before: Sequence[RunRow]) -> Asked | UserError | None:
@@ -101,11 +107,30 @@ class Worker:
             return await background_loop().arun(self._asking.ask(job))
         except UserError as error:
             return error
+        except KeyboardInterrupt as error:
+            return _interrupted(f"the question {job.question.id!r} of {job.system} was asked", error)
+
+    async def ping(self) -> str:
+        """Return this process and its machine."""
+        return f"Process {os.getpid()} on {socket.gethostname()}"
 
     async def close(self) -> None:
         """Close sessions, models and index."""
         await background_loop().arun(self._closing.aclose())
         await asyncio.to_thread(self._services.close)
+
+
+def _interrupted(meanwhile: str, error: KeyboardInterrupt) -> UserError:
+    """Return the error for a part that raised KeyboardInterrupt: Ctrl-C is the driver's, and no signal reaches a loop.
+
+    Raised here, it would stop the loop that Ray runs this worker on: the driver would fail without a reason, or wait
+    for ever.
+    """
+    said = f": {str(error)[:_MOST_SAID]}" if str(error) else ""
+    return UserError(
+        f"A part of the run raised KeyboardInterrupt in a worker while {meanwhile}{said}. Finished rows are kept; let "
+        "the part raise another exception, and run the same command to go on."
+    )
 
 
 def _services_of(order: WorkOrder, settings: Settings, ledger: RemoteLedger | None, holder: str) -> Services:

@@ -12,9 +12,9 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...graphs.threads.checkpoints import is_postgres
 from ...modules.calls.prices import Prices, load_prices
@@ -39,11 +39,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MOST_DEATHS = 5
 """Workers that may die with the same question before the run stops."""
 MOST_OPENINGS = 10
 """Attempts to start a worker in the place of one that died; they take some three minutes."""
 _LONGEST_REST_S = 30.0
+_PATIENCE_S = 30.0
 _CLOSING_S = 10.0
 _MOST_SAID = 300
 _UNLIMITED = 100_000
@@ -76,6 +79,9 @@ class _Hand:
     is_up: bool = True
     given_up: UserError | None = None
     """Why no worker takes its place; None while one may."""
+    process: str = "A process"
+    """The process that answered last, and its machine."""
+    is_silent: bool = False
 
 
 @dataclass(eq=False)
@@ -91,6 +97,8 @@ class _AskingWorkers:
     """The driver's view of the ledger."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits the given seconds."""
+    patience_s: float = _PATIENCE_S
+    """Time after which a worker that does not answer is named."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _revivals: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -128,6 +136,27 @@ class _AskingWorkers:
                 f"The process that counts what all workers spend has died ({str(error)[:200].rstrip('.')}). Finished "
                 "rows are kept; run the same command to go on."
             ) from error
+
+    async def watch(self) -> None:
+        """Warn of workers that do not answer, such as stopped ones: Ray takes these for busy."""
+        while True:
+            await asyncio.gather(*(self._ping(hand) for hand in self.hands if hand.is_up))
+            await self.sleep(self.patience_s)
+
+    async def _ping(self, hand: _Hand) -> None:
+        with suppress(*self.deaths):  # its questions find it dead
+            try:
+                hand.process = await asyncio.wait_for(_awaited(hand.actor.ping.remote()), self.patience_s)
+                hand.is_silent = False
+            except TimeoutError:
+                if not hand.is_silent:
+                    logger.warning(
+                        "%s, a worker, has not answered for %.0f s; its questions wait. It may be stopped "
+                        "(kill -CONT), or its machine short of memory. If it is killed, another one asks them again.",
+                        hand.process,
+                        self.patience_s,
+                    )
+                hand.is_silent = True
 
     async def aclose(self) -> None:
         for revival in self._revivals:
@@ -189,7 +218,7 @@ class _AskingWorkers:
         return problem
 
 
-async def _awaited(answer: Awaitable[object]) -> object:
+async def _awaited(answer: Awaitable[T]) -> T:
     return await answer
 
 
@@ -277,9 +306,11 @@ def crew_of(
     @asynccontextmanager
     async def asking(newest: Mapping[Place, RunRow]) -> AsyncIterator[Asking]:
         crew = _AskingWorkers(hands, ledger, deaths, _rows_before(order.dataset, newest), spending)
+        watching = asyncio.get_running_loop().create_task(crew.watch())
         try:
             yield crew
         finally:
+            watching.cancel()
             await crew.aclose()
 
     try:

@@ -23,6 +23,7 @@ MOST_DEATHS = 5
 _BATCHES_A_WORKER = 2
 """One that it embeds, and one that waits, so that it need not."""
 _PATIENCE_S = 10.0
+_MOST_EMPTY_WAITS = 6
 
 
 @dataclass(eq=False, kw_only=True)
@@ -55,6 +56,7 @@ class WorkerPool:
         """Hand and batch by Ray's reference to the outcome; no batch for the opening of the embedder."""
         self._failure: Exception | None = None
         self._has_warned = False
+        self._empty_waits = 0
 
     def results(self) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
         """Yield the texts of each batch and their vectors, in the order in which they come.
@@ -71,8 +73,8 @@ class WorkerPool:
             elif all(batch is None for _, batch in self._calls.values()):
                 raise self._failure
             done, _ = self._ray.wait(list(self._calls), timeout=_PATIENCE_S)
-            if not done:
-                self._warn_of_waiting()
+            self._empty_waits = 0 if done else self._empty_waits + 1
+            self._warn_of_waiting()
             for reference in done:
                 hand, batch = self._calls.pop(reference)
                 vectors = self._outcome(reference, hand, batch)
@@ -128,11 +130,17 @@ class WorkerPool:
             self._failure.__cause__ = error
 
     def _warn_of_waiting(self) -> None:
-        if self._has_warned or any(hand.is_up for hand in self._hands):
-            return
-        self._has_warned = True
-        logger.warning(
-            "No worker that embeds has started for %.0f s; waiting. They start slowly, or the Ray cluster has no core "
-            "free for them (ray status shows it): then add a machine, or end other work there.",
-            _PATIENCE_S,
-        )
+        if any(hand.is_up for hand in self._hands):
+            if self._empty_waits == _MOST_EMPTY_WAITS:
+                logger.warning(
+                    "No batch has come back for %.0f s. The workers that embed are slow, or one is stopped (kill "
+                    "-CONT); if it is killed (ps names it ray::_EmbeddingWorker), others embed what it has.",
+                    _MOST_EMPTY_WAITS * _PATIENCE_S,
+                )
+        elif self._empty_waits and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "No worker that embeds has started for %.0f s; waiting. They start slowly, or the Ray cluster has no "
+                "core free for them (ray status shows it): then add a machine, or end other work there.",
+                _PATIENCE_S,
+            )

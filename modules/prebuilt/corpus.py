@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import threading
 import weakref
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class Corpus:
             with self._reading:
                 self._file.seek(start)
                 content = self._file.read(min(end - start, _MOST_BYTES))
-            return _passage(_Line.model_validate_json(content if start else content.removeprefix(codecs.BOM_UTF8)))
+            return _passage(_read_line(content if start else content.removeprefix(codecs.BOM_UTF8)))
         except (OSError, ValidationError) as error:
             what = faults_of(error)[0] if isinstance(error, ValidationError) else error.strerror
             raise CollectionError(
@@ -99,6 +100,21 @@ def open_corpus_file(path: Path, folder: Path, digests: FileDigests, on_progress
     corpus = Corpus(state, starts, digest)
     corpus.passage(0)
     return corpus
+
+
+def _read_line(content: bytes) -> _Line:
+    """Read a line; half of a surrogate pair, which Python writes as ``\\ud800`` and pydantic refuses, becomes ``?``."""
+    try:
+        return _Line.model_validate_json(content)
+    except ValidationError:
+        try:
+            fields = json.loads(content.decode())
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise
+        texts = {name: storable(value) if isinstance(value, str) else value for name, value in fields.items()}
+        return _Line.model_validate(texts)
 
 
 def _passage(line: _Line) -> Passage:

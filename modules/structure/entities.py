@@ -19,7 +19,7 @@ MENTIONS = "mentions"
 MOST_SHARE = 0.05
 MOST_AT_LEAST = 20
 """A phrase of more than 5 % of the passages, and of more than 20, is left out: it tells next to nothing."""
-_VERSION = 2
+_VERSION = 3
 
 
 def entity_graph(passages: Iterable[Passage], content: str) -> PassageGraph:
@@ -59,7 +59,7 @@ def _phrases(passage: Passage, finder: TitleFinder, titles: Iterable[str]) -> tu
     """Count the sure and the unsure phrases of a passage."""
     sure = Counter(map(phrase_of, titles))
     unsure: Counter[str] = Counter()
-    named = Counter(map(phrase_of, finder.names_in(passage.text)))
+    named = Counter(phrase_of(names[0]) for names in finder.mentions_in(passage.text))
     for phrase, is_sure in phrases_in(passage.text):
         (sure if is_sure else unsure)[phrase] += 1
     sure += Counter({phrase: count for phrase, count in named.items() if phrase not in sure})

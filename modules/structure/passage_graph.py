@@ -27,8 +27,19 @@ EdgeWeights = npt.NDArray[np.float32]
 _HEADER, _PASSAGES, _PHRASES, _RELATIONS, _EDGES = "header", "passages", "phrases", "relations", "edges"
 _COLUMNS = ("sources", "targets", "weights")
 _LABELS = "labels"
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, RuntimeError, MemoryError)
-"""What ``zipfile`` and numpy raise for damaged files; RuntimeError for what seems encrypted or packed."""
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    AttributeError,
+    TypeError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    MemoryError,
+)
+"""What ``zipfile`` and numpy raise for damaged files; RuntimeError for what seems encrypted or packed, TypeError for an
+array alone or a header of another kind."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,6 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePath
 
 from ..index.schema import STOP_WORDS
@@ -107,30 +108,35 @@ class TitleFinder:
     """Finds names in texts: the longest first, at the bounds of words, one of a single word by its letter case."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """``names`` are looked for; two that differ in case or marks alone are one, by the first of them."""
-        self._names: dict[Words, list[str]] = {}
+        """``names`` are looked for, each once; those that differ in case or marks alone are found together."""
+        self._names: dict[Words, dict[str, None]] = {}
         self._lengths: dict[str, tuple[int, ...]] = {}
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for name in names:
             words = tuple(word.casefold() for word in words_of(name))
             if words:
-                self._names.setdefault(words, []).append(name)
+                self._names.setdefault(words, {})[name] = None
                 lengths[words[0]].add(len(words))
         self._lengths = {first: tuple(sorted(found, reverse=True)) for first, found in lengths.items()}
 
     def names_in(self, text: str) -> Iterator[str]:
         """Yield the names in a text as they come, as often as they come; none lies within another."""
+        return chain.from_iterable(self.mentions_in(text))
+
+    def mentions_in(self, text: str) -> Iterator[list[str]]:
+        """Yield the names of each place of a text that names any: several if they differ in case or marks alone."""
         written = words_of(text)
         words = [word.casefold() for word in written]
         at = 0
         while at < len(words):
             found, length = self._at(written, words, at)
-            yield from found
+            if found:
+                yield found
             at += length
 
     def _at(self, written: Sequence[str], words: Sequence[str], at: int) -> tuple[list[str], int]:
         for length in self._lengths.get(words[at], ()):
-            names = self._names.get(tuple(words[at : at + length]))
+            names = list(self._names.get(tuple(words[at : at + length]), ()))
             if names and length == 1:  # "House" is a title, "house" a word
                 names = [name for name in names if words_of(name)[0] == written[at]]
             if names:

@@ -1,8 +1,9 @@
-"""Workers that die and cannot be started again, without a Ray: the run ends with the reason and does not wait."""
+"""Workers that die, are silent or are interrupted, without a Ray: a run says why it ends, and why it waits."""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from judgetree.evaluation.runs.jobs import Job
 from judgetree.evaluation.runs.limits import Spending
+from judgetree.evaluation.runs.worker import Worker, WorkOrder
 from judgetree.evaluation.runs.workers import MOST_DEATHS, MOST_OPENINGS, _AskingWorkers, _Hand, finish_opening
 from judgetree.modules.errors import UserError
 
@@ -91,3 +93,47 @@ def test_a_worker_that_dies_while_it_opens_is_opened_again_but_not_for_ever() ->
         open_with([Died("killed")] * MOST_DEATHS)
     with pytest.raises(UserError, match="no such index"):
         open_with([Died("killed"), UserError("no such index")])
+
+
+def test_a_worker_that_does_not_answer_is_named_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    answers = ["Process 7 on here", None, None, "Process 7 on here", None, None]
+
+    async def ping() -> str:
+        return answers.pop(0) or await asyncio.Future()
+
+    hands = [_Hand(SimpleNamespace(ping=SimpleNamespace(remote=remote)), die) for remote in (ping, die)]
+    crew = crew_that_dies([])
+    crew.hands, crew.patience_s = hands, 0.01
+    with pytest.raises(IndexError, match="pop from empty list"):
+        asyncio.run(asyncio.wait_for(crew.watch(), 20))
+    said = [record.getMessage() for record in caplog.records]
+    assert [each.startswith("Process 7 on here, a worker, has not answered") for each in said] == [True, True]
+    assert "another one asks them again" in said[0]
+
+
+class Interrupting:
+    """An asking, or an order, of which a part of one's own raises KeyboardInterrupt."""
+
+    async def ask(self, job: Job) -> None:
+        raise KeyboardInterrupt("by hand")
+
+    @property
+    def settings(self) -> object:
+        raise KeyboardInterrupt("by hand")
+
+
+@pytest.mark.parametrize("call", ["open", "ask"])
+def test_a_part_that_raises_keyboard_interrupt_in_a_worker_is_named_and_does_not_stop_rays_loop(call: str) -> None:
+    async def outcome() -> object:
+        worker = Worker()
+        if call == "open":
+            return await worker.open(cast(WorkOrder, Interrupting()), 1, None, "holder")
+        worker._asking = Interrupting()
+        return await worker.ask(cast(Job, SimpleNamespace(question=SimpleNamespace(id="q1"), system="judge")), ())
+
+    # On a thread, as Ray has its loop: there nothing catches what stops the loop.
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(asyncio.run, outcome()).result(timeout=20)
+    assert isinstance(found, UserError)
+    assert "raised KeyboardInterrupt" in str(found)
+    assert ("'q1' of judge" in str(found)) == (call == "ask")

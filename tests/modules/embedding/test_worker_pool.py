@@ -42,7 +42,7 @@ class OrderedRay:
 
     def wait(self, calls: list[tuple[str, object]], timeout: float) -> tuple[list[tuple[str, object]], object]:
         self.waits += 1
-        is_late = calls[-1][0] == "open" and self.waits <= self.outcomes.get("late", 0)
+        is_late = calls[-1][0] in ("open", "slow") and self.waits <= self.outcomes.get("late", 0)
         return ([] if is_late else calls[-1:]), None
 
     def get(self, call: tuple[str, object]) -> object:
@@ -86,3 +86,15 @@ def test_waiting_for_a_free_core_is_said_once(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING):
         assert len(list(pool_of(ray, "good").results())) == 1
     assert [message.partition(";")[0] for message in caplog.messages] == ["No worker that embeds has started for 10 s"]
+
+
+def test_workers_that_return_no_batch_for_a_minute_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    for late, warnings in ((5, 0), (20, 1)):
+        caplog.clear()
+        ray = OrderedRay(slow="vectors", late=late)
+        pool = pool_of(ray, "slow")
+        pool._hands[0].is_up = True
+        with caplog.at_level(logging.WARNING):
+            assert len(list(pool.results())) == 1
+        assert len(caplog.messages) == warnings
+    assert "No batch has come back for 60 s" in caplog.text

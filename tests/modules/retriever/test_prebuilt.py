@@ -386,6 +386,14 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_refused(tmp_path: Path,
         opened(folder, on_progress=replace)
 
 
+def test_half_a_surrogate_pair_in_a_line_is_read_as_a_question_mark(tmp_path: Path, opened: Open) -> None:
+    folder = write_prebuilt(tmp_path)
+    text = (folder / "corpus.jsonl").read_text()
+    (folder / "corpus.jsonl").write_text(text.replace("40 mm thick", r"40\ud800 mm \\ud800 thick"))
+    [chunk] = opened(folder).chunks(["1:1"]).values()
+    assert chunk.page_content == "Drums\n" r"The drum's wall is 40? mm \ud800 thick."
+
+
 def test_a_line_that_is_damaged_is_named_when_it_is_found(tmp_path: Path, opened: Open) -> None:
     folder = write_prebuilt(tmp_path)
     lines = (folder / "corpus.jsonl").read_text().splitlines()

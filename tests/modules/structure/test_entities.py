@@ -52,6 +52,13 @@ def test_a_passage_mentions_its_own_title_and_those_that_it_names_in_small_lette
     assert mentioned(graph, "p2") == {"snow goose": 1.0, "oslo": 1.0, "z9": 1.0}
 
 
+def test_a_mention_counts_once_however_many_passages_and_titles_have_that_name() -> None:
+    book = [passage(f"b{n}", "It is long.", "rules of brine vessels") for n in range(5)]
+    other = passage("b5", "It is short.", "Rules of Brine-Vessels")
+    graph = entity_graph([*book, other, passage("p1", "as the rules of brine vessels say", "Z9")], "")
+    assert mentioned(graph, "p1") == {"rules of brine vessels": 1.0, "z9": 1.0}
+
+
 def test_a_phrase_of_many_passages_is_left_out_and_their_order_changes_nothing() -> None:
     passages = [passage(f"p{n}", f"seen by Anna Berg in Room {n % 7}B") for n in range(21)]
     graph = entity_graph(passages, "x")

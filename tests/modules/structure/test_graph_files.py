@@ -89,6 +89,18 @@ def test_a_file_that_seems_encrypted_or_packed_is_damaged(tmp_path: Path, offset
         files(tmp_path).load("links", "now")
 
 
+def test_a_file_of_one_array_or_with_another_header_is_damaged(tmp_path: Path) -> None:
+    path = files(tmp_path).path("links")
+    for write in (
+        lambda file: np.save(file, np.zeros(3)),
+        lambda file: np.savez(file, header=np.frombuffer(b"[1]", np.uint8)),
+    ):
+        with path.open("wb") as file:
+            write(file)
+        with pytest.raises(CollectionError, match="damaged"):
+            files(tmp_path).load("links", "now")
+
+
 def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
     with files(tmp_path).path("links").open("wb") as file:
         np.savez(file, header=np.array([object()], dtype=object))

@@ -30,6 +30,12 @@ def test_names_are_found_longest_first_at_the_bounds_of_words(text: str, found: 
     assert list(finder.names_in(text)) == found
 
 
+def test_a_name_that_is_given_again_is_found_once_and_names_that_differ_in_marks_together() -> None:
+    finder = TitleFinder(["New York", "New York", "New-York"])
+    assert list(finder.names_in("in New York")) == ["New York", "New-York"]
+    assert list(finder.mentions_in("in New York")) == [["New York", "New-York"]]
+
+
 def test_stop_words_numbers_single_letters_and_long_titles_are_not_looked_for() -> None:
     assert [names_of(title) for title in ("It", "The Who", "1984", "X", "…", "a b c " * 9)] == [
         [], [], [], [], [], [],
