@@ -162,7 +162,7 @@ class _Remarks(logging.Handler):
 
 _REMARKS = _Remarks(logging.WARNING)
 _SAID = (
-    "evaluation.runs.workers",
+    "evaluation.runs.crew",
     "graphs.conversation.qa_log",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",

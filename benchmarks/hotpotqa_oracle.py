@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import parse_prompt
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
-from judgetree.evaluation.runs.gold_table import gold_table
+from judgetree.evaluation.runs.gold import gold_table
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits, RagContext

@@ -19,7 +19,7 @@ from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.metrics.retrieval import supporting_recall
 from judgetree.evaluation.metrics.statistics import compare_paired
-from judgetree.evaluation.runs.gold_table import gold_table
+from judgetree.evaluation.runs.gold import gold_table
 from judgetree.evaluation.runs.services import open_corpus
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession

@@ -29,7 +29,7 @@ from judgetree.evaluation.replay.recording import Hits, Recording
 from judgetree.evaluation.replay.replays import replay
 from judgetree.evaluation.replay.simulated import SimulatedWorld
 from judgetree.evaluation.replay.world import NotRecorded
-from judgetree.evaluation.runs.gold_table import gold_table
+from judgetree.evaluation.runs.gold import gold_table
 from judgetree.evaluation.runs.services import open_corpus
 from judgetree.graphs.threads.context import Limits
 from judgetree.modules.background_loop import background_loop

@@ -50,10 +50,9 @@ from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment
-from .gold_table import gold_table
+from .gold import gold_table, refuse_unknown_gold
 from .limits import CallLimits, LimitedLLM
 from .manifest import Opened
-from .prebuilt_gold import refuse_unknown_gold
 
 _CHUNK_SIZE = 100_000
 """Longer than any paragraph, so that each document of a data set is one chunk, as its gold keys assume."""

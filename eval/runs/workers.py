@@ -8,25 +8,23 @@ what was paid is not paid again.
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ...graphs.threads.checkpoints import is_postgres
 from ...modules.calls.prices import Prices, load_prices
 from ...modules.cluster import HERE, connected
-from ...modules.errors import SettingsError, UserError
+from ...modules.errors import SettingsError
 from ...modules.index.connection import is_address
 from ...modules.llm.factory import is_local
 from ...modules.settings import Settings
 from ..datasets.dialogue_turns import turn_of
 from ..datasets.questions import Dataset
 from ..rows.store import Place, RunRow
-from .asking import Asked, Asking
+from .asking import Asking
+from .crew import AskingWorkers, Hand, finish_opening
 from .experiment import Experiment
 from .jobs import Job
 from .ledger import Ledger
@@ -37,18 +35,6 @@ from .worker import Worker, WorkOrder
 if TYPE_CHECKING:
     from types import ModuleType
 
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-MOST_DEATHS = 5
-"""Workers that may die with the same question before the run stops."""
-MOST_OPENINGS = 10
-"""Attempts to start a worker in the place of one that died; they take some three minutes."""
-_LONGEST_REST_S = 30.0
-_PATIENCE_S = 30.0
-_CLOSING_S = 10.0
-_MOST_SAID = 300
 _UNLIMITED = 100_000
 """Calls that an actor may have under way; what limits them is the experiment's concurrency."""
 
@@ -65,161 +51,6 @@ class Workers:
     """Number of worker processes, at least 1."""
     address: str = HERE
     """``local`` for a Ray of this run on this machine; or the address of a cluster."""
-
-
-@dataclass(eq=False)
-class _Hand:
-    """A worker as the driver sees it."""
-
-    actor: Any
-    open: Callable[[str], Any]
-    """Opens it under a name in the ledger; returns Ray's reference to the outcome."""
-    holder: str = field(default_factory=lambda: uuid.uuid4().hex)
-    busy: int = 0
-    is_up: bool = True
-    given_up: UserError | None = None
-    """Why no worker takes its place; None while one may."""
-    process: str = "A process"
-    """The process that answered last, and its machine."""
-    is_silent: bool = False
-
-
-@dataclass(eq=False)
-class _AskingWorkers:
-    """Gives each job to the worker with the fewest; gives it to another one if that one dies."""
-
-    hands: Sequence[_Hand]
-    ledger: Any
-    deaths: tuple[type[Exception], ...]
-    """Ray's errors for a worker that has died."""
-    before: Callable[[Job], Sequence[RunRow]]
-    spending: Spending
-    """The driver's view of the ledger."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits the given seconds."""
-    patience_s: float = _PATIENCE_S
-    """Time after which a worker that does not answer is named."""
-    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    _revivals: set[asyncio.Task[None]] = field(default_factory=set)
-
-    async def ask(self, job: Job) -> Asked | None:
-        """Answer one job, see ``Asking``."""
-        for _ in range(MOST_DEATHS):
-            hand = await self._free_hand()
-            hand.busy += 1
-            try:
-                asked = await hand.actor.ask.remote(job, self.before(job))
-            except self.deaths as error:
-                self._lost(hand, error)
-                continue
-            finally:
-                hand.busy -= 1
-            if isinstance(asked, UserError):
-                raise asked
-            if self.ledger is not None:
-                await self._book(asked)
-            return asked if isinstance(asked, Asked) else None
-        raise UserError(
-            f"{MOST_DEATHS} workers died while they asked the question {job.question.id!r} of {job.system}, and others "
-            "beside it, perhaps for want of memory. Finished rows are kept; run the same command with fewer workers, "
-            "or without --workers, to go on."
-        )
-
-    async def _book(self, asked: Asked | None) -> None:
-        try:
-            if asked is None:
-                self.spending.adopt(*(await self.ledger.standing.remote()))
-            else:
-                await self.ledger.add.remote(asked.row)
-        except self.deaths as error:
-            raise UserError(
-                f"The process that counts what all workers spend has died ({str(error)[:200].rstrip('.')}). Finished "
-                "rows are kept; run the same command to go on."
-            ) from error
-
-    async def watch(self) -> None:
-        """Warn of workers that do not answer, such as stopped ones: Ray takes these for busy."""
-        while True:
-            await asyncio.gather(*(self._ping(hand) for hand in self.hands if hand.is_up))
-            await self.sleep(self.patience_s)
-
-    async def _ping(self, hand: _Hand) -> None:
-        with suppress(*self.deaths):  # its questions find it dead
-            try:
-                hand.process = await asyncio.wait_for(_awaited(hand.actor.ping.remote()), self.patience_s)
-                hand.is_silent = False
-            except TimeoutError:
-                if not hand.is_silent:
-                    logger.warning(
-                        "%s, a worker, has not answered for %.0f s; its questions wait. It may be stopped "
-                        "(kill -CONT), or its machine short of memory. If it is killed, another one asks them again.",
-                        hand.process,
-                        self.patience_s,
-                    )
-                hand.is_silent = True
-
-    async def aclose(self) -> None:
-        for revival in self._revivals:
-            revival.cancel()
-        closing = [asyncio.ensure_future(_awaited(hand.actor.close.remote())) for hand in self.hands if hand.is_up]
-        if closing:
-            await asyncio.wait(closing, timeout=_CLOSING_S)
-        for task in closing:
-            task.cancel()
-
-    async def _free_hand(self) -> _Hand:
-        async with self._changed:
-            while not (up := [hand for hand in self.hands if hand.is_up]):
-                reasons = [hand.given_up for hand in self.hands if hand.given_up is not None]
-                if len(reasons) == len(self.hands):
-                    raise reasons[0]
-                await self._changed.wait()
-        return min(up, key=lambda hand: hand.busy)
-
-    def _lost(self, hand: _Hand, error: Exception) -> None:
-        if hand.is_up:  # each of its questions finds it dead
-            logger.warning("A worker died; another one is started, and its questions are asked again.")
-            logger.info("It died of: %s", error)
-            hand.is_up = False
-            revival = asyncio.get_running_loop().create_task(self._revive(hand))
-            self._revivals.add(revival)
-            revival.add_done_callback(self._revivals.discard)
-
-    async def _revive(self, hand: _Hand) -> None:
-        try:
-            if self.ledger is not None:
-                await self.ledger.release.remote(hand.holder)
-            hand.given_up = await self._open_again(hand)
-        except Exception as error:  # noqa: BLE001 - raised in this task it would not end the questions that wait
-            hand.given_up = UserError(
-                f"A worker died, and none could take its place: {str(error)[:300].rstrip('.')}. Finished rows are "
-                "kept; run the same command to go on."
-            )
-        async with self._changed:
-            hand.is_up = hand.given_up is None
-            self._changed.notify_all()
-
-    async def _open_again(self, hand: _Hand) -> UserError | None:
-        """Start a worker in the place of one that died; returns the last error if that fails again and again."""
-        problem: Exception | None = None
-        for number in range(MOST_OPENINGS):
-            hand.holder = uuid.uuid4().hex
-            try:
-                problem = await hand.open(hand.holder)
-            except self.deaths as error:
-                problem = error
-            if problem is None:
-                return None
-            said = " ".join(str(problem).split())[:_MOST_SAID]
-            logger.warning("No worker could be started in the place of one that died; trying again: %s", said)
-            await self.sleep(min(2.0**number, _LONGEST_REST_S))
-        if problem is not None and not isinstance(problem, UserError):
-            raise problem
-        return problem
-
-
-async def _awaited(answer: Awaitable[T]) -> T:
-    return await answer
 
 
 def refuse_unfit(workers: Workers, settings: Settings, experiment: Experiment) -> None:
@@ -293,9 +124,9 @@ def crew_of(
     actor_class = ray.remote(Worker).options(**options, scheduling_strategy="SPREAD")
     share, rest = divmod(settings.max_concurrency, workers.count)
 
-    def hand_of(number: int) -> _Hand:
+    def hand_of(number: int) -> Hand:
         actor = actor_class.remote()
-        return _Hand(actor, lambda holder: actor.open.remote(given, share + (number < rest), ledger, holder))
+        return Hand(actor, lambda holder: actor.open.remote(given, share + (number < rest), ledger, holder))
 
     hands = [hand_of(number) for number in range(workers.count)]
     deaths = (ray.exceptions.RayActorError,)
@@ -305,12 +136,13 @@ def crew_of(
 
     @asynccontextmanager
     async def asking(newest: Mapping[Place, RunRow]) -> AsyncIterator[Asking]:
-        crew = _AskingWorkers(hands, ledger, deaths, _rows_before(order.dataset, newest), spending)
+        crew = AskingWorkers(hands, ledger, deaths, _rows_before(order.dataset, newest), spending)
         watching = asyncio.get_running_loop().create_task(crew.watch())
         try:
             yield crew
         finally:
             watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
             await crew.aclose()
 
     try:
@@ -318,39 +150,6 @@ def crew_of(
     finally:
         for hand in hands:
             ray.kill(hand.actor)
-
-
-def finish_opening(
-    hand: _Hand,
-    answer: Any,
-    get: Callable[[Any], UserError | None],
-    deaths: tuple[type[Exception], ...],
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Wait until a worker is open; one that dies meanwhile, which Ray starts again, is opened again.
-
-    Raises:
-        UserError: It cannot open the index or a model, or five openings ended in its death.
-    """
-    died: Exception | None = None
-    for number in range(MOST_DEATHS):
-        if died is not None:
-            logger.warning("A worker died while it opened the index and the models; it is started again.")
-            sleep(2.0**number)
-            answer = hand.open(hand.holder)
-        try:
-            error = get(answer)
-        except deaths as death:
-            died = death
-            continue
-        if error is not None:
-            raise error
-        return
-    raise UserError(
-        f"A worker died {MOST_DEATHS} times while it opened the index, the models and the parts of the run: "
-        f"{' '.join(str(died).split())[:_MOST_SAID].rstrip('.')}. Run the same command with fewer workers, or without "
-        "--workers, which shows what ends it."
-    ) from died
 
 
 def _sent(ray: ModuleType, order: WorkOrder) -> Any:

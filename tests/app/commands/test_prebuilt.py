@@ -11,7 +11,7 @@ import pytest
 from judgetree import RagSession, evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
-from judgetree.evaluation.runs import prebuilt_gold
+from judgetree.evaluation.runs import gold
 from tests.app.conftest import CHAIN, Cli, new_thread
 from tests.modules.prebuilt_files import PASSAGES, contents, write_bm25s, write_corpus_file
 
@@ -109,7 +109,7 @@ def test_a_run_counts_supporting_titles_and_belongs_to_one_index(cli: Cli, folde
 def test_own_questions_whose_supporting_documents_are_no_titles_are_refused(
     cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, supporting: str, is_found: bool | None, most_read: int
 ) -> None:
-    monkeypatch.setattr(prebuilt_gold, "_MOST_READ", most_read)
+    monkeypatch.setattr(gold, "_MOST_READ", most_read)
     Path("my.csv").write_text(f"question,answer,supporting\n{CHAIN.question},40 mm,{supporting}\n")
     asked = ("eval", "run", "--questions", "my.csv", "--systems", "naive", "--retriever", "prebuilt:wiki")
     done = cli(*asked, "--out", "run")

@@ -14,7 +14,7 @@ from judgetree.evaluation.replay.play import Played, play
 from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, Recording
 from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery, RecordedWorld, World
-from judgetree.evaluation.runs.gold_table import gold_table
+from judgetree.evaluation.runs.gold import gold_table
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
 from judgetree.graphs.threads.context import Limits, RagContext

@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
+from judgetree.evaluation.runs.crew import MOST_DEATHS, MOST_OPENINGS, AskingWorkers, Hand, finish_opening
 from judgetree.evaluation.runs.jobs import Job
 from judgetree.evaluation.runs.limits import Spending
 from judgetree.evaluation.runs.worker import Worker, WorkOrder
-from judgetree.evaluation.runs.workers import MOST_DEATHS, MOST_OPENINGS, _AskingWorkers, _Hand, finish_opening
 from judgetree.modules.errors import UserError
 
 
@@ -28,7 +28,7 @@ async def stop(*_: object) -> None:
     """Answer as a worker does once a limit is reached."""
 
 
-def crew_that_dies(openings: list[object], ledger: object = None) -> _AskingWorkers:
+def crew_that_dies(openings: list[object], ledger: object = None) -> AskingWorkers:
     async def reopen(holder: str) -> object:
         outcome = openings.pop(0)
         if isinstance(outcome, Died):
@@ -38,13 +38,13 @@ def crew_that_dies(openings: list[object], ledger: object = None) -> _AskingWork
     async def no_time(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    hand = _Hand(SimpleNamespace(ask=SimpleNamespace(remote=die)), reopen)
-    return _AskingWorkers(
+    hand = Hand(SimpleNamespace(ask=SimpleNamespace(remote=die)), reopen)
+    return AskingWorkers(
         [hand], ledger, (Died,), lambda job: (), cast(Spending, SimpleNamespace(adopt=None)), sleep=no_time
     )
 
 
-def ask(crew: _AskingWorkers) -> object:
+def ask(crew: AskingWorkers) -> object:
     job = cast(Job, SimpleNamespace(question=SimpleNamespace(id="q1"), system="judge"))
     return asyncio.run(asyncio.wait_for(crew.ask(job), 20))
 
@@ -81,7 +81,7 @@ def open_with(outcomes: list[object]) -> list[float]:
             raise answer
         return cast("UserError | None", answer)
 
-    hand = _Hand(None, lambda holder: outcomes.pop(0))
+    hand = Hand(None, lambda holder: outcomes.pop(0))
     finish_opening(hand, outcomes.pop(0), get, (Died,), waits.append)
     return waits
 
@@ -101,7 +101,7 @@ def test_a_worker_that_does_not_answer_is_named_once_each_time(caplog: pytest.Lo
     async def ping() -> str:
         return answers.pop(0) or await asyncio.Future()
 
-    hands = [_Hand(SimpleNamespace(ping=SimpleNamespace(remote=remote)), die) for remote in (ping, die)]
+    hands = [Hand(SimpleNamespace(ping=SimpleNamespace(remote=remote)), die) for remote in (ping, die)]
     crew = crew_that_dies([])
     crew.hands, crew.patience_s = hands, 0.01
     with pytest.raises(IndexError, match="pop from empty list"):
