@@ -86,8 +86,8 @@ class CallBudget:
     set_aside: Counter[str] = field(default_factory=Counter)
     """Calls for the judges of threads, by thread id."""
     awaited: dict[str, Taken] = field(default_factory=dict)
-    """Calls that an earlier run has paid for, by id: each counts once its thread comes to it, in place of what the
-    thread reserves for it."""
+    """Calls that an earlier run has paid for and had reserved, by id: each counts once its thread comes to it, in place
+    of what the thread reserves again."""
     ledger: Ledger | None = None
     """Limits of tokens, money and time; None without any."""
     halt: Halt | None = None
@@ -115,11 +115,10 @@ class CallBudget:
     def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
         """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
 
-        ``share`` is what they are expected to use. Awaited calls that took the place of a reserved one take no room:
-        a round that reserves for their threads decides again as before they were made.
+        ``share`` is what they are expected to use. Awaited calls take no room: a round that reserves for their threads
+        decides again as before they were made.
         """
-        taken_freely = sum(taken == TAKEN_FREELY for taken in self.awaited.values())
-        if self.over == "stopped" or self.committed + taken_freely + calls > self.limit:
+        if self.over == "stopped" or self.committed + calls > self.limit:
             self.short_of = "stopped" if self.over == "stopped" else "calls"
             return False
         limit = self.ledger.short_of(share.total) if self.ledger and share else None
@@ -161,8 +160,8 @@ class CallBudget:
         if self.ledger is not None:
             self.ledger.release(thread_id)
 
-    def came(self, call_id: str) -> None:
-        """Count an awaited call, in place of the call that is reserved for it; others count already."""
+    def came(self, call_id: str, *, of: str) -> None:
+        """Count an awaited call of a thread, in place of the call that is reserved for it; others count already."""
         taken = self.awaited.pop(call_id, None)
         if taken is None:
             return
@@ -170,6 +169,8 @@ class CallBudget:
         if self.set_aside.get(taken.set_aside_for, 0):
             self.set_aside[taken.set_aside_for] -= 1
         self.used += 1
+        if self.ledger is not None:
+            self.ledger.came(call_id, of, is_answer=bool(taken.held_by))
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
         """Return what ends the work inside with ``BudgetSpent`` once the tree's time is over, or it was stopped."""
@@ -333,7 +334,7 @@ class CallMeter:
         """Append the record of a call that was made in an earlier run."""
         self.records.append(record)
         if self.budget is not None:
-            self.budget.came(record["call_id"])
+            self.budget.came(record["call_id"], of=self._account)
 
     def record(
         self,

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from judgetree.graphs.threads.amounts import count_earlier
+from judgetree.graphs.threads.amounts import count_earlier, expected_share
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.ledger import Amount, Ledger, Share
 from judgetree.modules.calls.record import INTERRUPTED, CallRecord
 from judgetree.modules.calls.usage import CallBudget, CallMeter, Taken
+from tests.graphs.bushy import bushy_context
 from tests.graphs.fakes import answered
+
+TOKENS = 40
+"""Tokens of each call."""
 
 
 def record(node: str, call_id: str, *, error: str = "", chunk_id: str = "") -> CallRecord:
     meter = CallMeter(node=node, chunk_id=chunk_id)
-    meter.record(kind="chat", model="m", started=0.0, error=error)
+    meter.record(kind="chat", model="m", started=0.0, prompt_tokens=TOKENS, error=error)
     return {**meter.records[0], "call_id": call_id}
 
 
@@ -60,4 +65,33 @@ def test_calls_that_only_the_journal_has_count_once_their_threads_come_to_them()
     judged, note, answer = Taken(set_aside_for="sub"), Taken(), Taken(held_by="sub")
     journaled = (kept("judge", "1", judged), kept("generate", "2", note), kept("generate", "3", answer))
     budget = counted(("finished", record("judge", "1")), journaled=journaled)
-    assert (budget.used, budget.awaited) == (1, {"2": note, "3": answer})
+    assert (budget.used, budget.awaited) == (2, {"3": answer})
+
+
+def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_comes_to_them() -> None:
+    """They counted besides the share that is planned for the thread, so that a round granted less."""
+    budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
+    ledger = budget.ledger
+    assert ledger is not None
+    journaled = (kept("judge", "1", Taken(set_aside_for="sub")), kept("generate", "2", Taken(held_by="sub")))
+    count_earlier(journaled, (), SimpleNamespace(budget=budget))  # type: ignore[arg-type]
+    assert ledger.committed.tokens == 0
+    budget.restore("sub", calls=2, share=Share(Amount(100), Amount(50)))
+    for call_id, committed in (("1", 100), ("2", 100), ("2", 100)):
+        budget.came(call_id, of="sub")
+        assert ledger.committed.tokens == committed
+    budget.release("sub")
+    assert ledger.committed.tokens == 2 * TOKENS
+
+
+def test_a_sub_run_is_expected_to_use_the_same_after_a_break() -> None:
+    """The estimate of an interrupted judgement counted into the mean, so that a resumed round granted less."""
+    services = bushy_context("breadth", max_tree_tokens=1000)
+    budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
+    context = SimpleNamespace(budget=budget, services=services)
+    interrupted = {**record("judge", "2", error=INTERRUPTED), "completion_tokens": 256}
+    shares = [
+        expected_share({"query": "q", "usage": usage}, context, calls=3)  # type: ignore[typeddict-item, arg-type]
+        for usage in ([record("judge", "1")], [record("judge", "1"), interrupted])
+    ]
+    assert shares[0] == shares[1]

@@ -105,29 +105,22 @@ def test_an_answer_that_was_paid_for_counts_once_before_and_after_its_thread_com
 def test_a_judgement_that_was_paid_for_takes_the_place_of_one_that_is_set_aside() -> None:
     budget = CallBudget(limit=4, awaited={"judged": Taken(set_aside_for="sub")})
     assert budget.reserve("sub", calls=4)
-    budget.came("judged")
+    budget.came("judged", of="sub")
     assert (budget.committed, budget.used, budget.set_aside["sub"]) == (4, 1, 2)
-
-
-def test_a_round_leaves_room_for_calls_that_were_paid_for_and_that_no_thread_reserves() -> None:
-    awaited = {"note": Taken(), "answer": Taken(held_by="sub"), "judged": Taken(set_aside_for="sub")}
-    budget = CallBudget(limit=4, awaited=awaited)
-    assert not budget.reserve("sub", calls=4)
-    assert budget.reserve("sub", calls=3)
 
 
 def test_calls_that_were_paid_for_leave_no_room_for_others_before_their_threads_come_to_them() -> None:
     """A note of a map_reduce counted as the call that its thread holds for its answer, and others took its place."""
-    answer, note, judged = Taken(held_by="sub"), Taken(), Taken(set_aside_for="sub")
-    budget = CallBudget(limit=4, awaited={"answer": answer, "note": note, "judged": judged})
+    answer, judged = Taken(held_by="sub"), Taken(set_aside_for="sub")
+    budget = CallBudget(limit=4, used=1, awaited={"answer": answer, "judged": judged})
     budget.take()
     with pytest.raises(BudgetSpent):
         budget.take()
     budget.restore("sub", calls=2)
     with pytest.raises(BudgetSpent):
         budget.take()
-    for call_id in ("judged", "note", "answer"):
-        budget.came(call_id)
+    for call_id in ("judged", "answer"):
+        budget.came(call_id, of="sub")
     assert (budget.committed, budget.used) == (4, 4)
 
 
