@@ -164,12 +164,10 @@ async def _context_of(
 async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
-    journaled = context.calls.known_records if context.calls else ()
-    made = [(node, record) for node in tree.query_nodes() for record in node.paid]
+    made = ((node, record) for node in tree.query_nodes() for record in node.paid)
     # A fork has taken over its cached calls.
     saved = [(node, record) for node, record in made if not (tree.fork and record["cached"])]
-    of_finished = (record for node, record in saved if node.status == "finished")
-    count_earlier((*journaled, *(record for _, record in saved)), of_finished, context)
+    count_earlier(context.calls.known_replies if context.calls else (), saved, context)
     if not is_finished(known):
         await restore_settled(context, tree.root)
     announce_saved(known, context)

@@ -120,7 +120,7 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
             durability=child.durability if child.graph.checkpointer else None,
         )
         for record in final.get("usage", ()):  # an answer that was saved without its checkpoint is not asked for again
-            child.budget.came(record["call_id"])
+            child.budget.came(record["call_id"], of=child.thread_id)
     finally:
         child.budget.release(child.thread_id)
     raise_interrupts(final)

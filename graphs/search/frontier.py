@@ -97,7 +97,7 @@ class Frontier:
         self._branches: Counter[str] = Counter()
         """Branches of threads that have not ended."""
         self._round = 0
-        self._failure: UserError | None = None
+        self._failure: BaseException | None = None
         self._is_closed = False
         self.asks_again = policy.asks_again(())
         """Whether chunks may be asked on more than once."""
@@ -181,7 +181,7 @@ class Frontier:
         """Note the question of a further try, which was written once it was granted."""
         self._note(sub_thread_id, replace(self._expansions[sub_thread_id], candidate=candidate))
 
-    def fail(self, error: UserError) -> None:
+    def fail(self, error: BaseException) -> None:
         """End the search of the whole tree: every candidate that waits, or comes later, raises the error."""
         self._failure = self._failure or error
         for each in self._waiting.values():

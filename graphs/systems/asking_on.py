@@ -203,8 +203,12 @@ class _Tries:
             logger.exception("the call that wrote the question of sub-run %s is not in its records", asked.thread_id)
 
     def _give_up(self, thread_id: str, error: BaseException) -> None:
-        """Let no round wait for a granted try that is not asked; an error that all would meet ends the search."""
-        if isinstance(error, UserError):
+        """Let no round wait for a granted try that is not asked.
+
+        An error that all would meet, or one that ends the program, ends the search.
+        """
+        ends_program = not isinstance(error, (Exception, asyncio.CancelledError))
+        if isinstance(error, UserError) or ends_program:
             self.frontier.fail(error)  # first, so that the end begins no round
         self.frontier.ended(thread_id)
 

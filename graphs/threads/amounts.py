@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from ...modules.calls.kept import KeptCall
 from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, NOTHING, Amount, Ledger, Share
 from ...modules.calls.prices import dollars, load_prices
 from ...modules.calls.record import INTERRUPTED, CallRecord
 from ...modules.calls.tokens import message_tokens, text_tokens
-from ...modules.calls.usage import CallBudget
+from ...modules.calls.usage import TAKEN_FREELY, CallBudget, Taken
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.prompts import reader_messages
+from ..tree.nodes import QueryNode
 from .context import RagContext, RunContext
 from .state import RagState
 
@@ -65,23 +67,48 @@ def keep_root_answer(query: str, context: RunContext) -> None:
     ledger.plan(context.thread_id, Share(least, least))
 
 
-def count_earlier(records: Iterable[CallRecord], of_finished: Iterable[CallRecord], context: RunContext) -> None:
-    """Count the calls of earlier runs of the tree, each once; ``of_finished`` are those of finished threads.
+def count_earlier(
+    journaled: Iterable[KeptCall], saved: Iterable[tuple[QueryNode, CallRecord]], context: RunContext
+) -> None:
+    """Count the calls of earlier runs of the tree, each once; ``saved`` are those in the states of its threads.
 
-    Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again, and the
-    answer of an unfinished thread once the thread comes to it: until then the thread holds a call for it, and to count
-    both would let a round grant less than in a run without a break.
+    Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again. A call
+    that was reserved and that only the journal has, and the saved answer of a sub-run that has not ended, count once
+    their thread comes to them: until then the thread reserves them, and to count both would let a round grant less than
+    in a run without a break.
     """
-    made, finished = _chat_calls(records), _chat_calls(of_finished)
-    answers = {call_id for call_id, each in made.items() if each["node"] == _ANSWERING}
-    context.budget.awaited = answers - finished.keys()
-    context.budget.used = len(made) - len(context.budget.awaited)
-    if context.budget.ledger is not None:
-        context.budget.ledger.book("", *made.values())
+    made: dict[str, tuple[str, CallRecord]] = {}
+    answers: dict[str, str] = {}
+    for node, record in saved:
+        if not _is_counted(record):
+            continue
+        made[record["call_id"]] = node.thread_id, record
+        if _is_answer(record) and node.parent_thread_id is not None and node.status != "finished":
+            answers[node.thread_id] = record["call_id"]  # the call that is held is the last one of an answer
+    awaited = {call_id: Taken(held_by=thread_id) for thread_id, call_id in answers.items()}
+    for kept in journaled:
+        call_id = kept.record["call_id"]
+        if call_id not in made:
+            made[call_id] = "", kept.record
+            if kept.taken != TAKEN_FREELY:
+                awaited[call_id] = kept.taken
+    context.budget.awaited = awaited
+    context.budget.used = len(made) - len(awaited)
+    if (ledger := context.budget.ledger) is not None:
+        for call_id, (thread_id, record) in made.items():
+            if call_id in awaited:
+                ledger.awaited[call_id] = record
+            else:
+                ledger.book(thread_id, record)
 
 
-def _chat_calls(records: Iterable[CallRecord]) -> dict[str, CallRecord]:
-    return {each["call_id"]: each for each in records if each["kind"] == "chat" and each["error"] != INTERRUPTED}
+def _is_counted(record: CallRecord) -> bool:
+    return record["kind"] == "chat" and record["error"] != INTERRUPTED
+
+
+def _is_answer(record: CallRecord) -> bool:
+    """Return whether a call answered the query of its own thread; that of a sub-run that failed names its chunk."""
+    return record["node"] == _ANSWERING and not record["chunk_id"] and not record["error"]
 
 
 def keep_for_answer(state: RagState, context: RunContext, *, to_ask: int = 0) -> None:
@@ -100,7 +127,8 @@ def expected_share(state: RagState, context: RunContext, *, calls: int) -> Share
     if ledger is None or not ledger.limits_amounts:
         return None
     answer = _expected_answer(state, context, ledger, 0)
-    judged = [ledger.of_record(each) for each in state.get("usage", []) if each["node"] in _JUDGING]
+    made = (each for each in state.get("usage", []) if each["node"] in _JUDGING and each["error"] != INTERRUPTED)
+    judged = [ledger.of_record(each) for each in made]
     judging = sum(judged, NOTHING).times((calls - 1) / len(judged)) if judged else NOTHING
     return Share(answer + judging, answer)
 

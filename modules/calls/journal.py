@@ -207,14 +207,14 @@ class ThreadCalls:
     """Recorder of the calls; None where none are recorded."""
 
     @property
-    def known_records(self) -> list[CallRecord]:
-        """Records of the calls of the whole tree whose replies were in the journal when the run began."""
-        return [call.kept.record for call in self.known.values() if call.kept is not None]
+    def known_replies(self) -> list[KeptCall]:
+        """Calls of the whole tree whose replies were in the journal when the run began."""
+        return [call.kept for call in self.known.values() if call.kept is not None]
 
     @property
     def known_ids(self) -> set[str]:
         """Ids of these calls."""
-        return {record["call_id"] for record in self.known_records}
+        return {kept.record["call_id"] for kept in self.known_replies}
 
     def of_thread(self, thread_id: str) -> ThreadCalls:
         """Return the journal for another thread of the tree."""

@@ -19,7 +19,7 @@ from .ledger import LIKELY_COMPLETION_TOKENS, Amount, Ledger
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key
 from .record import CANCELLED, INTERRUPTED, CallRecord
 from .tokens import message_tokens, text_tokens
-from .usage import CallMeter
+from .usage import TAKEN_FREELY, CallMeter
 
 
 class JournaledLLM(ABC):
@@ -95,7 +95,8 @@ class JournaledLLM(ABC):
         record = _counted(own.records[-1], messages, completion)
         meter.settle(reserved, record)
         if slot is not None:
-            await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
+            kept = KeptCall(completion=completion, record=record, taken=reserved.taken or TAKEN_FREELY)
+            await slot.calls.journal.keep(slot.key, kept)
         meter.records.append(record)
         meter.transcribe(messages, options, completion)
         return completion

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Self, cast
 
 from .completion import Completion
 from .record import CallRecord
+from .usage import TAKEN_FREELY, Taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,14 +18,22 @@ class KeptCall:
     completion: Completion
     record: CallRecord
     """The record from when the call was made."""
+    taken: Taken = TAKEN_FREELY
+    """The reserved call whose place it took."""
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        document = {"completion": self.completion.to_document(), "record": self.record}
+        document: dict[str, object] = {"completion": self.completion.to_document(), "record": self.record}
+        if self.taken != TAKEN_FREELY:
+            document["taken"] = asdict(self.taken)
         return json.dumps(document, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse what ``to_json`` wrote."""
         kept = json.loads(text)
-        return cls(completion=Completion.of_document(kept["completion"]), record=cast(CallRecord, kept["record"]))
+        return cls(
+            completion=Completion.of_document(kept["completion"]),
+            record=cast(CallRecord, kept["record"]),
+            taken=Taken(**kept.get("taken", {})),
+        )

@@ -93,6 +93,8 @@ class Ledger:
     """None for those of the package."""
     deadline: float | None = None
     """Time of the event loop at which the search ends."""
+    awaited: dict[str, CallRecord] = field(default_factory=dict)
+    """Calls that an earlier run has paid for and that count once their threads come to them, by id."""
     _accounts: dict[str, _Account] = field(default_factory=dict)
     _in_flight: set[Reservation] = field(default_factory=set)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -168,6 +170,13 @@ class Ledger:
         """Count calls that were made without a reservation."""
         account = self._of(thread_id)
         account.spent = sum(map(self.of_record, records), account.spent)
+
+    def came(self, call_id: str, thread_id: str, *, is_answer: bool) -> None:
+        """Count an awaited call of a thread; others count already."""
+        if record := self.awaited.pop(call_id, None):
+            if is_answer:
+                self._of(thread_id).kept = NOTHING
+            self.book(thread_id, record)
 
     async def reserve(self, thread_id: str, amount: Amount, *, is_answer: bool) -> Reservation:
         """Wait until there is room for a call, and reserve its amount; an answer always has room.

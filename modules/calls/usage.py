@@ -66,6 +66,10 @@ class Taken:
     set_aside_for: str = ""
 
 
+TAKEN_FREELY = Taken()
+"""A call for which nothing was reserved."""
+
+
 @dataclass(kw_only=True)
 class CallBudget:
     """The model calls that one search tree may still make, shared by all of its threads.
@@ -81,8 +85,9 @@ class CallBudget:
     """Threads that hold a call for their answer."""
     set_aside: Counter[str] = field(default_factory=Counter)
     """Calls for the judges of threads, by thread id."""
-    awaited: set[str] = field(default_factory=set)
-    """Ids of answers that an earlier run has paid for: each counts as what its thread holds, until it comes."""
+    awaited: dict[str, Taken] = field(default_factory=dict)
+    """Calls that an earlier run has paid for and had reserved, by id: each counts once its thread comes to it, in place
+    of what the thread reserves again."""
     ledger: Ledger | None = None
     """Limits of tokens, money and time; None without any."""
     halt: Halt | None = None
@@ -110,7 +115,8 @@ class CallBudget:
     def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
         """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
 
-        ``share`` is what they are expected to use.
+        ``share`` is what they are expected to use. Awaited calls take no room: a round that reserves for their threads
+        decides again as before they were made.
         """
         if self.over == "stopped" or self.committed + calls > self.limit:
             self.short_of = "stopped" if self.over == "stopped" else "calls"
@@ -154,12 +160,17 @@ class CallBudget:
         if self.ledger is not None:
             self.ledger.release(thread_id)
 
-    def came(self, call_id: str, *, held_by: str = "") -> None:
-        """Count an awaited answer, in place of the call that ``held_by`` holds for it; others count already."""
-        if call_id in self.awaited:
-            self.awaited.remove(call_id)
-            self.held.discard(held_by)
-            self.used += 1
+    def came(self, call_id: str, *, of: str) -> None:
+        """Count an awaited call of a thread, in place of the call that is reserved for it; others count already."""
+        taken = self.awaited.pop(call_id, None)
+        if taken is None:
+            return
+        self.held.discard(taken.held_by)
+        if self.set_aside.get(taken.set_aside_for, 0):
+            self.set_aside[taken.set_aside_for] -= 1
+        self.used += 1
+        if self.ledger is not None:
+            self.ledger.came(call_id, of, is_answer=bool(taken.held_by))
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
         """Return what ends the work inside with ``BudgetSpent`` once the tree's time is over, or it was stopped."""
@@ -183,12 +194,23 @@ class CallBudget:
         elif self.set_aside.get(judged_in, 0):
             self.set_aside[judged_in] -= 1
             taken = Taken(set_aside_for=judged_in)
-        elif self.committed >= self.limit:
+        elif self.committed + self._unreserved >= self.limit:
             raise BudgetSpent(f"The budget of {self.limit} model calls for this question is spent.")
         else:
-            taken = Taken()
+            taken = TAKEN_FREELY
         self.used += 1
         return taken
+
+    @property
+    def _unreserved(self) -> int:
+        """Awaited calls for which nothing is reserved, so that a new call leaves room for them."""
+        if not self.awaited:
+            return 0
+        awaited = Counter(self.awaited.values())
+        return sum(max(number - self._reserved_as(taken), 0) for taken, number in awaited.items())
+
+    def _reserved_as(self, taken: Taken) -> int:
+        return int(taken.held_by in self.held) + self.set_aside.get(taken.set_aside_for, 0)
 
     def give_back(self, taken: Taken) -> None:
         """Undo ``take`` for a call that was not made."""
@@ -309,10 +331,10 @@ class CallMeter:
         return self.held_by or self.judged_in
 
     def replay(self, record: CallRecord) -> None:
-        """Append the record of a call that was made, and counted, in an earlier run."""
+        """Append the record of a call that was made in an earlier run."""
         self.records.append(record)
         if self.budget is not None:
-            self.budget.came(record["call_id"], held_by=self.held_by)
+            self.budget.came(record["call_id"], of=self._account)
 
     def record(
         self,

@@ -95,6 +95,41 @@ def test_an_error_that_all_would_meet_ends_the_question_although_others_wait_for
         graph.invoke(ROOT, thread("t"))
 
 
+class Ended(BaseException):
+    """Ends more than a question."""
+
+
+@dataclass
+class EndingJudge(BushyJudge):
+    """Ends the program at a call that sub-runs make."""
+
+    last: int = 0
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        if "/" in query and self.made >= self.last:
+            raise Ended
+        return await super().judge(query, chunk, meter=meter, expand=expand)
+
+
+@pytest.mark.parametrize("policy", ["best_first", "mcts:tries=2"])
+def test_a_search_whose_program_ends_decides_nothing_without_the_sub_run_that_ended_it(
+    tmp_path: Path, policy: str
+) -> None:
+    """Its share of the budget was free for the others, whose grants were saved."""
+    limits = {"max_rec_depth": 2, "max_llm_calls": 30, "width": 3}
+    unbroken = outline(searched(bushy_context(policy, **limits)))
+    for last in range(3, 15):
+        url = f"sqlite:///{tmp_path / f'{last}.sqlite'}"
+        context = bushy_context(policy, **limits)
+        assert isinstance(context.judge, BushyJudge)
+        ending = replace(context, judge=EndingJudge(0, context.judge.timing, last=last))
+        with build_judge_rag(checkpointer=url, context=ending) as graph, pytest.raises(Ended):
+            graph.invoke(ROOT, thread("t"))
+        with build_judge_rag(checkpointer=url, context=bushy_context(policy, **limits)) as graph:
+            graph.invoke(ROOT, thread("t"))
+            assert outline(SearchTree.from_history(graph, "t")) == unbroken
+
+
 class Wrong:
     """A policy of one's own that chooses what is no candidate."""
 

@@ -2,24 +2,96 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
-from judgetree.graphs.threads.amounts import count_earlier
+from judgetree.graphs.threads.amounts import count_earlier, expected_share
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.ledger import Amount, Ledger, Share
 from judgetree.modules.calls.record import INTERRUPTED, CallRecord
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallBudget, CallMeter, Taken
+from tests.graphs.bushy import bushy_context
+from tests.graphs.fakes import answered
+
+TOKENS = 40
+"""Tokens of each call."""
 
 
-def record(node: str, call_id: str, error: str = "") -> CallRecord:
-    meter = CallMeter(node=node)
-    meter.record(kind="chat", model="m", started=0.0, error=error)
+def record(node: str, call_id: str, *, error: str = "", chunk_id: str = "") -> CallRecord:
+    meter = CallMeter(node=node, chunk_id=chunk_id)
+    meter.record(kind="chat", model="m", started=0.0, prompt_tokens=TOKENS, error=error)
     return {**meter.records[0], "call_id": call_id}
+
+
+def kept(node: str, call_id: str, taken: Taken) -> KeptCall:
+    completion = Completion(text="", thinking="", finish_reason="stop")
+    return KeptCall(completion=completion, record=record(node, call_id), taken=taken)
+
+
+def counted(*saved: tuple[str, CallRecord], journaled: tuple[KeptCall, ...] = ()) -> CallBudget:
+    """Count records by the status of their thread."""
+    budget = CallBudget(limit=10)
+    root = answered("root", "q", "", status="open")
+    nodes = [(replace(root, thread_id="sub", parent_thread_id="root", status=status), each) for status, each in saved]
+    count_earlier(journaled, nodes, SimpleNamespace(budget=budget))  # type: ignore[arg-type]
+    return budget
 
 
 def test_an_answer_of_an_unfinished_thread_is_the_call_that_the_thread_holds() -> None:
     """It was counted besides, so that a round after a break granted less than without one."""
-    budget = CallBudget(limit=10)
-    judged, answered, paid = record("judge", "1"), record("generate", "2"), record("generate", "3")
     lost = record("judge", "4", error=INTERRUPTED)
-    count_earlier([judged, answered, paid, paid, lost], [answered], SimpleNamespace(budget=budget))  # type: ignore[arg-type]
-    budget.restore("unfinished", calls=1)
-    assert (budget.used, budget.awaited, budget.committed) == (2, {"3"}, 3)
+    budget = counted(
+        *(("finished", record("judge", "1")), ("finished", record("generate", "2"))),
+        *(("open", record("generate", "3")), ("open", lost)),
+    )
+    budget.restore("sub", calls=1)
+    assert (budget.used, budget.awaited, budget.committed) == (2, {"3": Taken(held_by="sub")}, 3)
+
+
+def test_of_the_notes_and_the_answer_of_an_unfinished_thread_one_is_the_call_that_it_holds() -> None:
+    budget = counted(*(("open", record("generate", call_id)) for call_id in "123"))
+    assert (budget.used, budget.awaited) == (2, {"3": Taken(held_by="sub")})
+
+
+def test_an_answer_that_failed_below_an_unfinished_thread_is_used() -> None:
+    """The records of a failed answer are in the chunk that asked for it, whose thread does not make it again."""
+    failed = record("generate", "1", error="the model failed", chunk_id="c")
+    noted = record("generate", "2", chunk_id="c")
+    assert (counted(("open", failed), ("open", noted)).used) == 2
+
+
+def test_calls_that_only_the_journal_has_count_once_their_threads_come_to_them() -> None:
+    judged, note, answer = Taken(set_aside_for="sub"), Taken(), Taken(held_by="sub")
+    journaled = (kept("judge", "1", judged), kept("generate", "2", note), kept("generate", "3", answer))
+    budget = counted(("finished", record("judge", "1")), journaled=journaled)
+    assert (budget.used, budget.awaited) == (2, {"3": answer})
+
+
+def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_comes_to_them() -> None:
+    """They counted besides the share that is planned for the thread, so that a round granted less."""
+    budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
+    ledger = budget.ledger
+    assert ledger is not None
+    journaled = (kept("judge", "1", Taken(set_aside_for="sub")), kept("generate", "2", Taken(held_by="sub")))
+    count_earlier(journaled, (), SimpleNamespace(budget=budget))  # type: ignore[arg-type]
+    assert ledger.committed.tokens == 0
+    budget.restore("sub", calls=2, share=Share(Amount(100), Amount(50)))
+    for call_id, committed in (("1", 100), ("2", 100), ("2", 100)):
+        budget.came(call_id, of="sub")
+        assert ledger.committed.tokens == committed
+    budget.release("sub")
+    assert ledger.committed.tokens == 2 * TOKENS
+
+
+def test_a_sub_run_is_expected_to_use_the_same_after_a_break() -> None:
+    """The estimate of an interrupted judgement counted into the mean, so that a resumed round granted less."""
+    services = bushy_context("breadth", max_tree_tokens=1000)
+    budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
+    context = SimpleNamespace(budget=budget, services=services)
+    interrupted = {**record("judge", "2", error=INTERRUPTED), "completion_tokens": 256}
+    shares = [
+        expected_share({"query": "q", "usage": usage}, context, calls=3)  # type: ignore[typeddict-item, arg-type]
+        for usage in ([record("judge", "1")], [record("judge", "1"), interrupted])
+    ]
+    assert shares[0] == shares[1]

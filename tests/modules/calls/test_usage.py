@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, total_usage
+from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, Taken, total_usage
 from judgetree.modules.errors import BudgetSpent
 
 THREADS = ("", "root", "child", "grandchild")
@@ -92,7 +92,7 @@ def test_budget_that_was_overdrawn_before_a_resume_grants_nothing() -> None:
 
 
 def test_an_answer_that_was_paid_for_counts_once_before_and_after_its_thread_comes_to_it() -> None:
-    budget = CallBudget(limit=10, used=3, awaited={"paid"})
+    budget = CallBudget(limit=10, used=3, awaited={"paid": Taken(held_by="sub")})
     budget.restore("sub", calls=1)
     assert budget.committed == 4
     meter = CallMeter(node="generate", budget=budget, held_by="sub")
@@ -100,6 +100,28 @@ def test_an_answer_that_was_paid_for_counts_once_before_and_after_its_thread_com
     for _ in range(2):
         meter.replay({**meter.records[0], "call_id": "paid"})
         assert (budget.committed, budget.used, budget.held) == (4, 4, set())
+
+
+def test_a_judgement_that_was_paid_for_takes_the_place_of_one_that_is_set_aside() -> None:
+    budget = CallBudget(limit=4, awaited={"judged": Taken(set_aside_for="sub")})
+    assert budget.reserve("sub", calls=4)
+    budget.came("judged", of="sub")
+    assert (budget.committed, budget.used, budget.set_aside["sub"]) == (4, 1, 2)
+
+
+def test_calls_that_were_paid_for_leave_no_room_for_others_before_their_threads_come_to_them() -> None:
+    """A note of a map_reduce counted as the call that its thread holds for its answer, and others took its place."""
+    answer, judged = Taken(held_by="sub"), Taken(set_aside_for="sub")
+    budget = CallBudget(limit=4, used=1, awaited={"answer": answer, "judged": judged})
+    budget.take()
+    with pytest.raises(BudgetSpent):
+        budget.take()
+    budget.restore("sub", calls=2)
+    with pytest.raises(BudgetSpent):
+        budget.take()
+    for call_id in ("judged", "answer"):
+        budget.came(call_id, of="sub")
+    assert (budget.committed, budget.used) == (4, 4)
 
 
 # --- the meter ---
