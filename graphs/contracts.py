@@ -18,10 +18,11 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
+from ..modules.calls.budget import CallBudget
 from ..modules.calls.completion import Completion
 from ..modules.calls.growing_text import Delta, Listeners, TextListeners
 from ..modules.calls.messages import PLAIN_TEXT, CallOptions, Message
-from ..modules.calls.usage import CallBudget, CallMeter
+from ..modules.calls.usage import CallMeter
 from ..modules.errors import BudgetSpent, ModelCallError, SettingsError
 from ..modules.judge.contract import (
     AnyJudge,

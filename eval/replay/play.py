@@ -11,7 +11,7 @@ from ...graphs.search.policy import Policy
 from ...graphs.search.rounds import affordable, skip_reason
 from ...graphs.search.stop import Stop
 from ...graphs.threads.context import Limits
-from ...modules.calls.usage import CallBudget
+from ...modules.calls.budget import CallBudget
 from ...modules.errors import BudgetSpent
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .world import JudgedQuery, NotRecorded, World

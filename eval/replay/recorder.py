@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from ...graphs.threads.context import RagContext
 from ...modules.background_loop import async_twin, blocking
-from ...modules.calls.usage import CallBudget, CallMeter, total_usage
+from ...modules.calls.budget import CallBudget
+from ...modules.calls.usage import CallMeter, total_usage
 from ...modules.errors import BudgetSpent, JudgetreeError, ModelSetupError, UserError, ungrouped
 from ..datasets.questions import Dataset, EvalQuestion
 from ..runs.limits import SetupFailures

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...modules.background_loop import BackgroundLoop, background_loop
-from ...modules.calls.halt import Halt
+from ...modules.calls.budget import Halt
 from ..rag.thread_runs import ThreadKey
 
 

@@ -12,7 +12,7 @@ from typing import cast
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from ...modules.calls.halt import Halt
+from ...modules.calls.budget import Halt
 from ...modules.calls.journal import thread_calls
 from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import total_usage

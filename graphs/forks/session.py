@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ...modules.background_loop import async_twin, blocking
+from ...modules.calls.budget import CallBudget
 from ...modules.calls.journal import forget_calls, thread_calls
 from ...modules.calls.transcript_writer import ThreadTranscripts
-from ...modules.calls.usage import CallBudget, total_usage
+from ...modules.calls.usage import total_usage
 from ...modules.errors import SettingsError
 from ...modules.llm.contract import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel

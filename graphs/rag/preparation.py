@@ -13,11 +13,11 @@ from langgraph._internal._constants import CONFIG_KEY_RUNTIME
 from langgraph.runtime import Runtime
 from langgraph.types import Command, StateSnapshot
 
+from ...modules.calls.budget import CallBudget
 from ...modules.calls.journal import CallJournal, thread_calls
 from ...modules.calls.transcript_writer import ThreadTranscripts
-from ...modules.calls.usage import CallBudget
 from ...modules.settings import Durability
-from ..threads.amounts import budget_of, count_earlier, keep_root_answer
+from ..threads.amounts import SavedCall, budget_of, count_earlier, keep_root_answer
 from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
@@ -164,9 +164,12 @@ async def _context_of(
 async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
-    made = ((node, record) for node in tree.query_nodes() for record in node.paid)
-    # A fork has taken over its cached calls.
-    saved = [(node, record) for node, record in made if not (tree.fork and record["cached"])]
+    saved = (
+        SavedCall(record, node.thread_id, node.parent_thread_id is not None and node.status != "finished")
+        for node in tree.query_nodes()
+        for record in node.paid
+        if not (tree.fork and record["cached"])  # a fork has taken over its cached calls
+    )
     count_earlier(context.calls.known_replies if context.calls else (), saved, context)
     if not is_finished(known):
         await restore_settled(context, tree.root)

@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
-from ...modules.calls.usage import CallBudget
+from ...modules.calls.budget import CallBudget
 from ..threads.amounts import budget_of, keep_root_answer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, extra_inputs, fingerprint_of

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...modules.calls.usage import CallBudget
+from ...modules.calls.budget import CallBudget
 from ...modules.errors import UserError
 from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
 from .findings import NOTHING_FOUND, Findings

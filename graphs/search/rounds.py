@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...modules.calls.usage import CallBudget
+from ...modules.calls.budget import CallBudget
 from ...modules.errors import LimitName
 from .candidate import Candidate, SearchLimits, SkipReason
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from ...modules.calls.budget import CallBudget
 from ...modules.calls.kept import KeptCall
 from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, NOTHING, Amount, Ledger, Share
 from ...modules.calls.prices import dollars, load_prices
-from ...modules.calls.record import INTERRUPTED, CallRecord
+from ...modules.calls.record import INTERRUPTED, TAKEN_FREELY, CallRecord, Taken
 from ...modules.calls.tokens import message_tokens, text_tokens
-from ...modules.calls.usage import TAKEN_FREELY, CallBudget, Taken
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.prompts import reader_messages
-from ..tree.nodes import QueryNode
 from .context import RagContext, RunContext
 from .state import RagState
 
@@ -67,9 +67,16 @@ def keep_root_answer(query: str, context: RunContext) -> None:
     ledger.plan(context.thread_id, Share(least, least))
 
 
-def count_earlier(
-    journaled: Iterable[KeptCall], saved: Iterable[tuple[QueryNode, CallRecord]], context: RunContext
-) -> None:
+class SavedCall(NamedTuple):
+    """A call in the state of a thread."""
+
+    record: CallRecord
+    thread_id: str
+    is_of_open_sub_run: bool
+    """Whether the thread is a sub-run that has not ended."""
+
+
+def count_earlier(journaled: Iterable[KeptCall], saved: Iterable[SavedCall], context: RunContext) -> None:
     """Count the calls of earlier runs of the tree, each once; ``saved`` are those in the states of its threads.
 
     Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again. A call
@@ -79,12 +86,12 @@ def count_earlier(
     """
     made: dict[str, tuple[str, CallRecord]] = {}
     answers: dict[str, str] = {}
-    for node, record in saved:
+    for record, thread_id, is_of_open_sub_run in saved:
         if not _is_counted(record):
             continue
-        made[record["call_id"]] = node.thread_id, record
-        if _is_answer(record) and node.parent_thread_id is not None and node.status != "finished":
-            answers[node.thread_id] = record["call_id"]  # the call that is held is the last one of an answer
+        made[record["call_id"]] = thread_id, record
+        if is_of_open_sub_run and _is_answer(record):
+            answers[thread_id] = record["call_id"]  # the call that is held is the last one of an answer
     awaited = {call_id: Taken(held_by=thread_id) for thread_id, call_id in answers.items()}
     for kept in journaled:
         call_id = kept.record["call_id"]

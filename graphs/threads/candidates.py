@@ -8,8 +8,8 @@ from typing import cast
 from langchain_core.documents import Document
 from langgraph.types import PregelTask, StateSnapshot
 
+from ...modules.calls.budget import CallBudget
 from ...modules.calls.ledger import NO_SHARE, Share
-from ...modules.calls.usage import CallBudget
 from ...modules.retriever.contract import Embeds
 from ..search.candidate import Ancestor, Candidate, SearchLimits
 from ..search.findings import Findings, FoundChunk

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from ...modules.calls.halt import Halt
+from ...modules.calls.budget import CallBudget, Halt
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.record import CallRecord
-from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
 from ...modules.judge.insert_block import InsertBlockFilter

@@ -17,9 +17,9 @@ from .journal import CallSlot
 from .kept import KeptCall
 from .ledger import LIKELY_COMPLETION_TOKENS, Amount, Ledger
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key
-from .record import CANCELLED, INTERRUPTED, CallRecord
+from .record import CANCELLED, INTERRUPTED, TAKEN_FREELY, CallRecord
 from .tokens import message_tokens, text_tokens
-from .usage import TAKEN_FREELY, CallMeter
+from .usage import CallMeter
 
 
 class JournaledLLM(ABC):

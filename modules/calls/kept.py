@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Self, cast
 
 from .completion import Completion
-from .record import CallRecord
-from .usage import TAKEN_FREELY, Taken
+from .record import TAKEN_FREELY, CallRecord, Taken
 
 
 @dataclass(frozen=True, kw_only=True)

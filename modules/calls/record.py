@@ -1,7 +1,8 @@
-"""One model call as plain data: its node and its usage."""
+"""One model call as plain data: its node, its usage, and the reserved call whose place it took."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -42,3 +43,15 @@ class CallRecord(TypedDict):
     """``""`` for a call that succeeded."""
     ended_at: NotRequired[float]
     """Unix time at which the call ended, or the cache answered it; missing for an interrupted call."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A call that was taken from the budget, and whose it was; ``""`` for a call of all."""
+
+    held_by: str = ""
+    set_aside_for: str = ""
+
+
+TAKEN_FREELY = Taken()
+"""A call for which nothing was reserved."""

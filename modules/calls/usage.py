@@ -1,4 +1,4 @@
-"""The accounting of model calls: one record a call, and the budget that a whole search tree shares."""
+"""The accounting of model calls: one record a call, and its place in the budget of the search tree."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from ..errors import BudgetSpent, LimitName
-from .record import CallKind, CallRecord
+from .budget import CallBudget
+from .record import CallKind, CallRecord, Taken
 
 if TYPE_CHECKING:
     from .completion import Completion
-    from .halt import Halt
     from .journal import CallSlot, ThreadCalls
-    from .ledger import Amount, Ledger, Reservation, Share
+    from .ledger import Amount, Ledger, Reservation
     from .messages import CallOptions, Message
 
-__all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "sum_usage", "total_usage"]
+__all__ = ["CallKind", "CallMeter", "CallRecord", "UsageTotals", "sum_usage", "total_usage"]
 
 
 class UsageTotals(TypedDict):
@@ -56,169 +55,6 @@ def sum_usage(parts: Iterable[UsageTotals]) -> UsageTotals:
         totals["completion_tokens"] += part["completion_tokens"]
         totals["seconds"] += part["seconds"]
     return totals
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A call that was taken from the budget, and whose it was; ``""`` for a call of all."""
-
-    held_by: str = ""
-    set_aside_for: str = ""
-
-
-TAKEN_FREELY = Taken()
-"""A call for which nothing was reserved."""
-
-
-@dataclass(kw_only=True)
-class CallBudget:
-    """The model calls that one search tree may still make, shared by all of its threads.
-
-    A call is reserved before it is made. Every started run holds one call for its answer, so that a tree with a spent
-    budget can still answer from its evidence. A sub-run has the calls of its judges set aside as well, so that what
-    runs beside it takes none of them, and a tree does not depend on timing.
-    """
-
-    limit: int
-    used: int = 0
-    held: set[str] = field(default_factory=set)
-    """Threads that hold a call for their answer."""
-    set_aside: Counter[str] = field(default_factory=Counter)
-    """Calls for the judges of threads, by thread id."""
-    awaited: dict[str, Taken] = field(default_factory=dict)
-    """Calls that an earlier run has paid for and had reserved, by id: each counts once its thread comes to it, in place
-    of what the thread reserves again."""
-    ledger: Ledger | None = None
-    """Limits of tokens, money and time; None without any."""
-    halt: Halt | None = None
-    """Stops the search of the tree from outside; None where nothing may."""
-    short_of: LimitName = "calls"
-    """The limit that refused the newest reservation that was refused."""
-
-    @property
-    def committed(self) -> int:
-        """Calls that were made, or are held or set aside."""
-        return self.used + len(self.held) + self.set_aside.total()
-
-    @property
-    def limits_amounts(self) -> bool:
-        """Whether tokens or money are limited."""
-        return self.ledger is not None and self.ledger.limits_amounts
-
-    @property
-    def over(self) -> LimitName | None:
-        """What ended the search of the tree, its time or a stop from outside; None while it goes on."""
-        if self.halt is not None and self.halt.is_set:
-            return "stopped"
-        return "seconds" if self.ledger is not None and self.ledger.is_over else None
-
-    def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
-        """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
-
-        ``share`` is what they are expected to use. Awaited calls take no room: a round that reserves for their threads
-        decides again as before they were made.
-        """
-        if self.over == "stopped" or self.committed + calls > self.limit:
-            self.short_of = "stopped" if self.over == "stopped" else "calls"
-            return False
-        limit = self.ledger.short_of(share.total) if self.ledger and share else None
-        if limit is not None:
-            self.short_of = limit
-            return False
-        self.restore(thread_id, calls, share)
-        return True
-
-    def restore(self, thread_id: str, calls: int, share: Share | None = None) -> None:
-        """Reserve the calls of a sub-run again that an earlier run reserved, even where fewer are left.
-
-        The calls that it has made since then are counted as used, but will not be made again.
-        """
-        self.held.add(thread_id)
-        self.set_aside[thread_id] = calls - 1
-        if self.ledger is not None and share is not None:
-            self.ledger.plan(thread_id, share)
-
-    def judged(self, thread_id: str) -> None:
-        """Free the calls that are still set aside for the judges of a thread."""
-        self.set_aside.pop(thread_id, None)
-        if self.ledger is not None:
-            self.ledger.judged(thread_id)
-
-    def hold(self, thread_id: str) -> bool:
-        """Set a call aside for the answer of ``thread_id``; False when none is left. A second hold has no effect."""
-        if thread_id in self.held:
-            return True
-        if self.committed >= self.limit:
-            return False
-        self.held.add(thread_id)
-        return True
-
-    def release(self, thread_id: str) -> None:
-        """Release all calls that are reserved for ``thread_id``."""
-        self.held.discard(thread_id)
-        self.judged(thread_id)
-        if self.ledger is not None:
-            self.ledger.release(thread_id)
-
-    def came(self, call_id: str, *, of: str) -> None:
-        """Count an awaited call of a thread, in place of the call that is reserved for it; others count already."""
-        taken = self.awaited.pop(call_id, None)
-        if taken is None:
-            return
-        self.held.discard(taken.held_by)
-        if self.set_aside.get(taken.set_aside_for, 0):
-            self.set_aside[taken.set_aside_for] -= 1
-        self.used += 1
-        if self.ledger is not None:
-            self.ledger.came(call_id, of, is_answer=bool(taken.held_by))
-
-    def in_time(self) -> AbstractAsyncContextManager[None]:
-        """Return what ends the work inside with ``BudgetSpent`` once the tree's time is over, or it was stopped."""
-        if self.halt is not None:
-            return self.halt.in_time(self.ledger)
-        return nullcontext() if self.ledger is None else self.ledger.in_time()
-
-    def take(self, *, held_by: str = "", judged_in: str = "") -> Taken:
-        """Reserve one call before it is made, and return whose it was, for ``give_back``.
-
-        It is the call held by ``held_by``, or one set aside for the judges of ``judged_in``, if there is one.
-
-        Raises:
-            BudgetSpent: No call is left, or the search was stopped.
-        """
-        if self.halt is not None and held_by not in self.held:
-            self.halt.check()
-        if held_by in self.held:
-            self.held.remove(held_by)
-            taken = Taken(held_by=held_by)
-        elif self.set_aside.get(judged_in, 0):
-            self.set_aside[judged_in] -= 1
-            taken = Taken(set_aside_for=judged_in)
-        elif self.committed + self._unreserved >= self.limit:
-            raise BudgetSpent(f"The budget of {self.limit} model calls for this question is spent.")
-        else:
-            taken = TAKEN_FREELY
-        self.used += 1
-        return taken
-
-    @property
-    def _unreserved(self) -> int:
-        """Awaited calls for which nothing is reserved, so that a new call leaves room for them."""
-        if not self.awaited:
-            return 0
-        awaited = Counter(self.awaited.values())
-        return sum(max(number - self._reserved_as(taken), 0) for taken, number in awaited.items())
-
-    def _reserved_as(self, taken: Taken) -> int:
-        return int(taken.held_by in self.held) + self.set_aside.get(taken.set_aside_for, 0)
-
-    def give_back(self, taken: Taken) -> None:
-        """Undo ``take`` for a call that was not made."""
-        self.used -= 1
-        if taken.held_by:
-            self.held.add(taken.held_by)
-        elif taken.set_aside_for in self.set_aside:
-            self.set_aside[taken.set_aside_for] += 1
 
 
 @dataclass(frozen=True)

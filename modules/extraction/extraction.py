@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..background_loop import async_twin, blocking
+from ..calls.budget import CallBudget
 from ..calls.completion import Completion
 from ..calls.ledger import Ledger
 from ..calls.prices import Cost, Prices, usage_by_model
 from ..calls.record import CallRecord
-from ..calls.usage import CallBudget, CallMeter
+from ..calls.usage import CallMeter
 from ..errors import (
     BudgetSpent,
     CollectionError,

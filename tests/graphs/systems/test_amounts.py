@@ -16,7 +16,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import POLICIES
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import Limits, RagContext
-from judgetree.modules.calls.halt import Halt
+from judgetree.modules.calls.budget import Halt
 from judgetree.modules.calls.prices import Cost, usage_by_model
 from judgetree.modules.errors import ModelCallError, SettingsError
 from tests.graphs.bushy import ROOT, outline

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
-from judgetree.graphs.threads.amounts import count_earlier, expected_share
+from judgetree.graphs.threads.amounts import SavedCall, count_earlier, expected_share
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.ledger import Amount, Ledger, Share
-from judgetree.modules.calls.record import INTERRUPTED, CallRecord
-from judgetree.modules.calls.usage import CallBudget, CallMeter, Taken
+from judgetree.modules.calls.record import INTERRUPTED, CallRecord, Taken
+from judgetree.modules.calls.usage import CallMeter
 from tests.graphs.bushy import bushy_context
-from tests.graphs.fakes import answered
 
 TOKENS = 40
 """Tokens of each call."""
@@ -32,9 +31,8 @@ def kept(node: str, call_id: str, taken: Taken) -> KeptCall:
 def counted(*saved: tuple[str, CallRecord], journaled: tuple[KeptCall, ...] = ()) -> CallBudget:
     """Count records by the status of their thread."""
     budget = CallBudget(limit=10)
-    root = answered("root", "q", "", status="open")
-    nodes = [(replace(root, thread_id="sub", parent_thread_id="root", status=status), each) for status, each in saved]
-    count_earlier(journaled, nodes, SimpleNamespace(budget=budget))  # type: ignore[arg-type]
+    calls = [SavedCall(each, "sub", status != "finished") for status, each in saved]
+    count_earlier(journaled, calls, SimpleNamespace(budget=budget))  # type: ignore[arg-type]
     return budget
 
 
@@ -58,7 +56,7 @@ def test_an_answer_that_failed_below_an_unfinished_thread_is_used() -> None:
     """The records of a failed answer are in the chunk that asked for it, whose thread does not make it again."""
     failed = record("generate", "1", error="the model failed", chunk_id="c")
     noted = record("generate", "2", chunk_id="c")
-    assert (counted(("open", failed), ("open", noted)).used) == 2
+    assert counted(("open", failed), ("open", noted)).used == 2
 
 
 def test_calls_that_only_the_journal_has_count_once_their_threads_come_to_them() -> None:

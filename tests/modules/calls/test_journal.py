@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import pytest
 
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.call_files import PostgresCallFile, SqliteCallFile
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import BOOKED_TO, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journaled import JournaledLLM
 from judgetree.modules.calls.record import INTERRUPTED
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, SettingsError
 
 T = TypeVar("T")

@@ -8,7 +8,8 @@ import pytest
 
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.kept import KeptCall
-from judgetree.modules.calls.usage import CallMeter, Taken
+from judgetree.modules.calls.record import Taken
+from judgetree.modules.calls.usage import CallMeter
 
 
 @pytest.mark.parametrize("taken", [Taken(), Taken(held_by="sub"), Taken(set_aside_for="sub")])

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, Taken, total_usage
+from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.record import Taken
+from judgetree.modules.calls.usage import CallMeter, CallRecord, total_usage
 from judgetree.modules.errors import BudgetSpent
 
 THREADS = ("", "root", "child", "grandchild")

@@ -13,7 +13,8 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelSetupError
 from judgetree.modules.judge.batched import BatchedJudge, parse_set_verdict
 from judgetree.modules.judge.contract import SetVerdict

@@ -11,8 +11,9 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.messages import JSON_REPAIR
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelSetupError
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.judge.generated import GeneratedJudge

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelSetupError
 from judgetree.modules.judge.insert_block import (
     MAX_KEY_PASSAGE,

@@ -16,9 +16,10 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import Judge, Verdict

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
-from judgetree.modules.calls.usage import CallBudget, CallMeter, total_usage
+from judgetree.modules.calls.usage import CallMeter, total_usage
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
 from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache, call_key
 from tests.call_records import call_record

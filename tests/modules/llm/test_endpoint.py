@@ -12,8 +12,9 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.endpoint import EndpointLLM

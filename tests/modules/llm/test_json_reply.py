@@ -16,8 +16,9 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.formats import storable
 from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache

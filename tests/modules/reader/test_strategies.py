@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.calls.usage import CallBudget, CallMeter
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.reader.prompts import (
     COMBINE_SYSTEM,
