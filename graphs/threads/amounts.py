@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -84,29 +85,25 @@ def count_earlier(journaled: Iterable[KeptCall], saved: Iterable[SavedCall], con
     their thread comes to them: until then the thread reserves them, and to count both would let a round grant less than
     in a run without a break.
     """
-    made: dict[str, tuple[str, CallRecord]] = {}
-    answers: dict[str, str] = {}
-    for record, thread_id, is_of_open_sub_run in saved:
-        if not _is_counted(record):
-            continue
-        made[record["call_id"]] = thread_id, record
-        if is_of_open_sub_run and _is_answer(record):
-            answers[thread_id] = record["call_id"]  # the call that is held is the last one of an answer
-    awaited = {call_id: Taken(held_by=thread_id) for thread_id, call_id in answers.items()}
+    budget = context.budget
+    made = {each.record["call_id"]: each for each in saved if _is_counted(each.record)}
+    of_open = [each for each in made.values() if each.is_of_open_sub_run]
+    budget.judged_before = Counter(each.thread_id for each in of_open if each.record["node"] in _JUDGING)
+    # The call that is held is the last one of an answer.
+    answers = {each.thread_id: each.record["call_id"] for each in of_open if _is_answer(each.record)}
+    budget.awaited = {call_id: Taken(held_by=thread_id) for thread_id, call_id in answers.items()}
     for kept in journaled:
         call_id = kept.record["call_id"]
         if call_id not in made:
-            made[call_id] = "", kept.record
+            made[call_id] = SavedCall(kept.record, thread_id="", is_of_open_sub_run=False)
             if kept.taken != TAKEN_FREELY:
-                awaited[call_id] = kept.taken
-    context.budget.awaited = awaited
-    context.budget.used = len(made) - len(awaited)
-    if (ledger := context.budget.ledger) is not None:
-        for call_id, (thread_id, record) in made.items():
-            if call_id in awaited:
-                ledger.awaited[call_id] = record
-            else:
-                ledger.book(thread_id, record)
+                budget.awaited[call_id] = kept.taken
+    budget.used = len(made) - len(budget.awaited)
+    if budget.ledger is not None:
+        budget.ledger.awaited = {call_id: made[call_id].record for call_id in budget.awaited}
+        for call_id, each in made.items():
+            if call_id not in budget.awaited:
+                budget.ledger.book(each.thread_id, each.record)
 
 
 def _is_counted(record: CallRecord) -> bool:

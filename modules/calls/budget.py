@@ -34,6 +34,8 @@ class CallBudget:
     awaited: dict[str, Taken] = field(default_factory=dict)
     """Calls that an earlier run has paid for and had reserved, by id: each counts once its thread comes to it, in place
     of what the thread reserves again."""
+    judged_before: Counter[str] = field(default_factory=Counter)
+    """Calls that the judges of threads made in an earlier run and that are saved, by thread id."""
     ledger: Ledger | None = None
     """Limits of tokens, money and time; None without any."""
     halt: Halt | None = None
@@ -77,10 +79,10 @@ class CallBudget:
     def restore(self, thread_id: str, calls: int, share: Share | None = None) -> None:
         """Reserve the calls of a sub-run again that an earlier run reserved, even where fewer are left.
 
-        The calls that it has made since then are counted as used, but will not be made again.
+        The calls that it has made since then are counted as used, and those of its judges are not set aside again.
         """
         self.held.add(thread_id)
-        self.set_aside[thread_id] = calls - 1
+        self.set_aside[thread_id] = max(calls - 1 - self.judged_before[thread_id], 0)
         if self.ledger is not None and share is not None:
             self.ledger.plan(thread_id, share)
 

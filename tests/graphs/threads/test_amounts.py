@@ -47,6 +47,15 @@ def test_an_answer_of_an_unfinished_thread_is_the_call_that_the_thread_holds() -
     assert (budget.used, budget.awaited, budget.committed) == (2, {"3": Taken(held_by="sub")}, 3)
 
 
+def test_judgements_that_an_unfinished_thread_has_are_not_set_aside_again() -> None:
+    """They counted twice until all its chunks were judged, so that a chunk beyond those reserved was refused."""
+    budget = counted(("open", record("judge", "1")), ("open", record("judge", "2")))
+    budget.restore("sub", calls=4)
+    assert (budget.used, budget.set_aside["sub"], budget.committed) == (2, 1, 4)
+    budget.restore("sub", calls=2)
+    assert budget.set_aside["sub"] == 0
+
+
 def test_of_the_notes_and_the_answer_of_an_unfinished_thread_one_is_the_call_that_it_holds() -> None:
     budget = counted(*(("open", record("generate", call_id)) for call_id in "123"))
     assert (budget.used, budget.awaited) == (2, {"3": Taken(held_by="sub")})
