@@ -20,15 +20,18 @@ from .thread_runs import saved_thread
 async def restore_settled(context: RunContext, root: QueryNode) -> None:
     """Note the grants and links that are saved with their outcome; their nodes will not run again.
 
-    Those whose outcome is not saved come again, and are noted then. It reads the newest checkpoint of each sub-run.
+    Those whose outcome is not saved come again, and are noted then; until then a call is held for the answer of each
+    sub-run that had begun, so that no other takes it. It reads the newest checkpoint of each sub-run.
     """
     frontier = context.frontier
     if frontier is None:
         return
-    for each in _settled(_Place(root)):
+    for each in _known(_Place(root)):
         if isinstance(each, _Linked):
             if frontier.shared is not None:
                 frontier.shared.linked(each.thread_id, each.shared_thread_id)
+        elif isinstance(each, _Open):
+            context.budget.restore(each.thread_id, calls=1)
         else:
             await _restore(each, frontier, context)
 
@@ -40,6 +43,8 @@ class _Place:
     node: QueryNode
     path: Path = ()
     ancestors: tuple[Ancestor, ...] = ()
+    is_open: bool = True
+    """Whether its thread runs again."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +63,27 @@ class _Ended:
     ending: Ending
 
 
-def _settled(place: _Place) -> Iterator[_Ended | _Linked]:
-    """Yield what is settled below a query, parents before children."""
+@dataclass(frozen=True)
+class _Open:
+    """A sub-run that had begun and runs again."""
+
+    thread_id: str
+
+
+def _known(place: _Place) -> Iterator[_Ended | _Linked | _Open]:
+    """Yield what is settled below a query, and what runs again, parents before children."""
     for chunk in place.node.chunks:
         if chunk.shared_thread_id:
             yield _Linked(place.node.thread_id, chunk.shared_thread_id)
         for candidate, below in _asked_by(chunk, place):
-            if ended := _ended(chunk, candidate, below.thread_id):
+            ended = _ended(chunk, candidate, below.thread_id)
+            is_open = place.is_open and ended is None
+            if ended is not None:
                 yield ended
-            yield from _settled(_Place(below, candidate.path, (*place.ancestors, as_ancestor(candidate))))
+            elif is_open and below.started_at is not None and below.status != "finished":
+                yield _Open(below.thread_id)
+            ancestors = (*place.ancestors, as_ancestor(candidate))
+            yield from _known(_Place(below, candidate.path, ancestors, is_open))
 
 
 def _asked_by(chunk: ChunkNode, place: _Place) -> Iterator[tuple[Candidate, QueryNode]]:

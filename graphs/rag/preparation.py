@@ -126,6 +126,8 @@ async def prepare_run(
     if known is not None:
         refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
         context = await _continued(context, asked, known)
+    elif calls is not None:  # an earlier run may have ended before its first checkpoint
+        count_earlier(calls.known_replies, (), context)
     context.budget.hold(asked.thread_id)
     without_limit = cast(RunnableConfig, {k: v for k, v in asked.config.items() if k != "max_concurrency"})
     return Run(

@@ -89,11 +89,14 @@ def count_earlier(journaled: Iterable[KeptCall], saved: Iterable[SavedCall], con
     made = {each.record["call_id"]: each for each in saved if _is_counted(each.record)}
     of_open = [each for each in made.values() if each.is_of_open_sub_run]
     budget.judged_before = Counter(each.thread_id for each in of_open if each.record["node"] in _JUDGING)
-    # The call that is held is the last one of an answer.
-    answers = {each.thread_id: each.record["call_id"] for each in of_open if _is_answer(each.record)}
+    kept_calls = {kept.record["call_id"]: kept for kept in journaled}
+    answers: dict[str, str] = {}
+    for each in of_open:
+        kept = kept_calls.get(each.record["call_id"])
+        if _is_answer(each.record) and (kept is None or kept.taken.held_by):
+            answers[each.thread_id] = each.record["call_id"]  # of several the last one, where none is journaled
     budget.awaited = {call_id: Taken(held_by=thread_id) for thread_id, call_id in answers.items()}
-    for kept in journaled:
-        call_id = kept.record["call_id"]
+    for call_id, kept in kept_calls.items():
         if call_id not in made:
             made[call_id] = SavedCall(kept.record, thread_id="", is_of_open_sub_run=False)
             if kept.taken != TAKEN_FREELY:

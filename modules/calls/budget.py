@@ -66,7 +66,8 @@ class CallBudget:
         ``share`` is what they are expected to use. Awaited calls take no room: a round that reserves for their threads
         decides again as before they were made.
         """
-        if self.over == "stopped" or self.committed + calls > self.limit:
+        others = self.committed - (thread_id in self.held)
+        if self.over == "stopped" or others + calls > self.limit:
             self.short_of = "stopped" if self.over == "stopped" else "calls"
             return False
         limit = self.ledger.short_of(share.total) if self.ledger and share else None

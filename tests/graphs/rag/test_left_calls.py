@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from judgetree.modules.calls.journal import JOURNAL_TABLES
 from judgetree.modules.errors import SettingsError
 from tests.graphs.killed_search import search
 
+REPO = Path(__file__).parents[3]
 REFUSAL = "CREATE TRIGGER refusal BEFORE DELETE ON calls BEGIN SELECT RAISE(ABORT, 'killed'); END"
 
 
@@ -29,3 +32,27 @@ def test_calls_that_a_finished_thread_has_left_are_deleted_when_it_is_asked_agai
         search(url, "breadth", 3, calls)
         assert calls.read_text() == made
         assert journal.execute("SELECT count(*) FROM calls").fetchone() == (0,)
+
+
+@pytest.mark.slow
+def test_calls_that_were_paid_before_the_first_checkpoint_count(tmp_path: Path) -> None:
+    """They did not, so that the search that went on exceeded its limit."""
+    calls, url = tmp_path / "calls", f"sqlite:///{tmp_path / 'c.sqlite'}"
+    command = [
+        sys.executable,
+        "-m",
+        "tests.graphs.killed_search",
+        url,
+        "breadth",
+        "1",
+        str(calls),
+        "sub_question",
+        "12",
+    ]
+    assert subprocess.run(command, cwd=REPO, capture_output=True, check=False).returncode == 9
+    for file in tmp_path.glob("c.sqlite*"):
+        file.unlink()
+    resumed = search(url, "breadth", 1, calls)
+    whole = tmp_path / "whole"
+    assert resumed == search(f"sqlite:///{tmp_path / 'w.sqlite'}", "breadth", 1, whole)
+    assert calls.read_text().count("called") - whole.read_text().count("called") <= 4, "the calls that were in flight"

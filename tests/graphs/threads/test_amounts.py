@@ -61,6 +61,12 @@ def test_of_the_notes_and_the_answer_of_an_unfinished_thread_one_is_the_call_tha
     assert (budget.used, budget.awaited) == (2, {"3": Taken(held_by="sub")})
 
 
+def test_a_note_that_was_taken_freely_is_used() -> None:
+    """It was taken for the answer of its thread, which had none yet, so that one call too many was left."""
+    note = kept("generate", "1", Taken())
+    assert counted(("open", note.record), journaled=(note,)).used == 1
+
+
 def test_an_answer_that_failed_below_an_unfinished_thread_is_used() -> None:
     """The records of a failed answer are in the chunk that asked for it, whose thread does not make it again."""
     failed = record("generate", "1", error="the model failed", chunk_id="c")
