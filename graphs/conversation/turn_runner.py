@@ -269,7 +269,7 @@ class TurnRunner:
         )
 
     async def _unfinished(self, started: StartedTurn, opened: Opened, error: str) -> Outcome:
-        """Return the outcome of a failed turn: what its checkpoints and the journal of calls have of it so far."""
+        """Return the outcome of a failed turn: what its checkpoints and the call journal hold so far."""
         root = rag_thread_of(started.state["conversation_id"], started.turn["turn_id"])
         thread_id = turn_thread(root)
         snapshot = await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})

@@ -1,4 +1,4 @@
-"""What earlier runs of a thread have settled, told to the frontier of the run that continues it."""
+"""The outcomes that earlier runs of a thread have saved, restored for the run that continues it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def restore_settled(context: RunContext, root: QueryNode) -> None:
     """Note the grants and links that are saved with their outcome; their nodes will not run again.
 
     Those whose outcome is not saved come again, and are noted then; until then a call is held for the answer of each
-    sub-run that had begun, so that no other takes it. It reads the newest checkpoint of each sub-run.
+    started sub-run, so that no other takes it. It reads the newest checkpoint of each sub-run.
     """
     frontier = context.frontier
     if frontier is None:
@@ -65,7 +65,7 @@ class _Ended:
 
 @dataclass(frozen=True)
 class _Open:
-    """A sub-run that had begun and runs again."""
+    """A started sub-run that runs again."""
 
     thread_id: str
 

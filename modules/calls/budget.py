@@ -55,7 +55,7 @@ class CallBudget:
 
     @property
     def over(self) -> LimitName | None:
-        """What ended the search of the tree, its time or a stop from outside; None while it goes on."""
+        """What ended the search of the tree, its time or a stop from outside; None before either."""
         if self.halt is not None and self.halt.is_set:
             return "stopped"
         return "seconds" if self.ledger is not None and self.ledger.is_over else None
@@ -66,7 +66,7 @@ class CallBudget:
         ``share`` is what they are expected to use. Awaited calls take no room: a round that reserves for their threads
         decides again as before they were made.
         """
-        others = self.committed - (thread_id in self.held)
+        others = self.committed - (thread_id in self.held)  # a started sub-run whose grant was not saved holds a call
         if self.over == "stopped" or others + calls > self.limit:
             self.short_of = "stopped" if self.over == "stopped" else "calls"
             return False

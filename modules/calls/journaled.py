@@ -132,7 +132,7 @@ class _Sending:
         return expected_record(self.messages, self.options, model=self.model, meter=self.meter)
 
     def cut_off(self) -> CallRecord | None:
-        """Record a call that was cancelled while it was made; None for one that had not begun."""
+        """Record a call that was cancelled while it was made; None for one that was not sent."""
         if not self.has_begun:
             return None
         # As the journal names this try, so that a resumed run or a reading of the journal does not count it again.

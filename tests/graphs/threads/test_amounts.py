@@ -56,6 +56,14 @@ def test_judgements_that_an_unfinished_thread_has_are_not_set_aside_again() -> N
     assert budget.set_aside["sub"] == 0
 
 
+def test_a_round_decides_on_a_started_sub_run_without_the_call_that_it_holds() -> None:
+    """Its own call took room from it, where it had started and its grant was not saved."""
+    budget = CallBudget(limit=4, used=1)
+    budget.restore("sub", calls=1)
+    assert budget.reserve("sub", 3)
+    assert budget.committed == 4
+
+
 def test_of_the_notes_and_the_answer_of_an_unfinished_thread_one_is_the_call_that_it_holds() -> None:
     budget = counted(*(("open", record("generate", call_id)) for call_id in "123"))
     assert (budget.used, budget.awaited) == (2, {"3": Taken(held_by="sub")})
