@@ -127,14 +127,16 @@ class Completion:
         return cls(**{**document, "first_token": first_token})
 
 
-def completion_of(message: AIMessage, stop: tuple[str, ...] = ()) -> Completion:
+def completion_of(message: AIMessage, stop: tuple[str, ...] = (), *, is_json: bool = False) -> Completion:
     """Return the completion that a message holds; its answer ends before the first text of ``stop``.
+
+    Where JSON was asked for, tags of thinking inside its object are text.
 
     A server's reasoning parser may move the whole answer into the reasoning (``additional_kwargs["reasoning"]``). Where
     a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking.
     """
     finish_reason = str(message.response_metadata.get("finish_reason") or "")
-    content, reasoning = (whole_text(storable(text), stop) for text in _sent_texts(message))
+    content, reasoning = (whole_text(storable(text), stop, is_json=is_json) for text in _sent_texts(message))
     said, thinking = content, reasoning.everything or content.thinking
     if reasoning.everything and not content.answer and not content.is_stopped and finish_reason != "length":
         said, thinking = reasoning, reasoning.thinking

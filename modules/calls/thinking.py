@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from .growing_text import Delta, Paragraphs
 from .stops import UntilStop
 
 _OPENING, _CLOSING = "<think>", "</think>"
+_FENCE = "```"
 _TAG = re.compile(f"({_OPENING}|{_CLOSING})")
 
 
@@ -111,22 +113,48 @@ class ThinkingText:
         self._answer, self._until_stop = Paragraphs(), UntilStop(self._stop)
 
 
-def whole_text(text: str, stop: tuple[str, ...] = ()) -> ThinkingText:
-    """Parse a complete text whose answer ends before the first text of ``stop``."""
+def whole_text(text: str, stop: tuple[str, ...] = (), *, is_json: bool = False) -> ThinkingText:
+    """Parse a complete text whose answer ends before the first text of ``stop``.
+
+    Where JSON was asked for, a tag inside the object is text, if the object is sound and all that is behind the
+    beginning of the text, or behind its first ``</think>``.
+    """
+    start = _object_at(text) if is_json else len(text)
     whole = ThinkingText(stop)
-    whole.feed(text)
+    whole.feed(text[:start])
+    whole._take(text[start:])
     whole.finish()
     return whole
 
 
-def split_thinking(text: str) -> tuple[str, str]:
-    """Split a complete text into (answer, thinking), both stripped.
+def split_thinking(text: str, *, is_json: bool = False) -> tuple[str, str]:
+    """Split a complete text into (answer, thinking), both stripped, as ``whole_text`` does.
 
     >>> split_thinking("<think>six by nine</think> 42")
     ('42', 'six by nine')
     """
-    whole = whole_text(text)
+    whole = whole_text(text, is_json=is_json)
     return whole.answer, whole.thinking
+
+
+def unfenced(text: str) -> str:
+    """Return a text without the fence in which all of it stands, if there is one."""
+    return text.partition("\n")[2].removesuffix(_FENCE) if text.startswith(_FENCE) else text
+
+
+def _object_at(text: str) -> int:
+    """Return where a JSON object with tags in it starts, fenced or not, and takes up the rest; else the length."""
+    first_closing = text.find(_CLOSING)
+    starts = (0, first_closing + len(_CLOSING)) if first_closing >= 0 else (0,)
+    return next((start for start in starts if _TAG.search(text, start) and _is_object(text[start:])), len(text))
+
+
+def _is_object(text: str) -> bool:
+    text = unfenced(text.strip())
+    try:
+        return text.startswith("{") and isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _unfinished_tag_at(text: str) -> int:

@@ -160,7 +160,7 @@ class EndpointLLM(JournaledLLM):
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
-                completion = completion_of(message, request.stop)
+                completion = completion_of(message, request.stop, is_json=options.json_format is not None)
                 listeners.settle(text=completion.text, thinking=completion.thinking)
                 if not completion.text and options.top_logprobs is None:
                     _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty

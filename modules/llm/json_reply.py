@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..calls.completion import Completion
 from ..calls.messages import JSON_REPAIR, CallOptions, JsonFormat, Message
-from ..calls.thinking import split_thinking
+from ..calls.thinking import split_thinking, unfenced
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
 from ..formats import storable
@@ -285,7 +285,7 @@ def parse_json_reply(text: str, schema: type[Reply]) -> Reply:
 
 
 def _load_object(reply: str) -> dict[str, object]:
-    text, _ = split_thinking(reply)
+    text, _ = split_thinking(reply, is_json=True)
     try:
         found = _cleaned(_loaded(text))
     except ReplyProblem:
@@ -299,7 +299,7 @@ def _load_object(reply: str) -> dict[str, object]:
 
 def _loaded(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(unfenced(text))
     except ValueError:
         candidate = _first_object(_fenced(text) or text)
     try:
@@ -324,10 +324,14 @@ def _cleaned(value: object) -> object:
 
 
 def _fenced(text: str) -> str:
-    """Return the text inside the first closed fence, ``""`` if there is none, in linear time."""
+    """Return the text inside the first closed fence, ``""`` if there is none, in linear time.
+
+    A fence closes at the beginning of a line, where no string of JSON has one; only if none does, within a line.
+    """
     opening = text.find(_FENCE)
     start = text.find("\n", opening) + 1 if opening >= 0 else 0
-    end = text.find(_FENCE, start) if start else -1
+    closings = (text.find(f"\n{_FENCE}", start - 1), text.find(_FENCE, start)) if start else ()
+    end = next((each for each in closings if each >= 0), -1)
     return text[start:end] if end >= 0 else ""
 
 

@@ -89,7 +89,7 @@ class LangChainChat(JournaledLLM):
             try:
                 stop = (*self._own_stops, *options.stop)
                 message = await self._message(list(messages), self._params(options), listeners, stop)
-                completion = completion_of(message, stop)
+                completion = completion_of(message, stop, is_json=options.json_format is not None)
                 is_empty = not completion.text and not completion_of(message).text
                 if is_empty and options.top_logprobs is None:
                     raise ValueError("the answer is empty")

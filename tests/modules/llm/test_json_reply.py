@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -210,6 +210,14 @@ def test_object_is_found_in_a_garbled_reply(reply: tuple[str, str]) -> None:
     assert parse_json_reply(reply[1], Product) == Product(product=54, remark="six by nine")
 
 
+@pytest.mark.parametrize("remark", ["R1 thinks in <think>", "up to </think>, then", "<think>six</think> by nine"])
+def test_tags_of_thinking_that_a_reply_quotes_reach_its_reader(remark: str, server: ScriptedServer) -> None:
+    server.responses = saying(ChatReply(text=f"<think>hm</think>{json.dumps({'product': 54, 'remark': remark})}"))
+    completion = complete(chat_at(server))
+    assert completion.thinking == "hm"
+    assert parse_json_reply(completion.text, Product).remark == remark
+
+
 def test_quotes_left_unescaped_are_repaired() -> None:
     assert parse_json_reply('{"remark": "the "first" one", "product": 2}', Product).remark == 'the "first" one'
 
@@ -247,8 +255,13 @@ def test_reply_that_holds_none_is_a_problem_that_says_what_is_wrong(reply: str, 
 @given(
     product=st.integers(-(2**53), 2**53),
     remark=st.text(max_size=50),
-    garbling=st.sampled_from(["{}", "```json\n{}\n```", "<think>hm</think>{}"]),
+    garbling=st.sampled_from(["{}", "```json\n{}\n```", "<think>hm</think>{}", "hm</think>\n```\n{}\n```"]),
 )
+@example(product=54, remark="</think>", garbling="{}")
+@example(product=54, remark="six <think> by </think> nine", garbling="```json\n{}\n```")
+@example(product=54, remark="<think>", garbling="<think>hm</think>{}")
+@example(product=54, remark="```", garbling="```json\n{}\n```")
+@example(product=54, remark="six ```by```", garbling="Here:\n```json\n{}\n```\nHope ```it``` helps")
 def test_what_is_written_as_json_comes_back(product: int, remark: str, garbling: str) -> None:
     reply = garbling.replace("{}", json.dumps({"product": product, "remark": remark}))
     assert parse_json_reply(reply, Product) == Product(product=product, remark=storable(remark))
