@@ -36,6 +36,14 @@ async def restore_settled(context: RunContext, root: QueryNode) -> None:
             await _restore(each, frontier, context)
 
 
+def open_sub_runs(root: QueryNode) -> frozenset[str]:
+    """Return the threads of the sub-runs below a query that have begun and run again.
+
+    A sub-run whose chunk has an outcome does not, even if it was cut off, nor does any below it.
+    """
+    return frozenset(each.thread_id for each in _known(_Place(root)) if isinstance(each, _Open))
+
+
 @dataclass(frozen=True)
 class _Place:
     """A query of the tree, with the way to it."""

@@ -24,7 +24,7 @@ from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from ..threads.interrupts import answers_of, own_answers
 from ..threads.snapshots import NewThreadId, is_finished, is_new_thread
 from ..threads.state import RagState
-from .earlier_runs import restore_settled
+from .earlier_runs import open_sub_runs, restore_settled
 from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
 from .recalled_answers import recall
 from .run_start import Given, Options, Run, extra_inputs_of, start_of
@@ -166,8 +166,9 @@ async def _context_of(
 async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
+    running = open_sub_runs(tree.root)
     saved = (
-        SavedCall(record, node.thread_id, node.parent_thread_id is not None and node.status != "finished")
+        SavedCall(record, node.thread_id, node.thread_id in running)
         for node in tree.query_nodes()
         for record in node.paid
         if not (tree.fork and record["cached"])  # a fork has taken over its cached calls

@@ -74,15 +74,15 @@ class SavedCall(NamedTuple):
     record: CallRecord
     thread_id: str
     is_of_open_sub_run: bool
-    """Whether the thread is a sub-run that has not ended."""
+    """Whether the thread is a sub-run that runs again."""
 
 
 def count_earlier(journaled: Iterable[KeptCall], saved: Iterable[SavedCall], context: RunContext) -> None:
     """Count the calls of earlier runs of the tree, each once; ``saved`` are those in the states of its threads.
 
     Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again. A call
-    that was reserved and that only the journal has, and the saved answer of a sub-run that has not ended, count once
-    their thread comes to them: until then the thread reserves them, and to count both would let a round grant less than
+    that was reserved and that only the journal has, and the saved answer of a sub-run that runs again, count once their
+    thread comes to them: until then the thread reserves them, and to count both would let a round grant less than
     in a run without a break.
     """
     budget = context.budget
