@@ -205,10 +205,12 @@ def faults_of(error: ValidationError, *, whole: str = "") -> list[str]:
 
     ``whole`` is the place of a fault of the value as a whole.
     """
-    return [
-        f"{'.'.join(map(str, fault['loc'])) or whole}: {fault['msg'].removeprefix('Value error, ')}"
-        for fault in error.errors(include_url=False, include_input=False, include_context=False)
-    ]
+    faults = []
+    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+        place = ".".join(map(str, fault["loc"])) or whole
+        said = fault["msg"].removeprefix("Value error, ")
+        faults.append(f"{place}: {said}" if place else said)
+    return faults
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.exit_status import FAILED
-from ..terminal.terminal import busy, progress_bar, write_json, write_result
+from ..terminal.terminal import busy, progress_bar, resumable, write_json, write_result
 from .options import Json, Prompts, RayAddress, ray_address
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def index(  # noqa: PLR0913 - one parameter an option
     started, settings = time.monotonic(), load_settings()
     address = ray_address(workers, ray)
     with (
+        resumable(lambda: "Embeddings so far are kept"),
         progress_bar() as on_progress,
         open_index(
             collection,

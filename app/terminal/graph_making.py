@@ -21,7 +21,7 @@ from ...modules.structure import triples
 from ...modules.structure.building import GraphReport, build_graph
 from ...modules.structure.graph_files import GraphFiles
 from ...modules.structure.passages import passages_of
-from .terminal import agrees, busy, progress_bar, say
+from .terminal import agrees, busy, progress_bar, resumable, say
 
 _NAMED = 10
 
@@ -128,18 +128,14 @@ def _made_alone(collection: str, settings: Settings, options: ModelOptions) -> M
         with open_index(collection, settings) as index:
             plan = plan_extraction(passages_of(index), model)
     _confirm(plan, settings, options)
-    try:
-        with progress_bar() as on_progress:
-            report = extract_triples(
-                plan,
-                model,
-                max_passages=options.max_passages,
-                max_cost_usd=options.max_cost_usd,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        say("Stopped. The triples so far are kept; the same command continues.")
-        raise
+    with resumable(lambda: "The triples so far are kept"), progress_bar() as on_progress:
+        report = extract_triples(
+            plan,
+            model,
+            max_passages=options.max_passages,
+            max_cost_usd=options.max_cost_usd,
+            on_progress=on_progress,
+        )
     with progress_bar() as on_progress, open_index(collection, settings) as index:
         graph = build_triple_graph(index, report, settings.home, on_progress)
     return MadeGraph(graph=graph, model=plan.model, extraction=report)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .exit_status import FAILED
-from .terminal import counting_bar, progress_bar, say, write_json, write_result
+from .terminal import counting_bar, progress_bar, resumable, write_json, write_result
 
 if TYPE_CHECKING:
     from ...evaluation.scoring.run_scorer import ScoringProgress, ScoringSummary
@@ -22,16 +22,16 @@ def watched_scoring(
     folder: Path,
 ) -> Iterator[tuple[Callable[[int, int, str], None], Callable[[ScoringProgress], None]]]:
     """Give callbacks for the preparations and the samples; on Ctrl-C say what is kept."""
-    try:
-        with progress_bar() as on_setup, counting_bar("samples") as show:
+    with (
+        resumable(lambda: f"Scores so far are kept in {folder}"),
+        progress_bar() as on_setup,
+        counting_bar("samples") as show,
+    ):
 
-            def on_progress(progress: ScoringProgress) -> None:
-                show(progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else "")
+        def on_progress(progress: ScoringProgress) -> None:
+            show(progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else "")
 
-            yield on_setup, on_progress
-    except KeyboardInterrupt:
-        say(f"Stopped. Scores so far are kept in {folder}; the same command continues.")
-        raise
+        yield on_setup, on_progress
 
 
 def write_scoring(summary: ScoringSummary, folder: Path, *, as_json: bool) -> None:

@@ -186,6 +186,20 @@ def busy(doing: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def resumable(kept: Callable[[], str]) -> Iterator[None]:
+    """On Ctrl-C, say what is kept, as in "Scores so far are kept", and that the same command continues.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, after the message.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"Stopped. {kept()}; the same command continues.")
+        raise
+
+
 def write_result(text: str) -> None:
     """Write the result to standard output, with a final line break; a terminal gets no control characters."""
     shown = printable(text) if sys.stdout.isatty() else text

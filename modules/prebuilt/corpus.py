@@ -73,6 +73,8 @@ class Corpus:
             return _passage(_read_line(content if start else content.removeprefix(codecs.BOM_UTF8)))
         except (OSError, ValidationError) as error:
             what = faults_of(error)[0] if isinstance(error, ValidationError) else error.strerror
+            if end - start > _MOST_BYTES:
+                what = f"it has {end - start:,} bytes, at most {_MOST_BYTES:,} are read"
             raise CollectionError(
                 f"Line {row + 1} of {self.state.path} is no passage: {what}. Allowed: a JSON object with id and "
                 "contents (title, line break, text), or with id, title and text."

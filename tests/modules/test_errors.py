@@ -186,3 +186,9 @@ def test_each_fault_stands_behind_its_place(document: object, faults: list[str])
     with pytest.raises(ValidationError) as caught:
         Text.model_validate(document)
     assert faults_of(caught.value, whole="text") == faults
+
+
+def test_a_fault_of_the_whole_that_has_no_name_is_told_alone() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Text.model_validate([])
+    assert faults_of(caught.value) == ["Input should be a valid dictionary or instance of Text"]

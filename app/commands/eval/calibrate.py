@@ -9,7 +9,7 @@ import typer
 
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
-from ...terminal.terminal import busy, progress_bar, say, write_json, write_result
+from ...terminal.terminal import busy, progress_bar, resumable, write_json, write_result
 from ..options import Json, Prompts
 
 FittedName = Literal["generated", "batched", "logprob", "embedding", "cascade", "fused"]
@@ -62,14 +62,10 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         disjoint_from=tuple(disjoint_from or ()),
         target_recall=TARGET_RECALL if target_recall is None else target_recall,
     )
-    try:
-        with progress_bar() as on_progress:
-            outcome = fit_thresholds(
-                plan, settings=load_settings(judge_llm=judge_llm, prompts=prompts), on_progress=on_progress
-            )
-    except KeyboardInterrupt:
-        say("Stopped. Verdicts so far are kept; the same command continues.")
-        raise
+    with resumable(lambda: "Verdicts so far are kept"), progress_bar() as on_progress:
+        outcome = fit_thresholds(
+            plan, settings=load_settings(judge_llm=judge_llm, prompts=prompts), on_progress=on_progress
+        )
     if as_json:
         write_json(outcome.to_document())
     else:

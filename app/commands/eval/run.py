@@ -12,7 +12,7 @@ import typer
 
 from ....modules.errors import SettingsError, needs_extra
 from ...terminal.exit_status import FAILED
-from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
+from ...terminal.terminal import busy, counting_bar, progress_bar, resumable, say, write_json, write_result
 from ..options import (
     CacheModeName,
     Evidence,
@@ -305,16 +305,16 @@ def _watched(out: Path) -> Iterator[tuple[Callable[[int, int, str], None], Calla
     from ....evaluation.rows.store import RunStore
 
     counts: Counter[str] = Counter()
-    try:
-        with progress_bar() as on_setup, counting_bar("questions") as show:
+    with (
+        resumable(lambda: f"{len(RunStore(out).read_rows())} rows are kept in {out}"),
+        progress_bar() as on_setup,
+        counting_bar("questions") as show,
+    ):
 
-            def on_progress(progress: RunProgress) -> None:
-                if progress.row is not None:
-                    counts[progress.row.completeness] += 1
-                remarks = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
-                show(progress.done, progress.total, ", ".join(remarks))
+        def on_progress(progress: RunProgress) -> None:
+            if progress.row is not None:
+                counts[progress.row.completeness] += 1
+            remarks = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
+            show(progress.done, progress.total, ", ".join(remarks))
 
-            yield on_setup, on_progress
-    except KeyboardInterrupt:
-        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command continues.")
-        raise
+        yield on_setup, on_progress

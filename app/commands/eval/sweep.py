@@ -11,7 +11,7 @@ import typer
 
 from ....modules.errors import SettingsError, needs_extra
 from ...terminal.exit_status import FAILED
-from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
+from ...terminal.terminal import busy, counting_bar, progress_bar, resumable, say, write_json, write_result
 
 if TYPE_CHECKING:
     from ....evaluation.runs.batch_run import RunOptions
@@ -54,15 +54,11 @@ def sweep(
         from ....evaluation.sweeps.run_sweep import run_sweep
 
     grid = load_sweep(config, **keys)
-    try:
-        with ExitStack() as bars:
-            if dry_run:
-                _estimate(config, keys, out, options, pilot=pilot, as_json=as_json, watch=_watch(bars))
-                return
-            summary = run_sweep(grid, out, options=options, watch=_watch(bars))
-    except KeyboardInterrupt:
-        say(f"Stopped. Finished questions are kept in {out}; the same command continues.")
-        raise
+    with resumable(lambda: f"Finished questions are kept in {out}"), ExitStack() as bars:
+        if dry_run:
+            _estimate(config, keys, out, options, pilot=pilot, as_json=as_json, watch=_watch(bars))
+            return
+        summary = run_sweep(grid, out, options=options, watch=_watch(bars))
     failed = sum(run.failed for _, run in summary.runs)
     if as_json:
         write_json(_document(summary, out))

@@ -16,6 +16,7 @@ from judgetree.evaluation.runs import crew
 from judgetree.modules import cluster
 from judgetree.modules.embedding import cache, worker_pool
 from judgetree.modules.index.factory import open_index
+from judgetree.modules.index.index import Index
 from judgetree.modules.settings import load_settings
 from judgetree.modules.structure.graph_files import GraphFiles
 from tests.app.conftest import COLLECTION, Cli, command, write_corpus
@@ -303,6 +304,16 @@ def test_what_becomes_of_workers_and_saved_vectors_is_said_on_the_terminal(
     cli("settings").ok()
     logging.getLogger(module.__name__).warning("A worker died")
     assert capsys.readouterr().err == "A worker died\n"
+
+
+def test_ctrl_c_says_what_is_kept(cli: Cli, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "get_index_done", interrupted)
+    done = cli("index", str(corpus), "-c", "c")
+    assert (done.status, done.out) == (130, "")
+    assert done.err == "Stopped. Embeddings so far are kept; the same command continues.\n"
 
 
 def test_no_ray_is_started_where_nothing_changed(cli: Cli, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import snowballstemmer
 
 from judgetree import Retriever, Settings, load_settings, open_prebuilt
 from judgetree.modules.errors import CollectionError, LoadingError, SearchArgumentError, SettingsError, UserError
+from judgetree.modules.prebuilt import corpus
 from judgetree.modules.prebuilt.digests import FileDigests, FileState
 from judgetree.modules.prebuilt.sparse import Bm25sFolder
 from judgetree.modules.retriever.own import prebuilt_retriever
@@ -400,6 +401,16 @@ def test_a_line_that_is_damaged_is_named_when_it_is_found(tmp_path: Path, opened
     (folder / "corpus.jsonl").write_text("\n".join([*lines[:4], '{"id": "4", "contents"']))
     with pytest.raises(CollectionError, match=r"Line 5 of .*corpus\.jsonl is no passage"):
         Retriever(opened(folder), search_type="sparse").invoke("cheap")
+
+
+def test_a_line_that_is_too_long_is_told_from_one_that_is_broken(
+    tmp_path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "_MOST_BYTES", 40)
+    with pytest.raises(
+        CollectionError, match=r"Line 1 of .*corpus\.jsonl is no passage: it has \d+ bytes, at most 40 "
+    ):
+        opened(write_prebuilt(tmp_path))
 
 
 def test_another_embedder_than_that_of_the_index_is_refused(tmp_path: Path, opened: Open, settings: Settings) -> None:
