@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
 
+from ..json_objects import object_at
 from .growing_text import Delta, Paragraphs
 from .stops import UntilStop
 
 _OPENING, _CLOSING = "<think>", "</think>"
-_FENCE = "```"
 _TAG = re.compile(f"({_OPENING}|{_CLOSING})")
+_TAG_OR_OBJECT = re.compile(rf'{_OPENING}|{_CLOSING}|\{{\s*"')
+_MOST_OPEN = 8
+"""Objects without an end that are looked through, each of them to the end of the text."""
 
 
 class ThinkingText:
@@ -68,10 +71,15 @@ class ThinkingText:
         for part in parts:
             self._take(part)
 
-    def finish(self) -> None:
-        """End the text: a held-back beginning of a tag counts as text."""
+    def feed_text(self, text: str) -> None:
+        """Take the next piece, one in which tags are text."""
         self._take(self._held)
         self._held = ""
+        self._take(text)
+
+    def finish(self) -> None:
+        """End the text: a held-back beginning of a tag counts as text."""
+        self.feed_text("")
         self._answer.feed(self._until_stop.finish())
 
     def new_answer(self) -> Delta:
@@ -116,13 +124,15 @@ class ThinkingText:
 def whole_text(text: str, stop: tuple[str, ...] = (), *, is_json: bool = False) -> ThinkingText:
     """Parse a complete text whose answer ends before the first text of ``stop``.
 
-    Where JSON was asked for, a tag inside the object is text, if the object is sound and all that is behind the
-    beginning of the text, or behind its first ``</think>``.
+    Where JSON was asked for, a tag that an object quotes is text.
     """
-    start = _object_at(text) if is_json else len(text)
     whole = ThinkingText(stop)
-    whole.feed(text[:start])
-    whole._take(text[start:])
+    at = 0
+    for start, end in _quoting_objects(text) if is_json else ():
+        whole.feed(text[at:start])
+        whole.feed_text(text[start:end])
+        at = end
+    whole.feed(text[at:])
     whole.finish()
     return whole
 
@@ -137,24 +147,21 @@ def split_thinking(text: str, *, is_json: bool = False) -> tuple[str, str]:
     return whole.answer, whole.thinking
 
 
-def unfenced(text: str) -> str:
-    """Return a text without the fence in which all of it stands, if there is one."""
-    return text.partition("\n")[2].removesuffix(_FENCE) if text.startswith(_FENCE) else text
-
-
-def _object_at(text: str) -> int:
-    """Return where a JSON object with tags in it starts, fenced or not, and takes up the rest; else the length."""
-    first_closing = text.find(_CLOSING)
-    starts = (0, first_closing + len(_CLOSING)) if first_closing >= 0 else (0,)
-    return next((start for start in starts if _TAG.search(text, start) and _is_object(text[start:])), len(text))
-
-
-def _is_object(text: str) -> bool:
-    text = unfenced(text.strip())
-    try:
-        return text.startswith("{") and isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
+def _quoting_objects(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each JSON object outside of ``<think>`` that has tags in it, in linear time."""
+    at, open_ones = 0, 0
+    while found := _TAG_OR_OBJECT.search(text, at):
+        at = found.end()
+        if found[0] == _OPENING:
+            closing = text.find(_CLOSING, at)
+            at = closing if closing >= 0 else len(text)
+        elif found[0] != _CLOSING and open_ones < _MOST_OPEN:
+            span = object_at(text, found.start())
+            open_ones += not span.is_closed
+            if span.is_closed:
+                at = span.end
+                if _TAG.search(text, span.start, span.end):
+                    yield span.start, span.end
 
 
 def _unfinished_tag_at(text: str) -> int:

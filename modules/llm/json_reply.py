@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, SupportsIndex, TypeVar
 
 from json_repair.json_parser import JSONParser
@@ -15,10 +16,11 @@ from pydantic import BaseModel, ValidationError
 
 from ..calls.completion import Completion
 from ..calls.messages import JSON_REPAIR, CallOptions, JsonFormat, Message
-from ..calls.thinking import split_thinking, unfenced
+from ..calls.thinking import split_thinking
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
 from ..formats import storable
+from ..json_objects import object_spans
 from .cache import replies_noted
 from .contract import ChatLLM
 
@@ -96,9 +98,9 @@ Reply = TypeVar("Reply", bound=BaseModel)
 T = TypeVar("T")
 
 _WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
-_FENCE = "```"
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
-"""A bracket, or a string with all brackets in it; an open string runs to the end, so that no search starts over."""
+_QUOTED_KEY = re.compile(r"\{\s*[\"'}]")
+_MOST_BROKEN = 4
+"""Most objects of a reply that are repaired."""
 _DEEPEST = 20
 """Most nesting of JSON that is repaired."""
 _LONGEST = 32_000
@@ -271,45 +273,60 @@ def asked_again(messages: Sequence[Message], unusable: Completion, problem: str)
 
 
 def parse_json_reply(text: str, schema: type[Reply]) -> Reply:
-    """Validate the JSON object in a reply, whatever thinking, fences or small faults are around it.
+    """Validate the first JSON object in a reply that fits, whatever thinking, fences or small faults are around it.
 
-    A text that was cut off is repaired too; its last value may be incomplete.
+    A sound object wins over one that must be repaired. A text that was cut off is repaired too; its last value may be
+    incomplete.
 
     Raises:
         ReplyProblem: The reply holds no JSON object, or none that fits the schema.
     """
-    try:
-        return schema.model_validate(_load_object(text))
-    except ValidationError as error:
-        raise ReplyProblem(f"It does not fit the schema ({'; '.join(faults_of(error))}).") from error
-
-
-def _load_object(reply: str) -> dict[str, object]:
-    text, _ = split_thinking(reply, is_json=True)
-    try:
-        found = _cleaned(_loaded(text))
-    except ReplyProblem:
-        raise
-    except (ValueError, RecursionError):  # brackets without end
-        found = None
-    if not isinstance(found, dict):
+    answer, _ = split_thinking(text, is_json=True)
+    misfit: ValidationError | None = None
+    for found in _objects_in(answer):
+        try:
+            return schema.model_validate(_cleaned(found))
+        except ValidationError as error:
+            misfit = misfit or error
+    if misfit is None:
         raise ReplyProblem("It holds no JSON object.")
-    return found
+    raise ReplyProblem(f"It does not fit the schema ({'; '.join(faults_of(misfit))}).") from misfit
 
 
-def _loaded(text: str) -> object:
-    try:
-        return json.loads(unfenced(text))
-    except ValueError:
-        candidate = _first_object(_fenced(text) or text)
-    try:
-        return json.loads(candidate)
-    except ValueError:
+def _objects_in(text: str) -> Iterator[dict[str, object]]:
+    """Yield the objects in a text: those that are sound, then the others repaired, in their order.
+
+    Raises:
+        ReplyProblem: One that has to be repaired is too long or nested too deep.
+    """
+    if isinstance(_sound(text), str | int | float):
+        return
+    broken = []
+    for span in object_spans(text):
+        candidate = text[span.start : span.end]
+        found = _sound(candidate)
+        if isinstance(found, dict):
+            yield found
+        else:
+            broken.append((candidate, span.depth))
+    broken.sort(key=lambda each: _QUOTED_KEY.match(each[0]) is None)  # others may be braces in prose
+    for candidate, depth in broken[:_MOST_BROKEN]:
+        if depth > _DEEPEST:
+            raise ReplyProblem(f"It holds no JSON object that is nested at most {_DEEPEST} deep.")
         if len(candidate.encode(errors="replace")) > _LONGEST:
-            raise ReplyProblem(
-                f"It holds no JSON object: what begins as one is broken and over {_LONGEST} bytes."
-            ) from None
-        return repaired_json(candidate) if candidate else None
+            raise ReplyProblem(f"It holds no JSON object: what begins as one is broken and over {_LONGEST} bytes.")
+        with suppress(ValueError, RecursionError):
+            found = repaired_json(candidate)
+            if isinstance(found, dict):
+                yield found
+
+
+def _sound(text: str) -> object:
+    """Return the value of a text in JSON, line breaks in its strings allowed; None if it is not."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _cleaned(value: object) -> object:
@@ -321,31 +338,3 @@ def _cleaned(value: object) -> object:
     if isinstance(value, dict):
         return {key: _cleaned(each) for key, each in value.items()}
     return value
-
-
-def _fenced(text: str) -> str:
-    """Return the text inside the first closed fence, ``""`` if there is none, in linear time.
-
-    A fence closes at the beginning of a line, where no string of JSON has one; only if none does, within a line.
-    """
-    opening = text.find(_FENCE)
-    start = text.find("\n", opening) + 1 if opening >= 0 else 0
-    closings = (text.find(f"\n{_FENCE}", start - 1), text.find(_FENCE, start)) if start else ()
-    end = next((each for each in closings if each >= 0), -1)
-    return text[start:end] if end >= 0 else ""
-
-
-def _first_object(text: str) -> str:
-    """Return the text from its first brace to the closing one, or to the end; ``""`` without one. Linear."""
-    start = text.find("{")
-    if start < 0:
-        return ""
-    depth, end = 0, len(text)
-    for token in _BRACKET.finditer(text, start):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
-        if depth > _DEEPEST:
-            raise ReplyProblem(f"It holds no JSON object that is nested at most {_DEEPEST} deep.")
-        if not depth:
-            end = token.end()
-            break
-    return text[start:end]

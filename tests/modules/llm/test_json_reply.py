@@ -201,6 +201,13 @@ DECOY = json.dumps({"product": 42})
         "single quotes": GOOD.replace('"', "'"),
         "comment": GOOD.replace("54,", "54, // by heart\n"),
         "closing brace missing": GOOD.removesuffix("}"),
+        "prose with braces before": f"The set {{a, b}} is asked for.\n{GOOD}",
+        "prose with an open brace before a fence": f"Sure {{here:\n```json\n{GOOD}\n```",
+        "list": f"[{GOOD}]",
+        "object of another kind before": f'{{"thought": "hm"}}\n{GOOD}',
+        "broken object that does not fit before": f'{{"thought": "hm",}}\n{GOOD}',
+        "open object in the thinking": f'<think>{{"product": 42, "or</think>{GOOD}',
+        "quoted tag in the thinking": f'<think>It says "</think>" there</think>{GOOD}',
         "further key": GOOD.replace("{", '{"confidence": 0.9, '),
         "fence with thinking, trailing comma": f"<think>{DECOY}</think>```json\n{GOOD.replace('}', ',}')}\n```",
     }.items(),
@@ -216,6 +223,15 @@ def test_tags_of_thinking_that_a_reply_quotes_reach_its_reader(remark: str, serv
     completion = complete(chat_at(server))
     assert completion.thinking == "hm"
     assert parse_json_reply(completion.text, Product).remark == remark
+
+
+@pytest.mark.parametrize("end", ["}", ",}"], ids=["sound", "to be repaired"])
+@pytest.mark.parametrize("before", ["", "Sure: "])
+def test_an_object_that_a_value_quotes_is_not_the_reply(before: str, end: str) -> None:
+    """A passage with an object in a fence gave the verdict, where the reply had line breaks in its strings."""
+    quoted = DECOY.replace('"', r"\"")
+    reply = f'{before}{{"remark": "as in\n```json\n{quoted}\n```\nthere", "product": 54{end}'
+    assert parse_json_reply(reply, Product) == Product(product=54, remark=f"as in\n```json\n{DECOY}\n```\nthere")
 
 
 def test_quotes_left_unescaped_are_repaired() -> None:
@@ -260,6 +276,9 @@ def test_reply_that_holds_none_is_a_problem_that_says_what_is_wrong(reply: str, 
 @example(product=54, remark="</think>", garbling="{}")
 @example(product=54, remark="six <think> by </think> nine", garbling="```json\n{}\n```")
 @example(product=54, remark="<think>", garbling="<think>hm</think>{}")
+@example(product=54, remark="</think>", garbling="Sure! {}\nDone.")
+@example(product=54, remark="</think>", garbling="Sure!\n```json\n{}\n```\nDone.")
+@example(product=54, remark="</think>", garbling='<think>It says "</think>" there</think>{}')
 @example(product=54, remark="```", garbling="```json\n{}\n```")
 @example(product=54, remark="six ```by```", garbling="Here:\n```json\n{}\n```\nHope ```it``` helps")
 def test_what_is_written_as_json_comes_back(product: int, remark: str, garbling: str) -> None:
