@@ -162,7 +162,11 @@ class _Remarks(logging.Handler):
 
 _REMARKS = _Remarks(logging.WARNING)
 _SAID = (
+    "evaluation.datasets.hotpotqa",
+    "evaluation.datasets.rows",
+    "evaluation.papers.files",
     "evaluation.runs.crew",
+    "evaluation.runs.gold",
     "graphs.conversation.qa_log",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",
@@ -172,8 +176,13 @@ _SAID = (
     "modules.cluster",
     "modules.embedding.cache",
     "modules.embedding.worker_pool",
+    "modules.extraction.cache",
+    "modules.judge.thresholds",
+    "modules.llm.cache",
+    "modules.settings",
+    "modules.sqlite_cache",
 )
-"""Modules whose warnings no command reports: something that was asked for is not kept, or waits."""
+"""Modules whose warnings no command reports: something that was asked for is left out, not used, not kept, or waits."""
 
 
 def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:

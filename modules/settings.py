@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
+from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from .addresses import Address
 from .errors import SettingsError
+
+logger = logging.getLogger(__name__)
 
 HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
@@ -22,6 +27,11 @@ Record = Literal["full", "prompts", "none"]
 """Which texts of a model call are kept: its messages and its reply, its messages alone, or none."""
 _SWITCH = {"": None, "on": True, "off": False, "true": True, "false": False, "1": True, "0": False}
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+_PREFIX = "JUDGETREE_"
+_OTHER_VARIABLE = re.compile(r"DEBUG|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?")
+"""Variables with the prefix that are no settings: of the command line, of tests, and of Kubernetes for its services."""
+_said_unknown: set[str] = set()
 
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]*)=[^&#\s'\"]+", re.IGNORECASE)
@@ -64,7 +74,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="JUDGETREE_",
+        env_prefix=_PREFIX,
         env_file=".env",
         env_file_encoding="utf-8",
         extra="ignore",
@@ -302,7 +312,10 @@ def load_settings(**overrides: object) -> Settings:
     if unknown := sorted(given.keys() - Settings.model_fields.keys()):
         raise SettingsError(f"No such settings: {', '.join(unknown)}. Allowed: {', '.join(Settings.model_fields)}.")
     try:
-        return Settings(**given)  # type: ignore[arg-type]
+        settings = Settings(**given)  # type: ignore[arg-type]
+        for name in (*os.environ, *dotenv_values(".env", interpolate=False)):
+            _warn_if_unknown(name.upper())
+        return settings
     except ValidationError as error:
         faults = "; ".join(_fault(str(fault["loc"][0]), fault["msg"], fault["input"]) for fault in error.errors())
         raise SettingsError(f"Settings are not usable: {faults}. Correct the environment variable or .env.") from error
@@ -310,7 +323,20 @@ def load_settings(**overrides: object) -> Settings:
         raise SettingsError(f"The settings file .env is not UTF-8 ({error.reason}). Save it as UTF-8.") from error
 
 
+def _warn_if_unknown(variable: str) -> None:
+    """Say once that a variable is no setting; those of a Kubernetes service named judgetree are not meant as one."""
+    name = variable.removeprefix(_PREFIX)
+    if name == variable or name.lower() in Settings.model_fields or _OTHER_VARIABLE.fullmatch(name):
+        return
+    if variable in _said_unknown:
+        return
+    _said_unknown.add(variable)  # first, since what prints the warning may load settings for their secrets
+    near = difflib.get_close_matches(name, [field.upper() for field in Settings.model_fields], n=1, cutoff=0.75)
+    meant = f"Did you mean {_PREFIX}{near[0]}? " if near else ""
+    logger.warning("%s is no setting and has no effect. %s`judgetree settings` lists them.", variable, meant)
+
+
 def _fault(name: str, message: str, value: object) -> str:
     is_secret = Settings.model_fields[name].annotation is SecretStr
     echo = "" if is_secret or len(repr(value)) > _LONGEST_ECHO + 2 else f" (got {value!r})"
-    return f"JUDGETREE_{name.upper()}: {message}{echo}"
+    return f"{_PREFIX}{name.upper()}: {message}{echo}"

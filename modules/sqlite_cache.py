@@ -7,7 +7,8 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -29,9 +30,9 @@ _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, 
 class SqliteCache:
     """A SQLite file of recomputable data, shared by threads and processes.
 
-    An object must not cross a ``fork``. A corrupt file is rebuilt with a warning. A file that cannot be written
-    (rights, full disk) is only read from then on, and one that cannot be read counts as empty, with a warning each. A
-    file of another format raises a ``SettingsError``. File and folder are created at first use.
+    An object must not cross a ``fork``. A corrupt file is kept under another name, and a new one begins; a file that
+    cannot be written (rights, full disk) is only read from then on, and one that cannot be read counts as empty, with a
+    warning each. A file of another format raises a ``SettingsError``. File and folder are created at first use.
     """
 
     def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:
@@ -139,9 +140,15 @@ class SqliteCache:
         with self._file_lock():
             if _is_sound(self.path):  # another process was faster
                 return
-            logger.warning("The %s %s is corrupt (%s) and is made anew.", self._what, self.path, error)
+            aside = _free_name(self.path)
             for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    self.path.with_name(self.path.name + suffix).replace(aside.with_name(aside.name + suffix))
+            logger.warning(
+                "The %s %s is corrupt (%s) and begins anew. It is kept as %s, from which `sqlite3 FILE .recover` may "
+                "save what it held; delete it if nothing is to be saved.",
+                *(self._what, self.path, error, aside.name),
+            )
 
     def _file_lock(self) -> FileLock:
         return FileLock(self.path.with_name(self.path.name + ".lock"))
@@ -151,6 +158,12 @@ def _connect(path: Path | str) -> sqlite3.Connection:
     """Open a file, or a URI of one."""
     is_uri = isinstance(path, str)
     return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=is_uri)
+
+
+def _free_name(path: Path) -> Path:
+    """Return the first free name for a corrupt file."""
+    names = (path.with_name(f"{path.name}.corrupt{number}") for number in count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _is_sound(path: Path) -> bool:

@@ -97,7 +97,7 @@ class Report:
     """Figures of dialogues; see ``conversation.conversation_frame``. Empty without dialogues."""
     conversation_lines: tuple[str, ...] = ()
     """The section "Conversation" in Markdown."""
-    version_lines: tuple[str, ...] = ()
+    remark_lines: tuple[str, ...] = ()
     """Lines of Markdown about rows of several code versions."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of one's own that the run used."""
@@ -131,7 +131,7 @@ class Report:
             "question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
             *_lost_lines(self.lost_trees),
-            *self.version_lines,
+            *self.remark_lines,
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
             f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),
@@ -238,7 +238,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
-        version_lines=tuple(_version_lines(run.manifest, questions)),
+        remark_lines=tuple(_remark_lines(run.manifest, questions)),
         prompts=run.experiment.prompts or DEFAULT_PROMPTS,
         baseline=baseline or run.baseline,
         shown=tuple(each for each in wanted if each in metrics) or _own_choice(metrics, ks),
@@ -255,7 +255,13 @@ def _lost_lines(lost: int) -> Iterator[str]:
         yield ""
 
 
-def _version_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
+def _remark_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
+    """Yield what bears on every figure: rows of the data set that were left out, versions that are mixed."""
+    malformed = manifest.get("malformed_rows")
+    if isinstance(malformed, int) and malformed:
+        rows = f"{count_of(malformed, 'row')} of the data set {'is' if malformed == 1 else 'are'}"
+        yield f"**{rows} malformed and left out of every figure.**"
+        yield ""
     yield from mixed_versions(code_versions_in(manifest), questions["code"].value_counts().to_dict())
     if accepted := accepted_changes(manifest):
         yield f"**Rows of several versions may be mixed, since changes were accepted: {'; '.join(accepted)}.**"
@@ -295,7 +301,7 @@ def _failures(run: LoadedRun) -> list[FailureKind | None]:
 
 def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:
     costs = ", ".join(f"{system} {cost}" for system, cost in paid.items())
-    replaced = f" ({count_of(asked_again, 'answer')} that a later attempt replaced included)"
+    replaced = f" ({count_of(asked_again, 'answer')} that a later attempt replaced included, which no column counts)"
     return costs + (replaced if asked_again else "")
 
 

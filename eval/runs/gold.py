@@ -1,15 +1,20 @@
-"""The gold documents of questions: as judges without a model take them, and whether a prebuilt index has them."""
+"""The gold documents of questions: as judges without a model take them, and whether what is searched has them."""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection
 from pathlib import PurePosixPath
 
+from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
+from ...modules.index.index import Index
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
 from ...modules.prebuilt.corpus import Corpus, Passage
 from ..datasets.questions import Dataset
+
+logger = logging.getLogger(__name__)
 
 _MOST_READ = 20_000
 """Lines that are read to look for a title; a longer corpus is only asked whether names are the ids of their lines."""
@@ -73,6 +78,26 @@ def refuse_unknown_gold(dataset: Dataset, corpus: Corpus) -> None:
         f"{corpus.state.path.name}, so that every recall would be 0. Name titles, such as {_name_of(first)!r}, or take "
         "the column of supporting documents out."
     )
+
+
+def check_gold_of(dataset: Dataset, index: Index) -> None:
+    """Check that the files which ``supporting`` names are in a collection; log a warning where some of them are not.
+
+    Raises:
+        SettingsError: None of them is.
+    """
+    names = sorted({key for question in dataset.questions for key in question.supporting})
+    missing = sorted(set(names) - index.known_sources(names))
+    if not missing:
+        return
+    said = f"{len(missing)} of {count_of(len(names), 'document')} that the questions name as supporting"
+    where = f"not in the collection {index.vector_store_name!r}, such as {missing[0]!r}"
+    if len(missing) == len(names):
+        raise SettingsError(
+            f"{said} are {where}, so that every recall would be 0. Name them as `source` of its chunks does, or take "
+            "the column of supporting documents out."
+        )
+    logger.warning("%s are %s, and count as not found.", said, where)
 
 
 def _are_unknown(names: Collection[str], corpus: Corpus) -> bool:

@@ -50,7 +50,7 @@ from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment
-from .gold import gold_table, refuse_unknown_gold
+from .gold import check_gold_of, gold_table, refuse_unknown_gold
 from .limits import CallLimits, LimitedLLM
 from .manifest import Opened
 
@@ -306,6 +306,8 @@ class Services:
             is_folder = Path(self.experiment.corpus).is_dir()
             hint = f" For the folder, write ./{self.experiment.corpus}." if is_folder else ""
             raise CollectionError(f"{error}{hint}") from error
+        if name_in(self.experiment.dataset) == OWN_QUESTIONS and not self.is_indexed:
+            check_gold_of(self.dataset, index)
         return index
 
     def _index_of(self, collection: str) -> Index:

@@ -131,6 +131,22 @@ def stored_files(connection: MilvusConnection, name: str) -> dict[str, StoredFil
     }
 
 
+def known_sources(client: MilvusClient, name: str, sources: Iterable[str]) -> set[str]:
+    """Return those of some sources that the collection has chunks of; reads the sources of all these chunks."""
+    known: set[str] = set()
+    for page in batches(sources, len, _PAGE_KEYS):
+        left = set(page)
+        while left:
+            condition, fields = text_in(SOURCE, sorted(left)), [SOURCE]
+            rows = client.query(
+                name, filter=condition, output_fields=fields, limit=_PAGE_KEYS, consistency_level="Strong"
+            )
+            found = {str(row[SOURCE]) for row in rows}
+            known |= found
+            left = left - found if len(rows) == _PAGE_KEYS else set()
+    return known
+
+
 def file_digest(digest: str, chunks: int) -> str:
     """Return the facts that each chunk of a file repeats: digest of the file, and number of chunks."""
     return f"{digest} {chunks}"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.modules import settings as settings_module
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import HOME_NAME, Settings, find_home, load_settings
 
@@ -40,6 +41,24 @@ def test_environment_wins_over_the_env_file_and_arguments_win_over_both(monkeypa
     monkeypatch.setenv("JUDGETREE_TIMEOUT_S", "2")
     settings = load_settings(retries=3, durability=None)
     assert (settings.retries, settings.timeout_s, settings.durability) == (3, 2.0, "sync")
+
+
+def test_a_variable_that_is_no_setting_is_said_once_with_what_may_be_meant(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run with a misspelt JUDGETREE_JUDGE_LLM was judged by the usual model, without a word."""
+    write_env("JUDGETREE_JUDGE_LMM=openai:gpt-4o\nJUDGETREE_RETRIES=2\n")
+    monkeypatch.setenv("judgetree_colour", "green")
+    for name in ("DEBUG", "PORT_8000_TCP_ADDR", "SERVICE_HOST", "MILVUS_PORT"):  # the last three are Kubernetes's
+        monkeypatch.setenv(f"JUDGETREE_{name}", "1")
+    monkeypatch.setattr(settings_module, "_said_unknown", set())
+    for _ in range(2):
+        load_settings()
+    lists_them = "`judgetree settings` lists them."
+    assert sorted(record.getMessage() for record in caplog.records) == [
+        f"JUDGETREE_COLOUR is no setting and has no effect. {lists_them}",
+        f"JUDGETREE_JUDGE_LMM is no setting and has no effect. Did you mean JUDGETREE_JUDGE_LLM? {lists_them}",
+    ]
 
 
 def test_variable_without_the_prefix_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:

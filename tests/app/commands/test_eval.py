@@ -11,6 +11,7 @@ import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
+from judgetree.modules.settings import load_settings
 from tests.app.conftest import CHAIN, CHINESE, Cli, Dam, killed, write_corpus
 from tests.eval.dataset_files import write_lines
 
@@ -20,6 +21,23 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
     write_corpus(tmp_path / "data" / "standards")
     return write_lines(tmp_path / "data", asdict(CHAIN), asdict(CHINESE), name="qa.jsonl")
+
+
+def test_rows_that_are_left_out_and_replies_that_are_lost_are_said(cli: Cli, tmp_path: Path) -> None:
+    """Every mean was over fewer questions than the file has, and 700 paid replies were paid again, without a word."""
+    (tmp_path / "mine.csv").write_text(f"id,question,answer\na,{CHAIN.question},40 mm\na,twice,no\nb,,no\n")
+    options = ("--questions", str(tmp_path / "mine.csv"), "--systems", "llm")
+    told = cli("eval", "run", *options, "--out", str(tmp_path / "a")).ok()
+    left_out = f"Left out 2 of 3 rows of {tmp_path / 'mine.csv'}; the first is row 3: 'a' was already in row 2"
+    assert told.err.count(left_out) == 1
+    report = cli("eval", "report", str(tmp_path / "a")).ok().out
+    assert "**2 rows of the data set are malformed and left out of every figure.**" in report
+
+    kept = load_settings().home / "completions.sqlite"
+    kept.write_bytes(kept.read_bytes()[:4096] + b"\xa5" * 8192)
+    told = cli("eval", "run", *options, "--out", str(tmp_path / "b")).ok()
+    assert f"model cache {kept} is corrupt" in told.err
+    assert "It is kept as completions.sqlite.corrupt1" in told.err
 
 
 @pytest.mark.slow

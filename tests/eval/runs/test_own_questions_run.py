@@ -103,6 +103,21 @@ def test_a_file_over_a_collection(tmp_path: Path, settings: Settings) -> None:
     assert evaluation.run(out=tmp_path / "other", settings=settings, corpus="mine", **keys).run.name == "other"
 
 
+def test_gold_documents_that_a_collection_lacks_are_said(
+    tmp_path: Path, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their questions had a recall of 0, as if the search had failed."""
+    with open_index("mine", settings, data_path=tmp_path / "docs") as index:
+        index.get_index_done()
+    strange = QUESTIONS.assign(sources=["gone.md", QUESTIONS["sources"][1]])
+    keys = {**OPTIONS, "systems": ("naive",), "corpus": "mine", "settings": settings}
+    evaluation.run(out=tmp_path / "run", questions=strange, **keys)
+    assert "1 of 2 documents that the questions name as supporting are not in the collection 'mine'" in caplog.text
+    assert "such as 'gone.md', and count as not found" in caplog.text
+    with pytest.raises(SettingsError, match=r"2 of 2 documents .* every recall would be 0\. Name them as"):
+        evaluation.run(out=tmp_path / "none", questions=strange.assign(sources=["gone.md", "lost.md"]), **keys)
+
+
 def test_a_first_try_that_asked_nothing_claims_no_run_directory(tmp_path: Path, settings: Settings) -> None:
     keys = {**OPTIONS, "questions": QUESTIONS, "corpus": f"{tmp_path}/docs", "out": tmp_path / "run"}
     dead = load_settings(llm="http://127.0.0.1:9/v1#scripted", home=settings.home, retries=0)

@@ -178,16 +178,21 @@ def overwrite(path: Path, *, start: int) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 4096], ids=["header", "pages"])
-def test_corrupt_file_is_reported_and_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture, start: int) -> None:
+def test_corrupt_file_is_reported_and_kept_while_a_new_one_begins(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, start: int
+) -> None:
     path = tmp_path / "v.sqlite"
     with VectorCache(path) as cache:
         cache.put_many("m", {str(number): vector(*range(500)) for number in range(50)})
+    size = path.stat().st_size
     overwrite(path, start=start)
     with VectorCache(path) as cache, caplog.at_level(logging.WARNING):
         assert cache.get_many("m", ["1"]) == {}
         cache.put_many("m", {"1": vector(7)})
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert f"{path} is corrupt" in caplog.text
+    assert "kept as v.sqlite.corrupt1" in caplog.text
+    assert (tmp_path / "v.sqlite.corrupt1").read_bytes()[start:] == b"\xa5" * (size - start)
     with VectorCache(path) as cache:
         assert cache.get_many("m", ["1"])["1"].tolist() == [7]
 
