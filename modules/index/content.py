@@ -131,11 +131,11 @@ def stored_files(connection: MilvusConnection, name: str) -> dict[str, StoredFil
     }
 
 
-def known_sources(client: MilvusClient, name: str, sources: Iterable[str]) -> set[str]:
+def known_sources(client: MilvusClient, name: str, sources: Sequence[str]) -> set[str]:
     """Return those of some sources that the collection has chunks of; reads the sources of all these chunks."""
     known: set[str] = set()
-    for page in batches(sources, len, _PAGE_KEYS):
-        left = set(page)
+    for start in range(0, len(sources), _PAGE_ROWS):
+        left = set(sources[start : start + _PAGE_ROWS])
         while left:
             condition, fields = text_in(SOURCE, sorted(left)), [SOURCE]
             rows = client.query(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
@@ -162,7 +162,7 @@ class Index:
         """Return the names of all collections in the database, sorted."""
         return list_collections(self.connection.client)
 
-    def known_sources(self, sources: Iterable[str]) -> set[str]:
+    def known_sources(self, sources: Sequence[str]) -> set[str]:
         """Return those of some sources that the collection has chunks of."""
         return content.known_sources(self.connection.client, self.vector_store_name, sources)
 
