@@ -20,7 +20,7 @@ from ..threads.amounts import keep_for_answer
 from ..threads.candidates import findings_of, sub_runs_to_come
 from ..threads.checkpoints import Saver
 from ..threads.context import Compiled, RunContext
-from ..threads.interrupts import own_answers, raise_interrupts
+from ..threads.interrupts import interrupts_in, own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
 from ..tree.fork_record import Fork
@@ -112,6 +112,7 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
         "configurable": {"thread_id": child.thread_id, **own_stream_share()},
         "metadata": dict(child.metadata()),
     }
+    waits = False
     try:
         final = await child.graph.ainvoke(
             RagState(query=query) if saved is None else own_answers(saved, child.answers),
@@ -121,8 +122,10 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
         )
         for record in final.get("usage", ()):  # an answer that was saved without its checkpoint is not asked for again
             child.budget.came(record["call_id"], of=child.thread_id)
+        waits = bool(interrupts_in(final))
     finally:
-        child.budget.release(child.thread_id)
+        if not waits:  # one that waits needs its calls once it is answered
+            child.budget.release(child.thread_id)
     raise_interrupts(final)
     return cast(RagState, final)
 

@@ -154,6 +154,7 @@ class Frontier:
 
         Raises:
             UserError: The policy failed, or the question ended with an error elsewhere in the tree.
+            GraphInterrupt: A sub-run elsewhere in the tree waits for an answer, which decides on the round.
         """
         place = _place(candidate)
         self._expected.discard(place)

@@ -205,10 +205,11 @@ class _Tries:
     def _give_up(self, thread_id: str, error: BaseException) -> None:
         """Let no round wait for a granted try that is not asked.
 
-        An error that all would meet, or one that ends the program, ends the search.
+        An error that all would meet, or one that ends the program, ends the search. So does an interrupt, until it is
+        answered: a round without what the try finds then would choose otherwise, and grant the calls that it needs.
         """
         ends_program = not isinstance(error, (Exception, asyncio.CancelledError))
-        if isinstance(error, UserError) or ends_program:
+        if isinstance(error, (UserError, GraphBubbleUp)) or ends_program:
             self.frontier.fail(error)  # first, so that the end begins no round
         self.frontier.ended(thread_id)
 
