@@ -311,13 +311,15 @@ class Frontier:
 
     def _grant_again(self, waiting: Iterable[_Waiting]) -> bool:
         """Grant what an earlier run had granted before it was killed, and return whether there was any."""
-        known = [(each, self._granted_before.get(_digest(each.sub_thread_id))) for each in waiting]
-        for each, grant in known:
-            if grant is not None:
+        has_granted = False
+        for each in waiting:
+            grant = self._granted_before.get(_digest(each.sub_thread_id))
+            if grant is not None and self._budget.may_answer(each.sub_thread_id):
                 self._budget.restore(each.sub_thread_id, max(each.candidate.calls, 1), each.candidate.share)
                 self._start(each.candidate, each.sub_thread_id, grant)
                 each.decision.set_result(grant)
-        return any(grant for _, grant in known)
+                has_granted = True
+        return has_granted
 
 
 def _place(candidate: Candidate) -> Place:
