@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
@@ -101,7 +101,7 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
         return await _run_subgraph(query, child)
     if saved is not None:
         if is_finished(saved):
-            child.budget.release(child.thread_id)  # before a round begins, which counts the answer among those made
+            _count_awaited(saved.values, child)
         announce_saved(saved, child)
         if is_finished(saved):
             return cast(RagState, saved.values)
@@ -120,14 +120,19 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
             context=child,
             durability=child.durability if child.graph.checkpointer else None,
         )
-        for record in final.get("usage", ()):  # an answer that was saved without its checkpoint is not asked for again
-            child.budget.came(record["call_id"], of=child.thread_id)
+        _count_awaited(final, child)
         waits = bool(interrupts_in(final))
     finally:
         if not waits:  # one that waits needs its calls once it is answered
             child.budget.release(child.thread_id)
     raise_interrupts(final)
     return cast(RagState, final)
+
+
+def _count_awaited(state: Mapping[str, Any], child: RunContext) -> None:
+    """Count the saved calls of a sub-run that none of its nodes came to again, such as the answer of one that ended."""
+    for record in state.get("usage", ()):
+        child.budget.came(record["call_id"], of=child.thread_id)
 
 
 def announce_saved(saved: StateSnapshot, context: RunContext) -> None:

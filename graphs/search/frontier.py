@@ -137,10 +137,14 @@ class Frontier:
         self._answering.discard(thread_id)
         self._end(thread_id)
 
-    def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
-        """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found."""
+    def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant, *, has_ended: bool = False) -> None:
+        """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found.
+
+        One that ``has_ended`` there makes no call, and reserves none.
+        """
         self._expected.discard(_place(candidate))
-        self._budget.restore(sub_thread_id, max(candidate.calls, 1), candidate.share)
+        if not has_ended:
+            self._budget.restore(sub_thread_id, max(candidate.calls, 1), candidate.share)
         self._remember(grant)
         self._start(candidate, sub_thread_id, grant)
 
