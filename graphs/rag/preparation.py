@@ -116,7 +116,9 @@ async def prepare_run(
     )
     durability = asked.options.get("durability") or durability
     context = await _context_of(asked, graph, fingerprint, durability)
-    calls = await thread_calls(journal, asked.thread_id, is_new=asked.is_new, transcripts=transcripts)
+    calls = await thread_calls(
+        journal, asked.thread_id, is_new=asked.is_new, transcripts=transcripts, run=context.fingerprint
+    )
     context = replace(context, calls=calls)
     if known is None or not is_finished(known):
         keep_root_answer(start.get("reader_query") or start["query"], context)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
@@ -20,7 +20,7 @@ from ..threads.amounts import keep_for_answer
 from ..threads.candidates import findings_of, sub_runs_to_come
 from ..threads.checkpoints import Saver
 from ..threads.context import Compiled, RunContext
-from ..threads.interrupts import own_answers, raise_interrupts
+from ..threads.interrupts import interrupts_in, own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
 from ..tree.fork_record import Fork
@@ -101,7 +101,7 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
         return await _run_subgraph(query, child)
     if saved is not None:
         if is_finished(saved):
-            child.budget.release(child.thread_id)  # before a round begins, which counts the answer among those made
+            _count_awaited(saved.values, child)
         announce_saved(saved, child)
         if is_finished(saved):
             return cast(RagState, saved.values)
@@ -112,6 +112,7 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
         "configurable": {"thread_id": child.thread_id, **own_stream_share()},
         "metadata": dict(child.metadata()),
     }
+    waits = False
     try:
         final = await child.graph.ainvoke(
             RagState(query=query) if saved is None else own_answers(saved, child.answers),
@@ -119,12 +120,19 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
             context=child,
             durability=child.durability if child.graph.checkpointer else None,
         )
-        for record in final.get("usage", ()):  # an answer that was saved without its checkpoint is not asked for again
-            child.budget.came(record["call_id"], of=child.thread_id)
+        _count_awaited(final, child)
+        waits = bool(interrupts_in(final))
     finally:
-        child.budget.release(child.thread_id)
+        if not waits:  # one that waits needs its calls once it is answered
+            child.budget.release(child.thread_id)
     raise_interrupts(final)
     return cast(RagState, final)
+
+
+def _count_awaited(state: Mapping[str, Any], child: RunContext) -> None:
+    """Count the saved calls of a sub-run that none of its nodes came to again, such as the answer of one that ended."""
+    for record in state.get("usage", ()):
+        child.budget.came(record["call_id"], of=child.thread_id)
 
 
 def announce_saved(saved: StateSnapshot, context: RunContext) -> None:

@@ -137,10 +137,14 @@ class Frontier:
         self._answering.discard(thread_id)
         self._end(thread_id)
 
-    def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
-        """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found."""
+    def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant, *, has_ended: bool = False) -> None:
+        """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found.
+
+        One that ``has_ended`` there makes no call, and reserves none.
+        """
         self._expected.discard(_place(candidate))
-        self._budget.restore(sub_thread_id, max(candidate.calls, 1), candidate.share)
+        if not has_ended:
+            self._budget.restore(sub_thread_id, max(candidate.calls, 1), candidate.share)
         self._remember(grant)
         self._start(candidate, sub_thread_id, grant)
 
@@ -154,6 +158,7 @@ class Frontier:
 
         Raises:
             UserError: The policy failed, or the question ended with an error elsewhere in the tree.
+            GraphInterrupt: A sub-run elsewhere in the tree waits for an answer, which decides on the round.
         """
         place = _place(candidate)
         self._expected.discard(place)
@@ -310,13 +315,15 @@ class Frontier:
 
     def _grant_again(self, waiting: Iterable[_Waiting]) -> bool:
         """Grant what an earlier run had granted before it was killed, and return whether there was any."""
-        known = [(each, self._granted_before.get(_digest(each.sub_thread_id))) for each in waiting]
-        for each, grant in known:
-            if grant is not None:
+        has_granted = False
+        for each in waiting:
+            grant = self._granted_before.get(_digest(each.sub_thread_id))
+            if grant is not None and self._budget.may_answer(each.sub_thread_id):
                 self._budget.restore(each.sub_thread_id, max(each.candidate.calls, 1), each.candidate.share)
                 self._start(each.candidate, each.sub_thread_id, grant)
                 each.decision.set_result(grant)
-        return any(grant for _, grant in known)
+                has_granted = True
+        return has_granted
 
 
 def _place(candidate: Candidate) -> Place:

@@ -27,6 +27,7 @@ from ..threads.branches import Branches
 from ..threads.candidates import as_ancestor, candidate_of, saved_grant
 from ..threads.context import RunContext, emit, utc_now
 from ..threads.eager import JudgeCalls
+from ..threads.snapshots import is_finished
 from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, Try
 
 logger = logging.getLogger(__name__)
@@ -105,8 +106,8 @@ class _Tries:
         if self.frontier.shared is not None:
             await self.frontier.shared.prepare(candidate.next_query, *(each.candidate.next_query for each in granted))
         for each in granted:
-            assert each.grant is not None
-            self.frontier.honour(each.candidate, each.thread_id, each.grant)
+            assert each.grant is not None and each.saved is not None
+            self.frontier.honour(each.candidate, each.thread_id, each.grant, has_ended=is_finished(each.saved))
         for each in granted[1:]:
             await self._charge_question(each)
         if not granted:
@@ -205,10 +206,11 @@ class _Tries:
     def _give_up(self, thread_id: str, error: BaseException) -> None:
         """Let no round wait for a granted try that is not asked.
 
-        An error that all would meet, or one that ends the program, ends the search.
+        An error that all would meet, or one that ends the program, ends the search. So does an interrupt, until it is
+        answered: a round without what the try finds then would choose otherwise, and grant the calls that it needs.
         """
         ends_program = not isinstance(error, (Exception, asyncio.CancelledError))
-        if isinstance(error, UserError) or ends_program:
+        if isinstance(error, (UserError, GraphBubbleUp)) or ends_program:
             self.frontier.fail(error)  # first, so that the end begins no round
         self.frontier.ended(thread_id)
 

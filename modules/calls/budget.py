@@ -67,7 +67,7 @@ class CallBudget:
         decides again as before they were made.
         """
         others = self.committed - (thread_id in self.held)  # a started sub-run whose grant was not saved holds a call
-        if self.over == "stopped" or others + calls > self.limit:
+        if self.over == "stopped" or others + calls > self.limit or not self.may_answer(thread_id):
             self.short_of = "stopped" if self.over == "stopped" else "calls"
             return False
         limit = self.ledger.short_of(share.total) if self.ledger and share else None
@@ -76,6 +76,10 @@ class CallBudget:
             return False
         self.restore(thread_id, calls, share)
         return True
+
+    def may_answer(self, thread_id: str) -> bool:
+        """Return whether the limit leaves a call for the answer of a sub-run, after all that earlier runs have paid."""
+        return self._owed < self.limit or thread_id in self.held | self._begun | self._answered
 
     def restore(self, thread_id: str, calls: int, share: Share | None = None) -> None:
         """Reserve the calls of a sub-run again that an earlier run reserved, even where fewer are left.
@@ -140,7 +144,7 @@ class CallBudget:
         if held_by in self.held:
             self.held.remove(held_by)
             taken = Taken(held_by=held_by)
-        elif self.set_aside.get(judged_in, 0):
+        elif self.set_aside.get(judged_in, 0) and self._owed < self.limit:
             self.set_aside[judged_in] -= 1
             taken = Taken(set_aside_for=judged_in)
         elif self.committed + self._unreserved >= self.limit:
@@ -151,12 +155,30 @@ class CallBudget:
         return taken
 
     @property
+    def _owed(self) -> int:
+        """Calls that were made in any run, and answers that will be: the limit holds for them on any course.
+
+        A search that goes another way than the run before it, such as one whose grants were not saved (``exit``) or
+        that its time cut off, may come to no awaited call.
+        """
+        return self.used + len(self.awaited) + len((self.held | self._begun) - self._answered)
+
+    @property
     def _unreserved(self) -> int:
-        """Awaited calls for which nothing is reserved, so that a new call leaves room for them."""
-        if not self.awaited:
-            return 0
+        """Awaited calls and answers for which nothing is reserved, so that a new call leaves room for them."""
         awaited = Counter(self.awaited.values())
-        return sum(max(number - self._reserved_as(taken), 0) for taken, number in awaited.items())
+        calls = sum(max(number - self._reserved_as(taken), 0) for taken, number in awaited.items())
+        return calls + len(self._begun - self._answered - self.held)
+
+    @property
+    def _begun(self) -> set[str]:
+        """Threads with awaited judgements."""
+        return {taken.set_aside_for for taken in self.awaited.values()} - {""}
+
+    @property
+    def _answered(self) -> set[str]:
+        """Threads whose answer is awaited."""
+        return {taken.held_by for taken in self.awaited.values()} - {""}
 
     def _reserved_as(self, taken: Taken) -> int:
         return int(taken.held_by in self.held) + self.set_aside.get(taken.set_aside_for, 0)

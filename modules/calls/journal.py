@@ -205,6 +205,8 @@ class ThreadCalls:
     booked_to: str = field(default_factory=BOOKED_TO.get)
     transcripts: ThreadTranscripts | None = None
     """Recorder of the calls; None where none are recorded."""
+    run: str = ""
+    """Digest of the question and settings of the run; ``""`` where the thread has but one."""
 
     @property
     def known_replies(self) -> list[KeptCall]:
@@ -238,13 +240,22 @@ class CallSlot:
 
 
 async def thread_calls(
-    journal: CallJournal | None, root: str, *, is_new: bool = False, transcripts: ThreadTranscripts | None = None
+    journal: CallJournal | None,
+    root: str,
+    *,
+    is_new: bool = False,
+    transcripts: ThreadTranscripts | None = None,
+    run: str = "",
 ) -> ThreadCalls | None:
-    """Return the journal for a run of a root thread; None without a journal, and no lookup for a new thread."""
+    """Return the journal for a run of a root thread; None without a journal, and no lookup for a new thread.
+
+    Replies of another ``run``, which was killed before its first checkpoint, are not among the known calls.
+    """
     if journal is None:
         return None
     known = {} if is_new else await journal.calls_of(root)
-    return ThreadCalls(journal=journal, root=root, thread_id=root, known=known, transcripts=transcripts)
+    own = {key: call for key, call in known.items() if call.kept is None or call.kept.run in ("", run)}
+    return ThreadCalls(journal=journal, root=root, thread_id=root, known=own, transcripts=transcripts, run=run)
 
 
 async def forget_calls(calls: ThreadCalls | None) -> None:

@@ -95,7 +95,8 @@ class JournaledLLM(ABC):
         record = _counted(own.records[-1], messages, completion)
         meter.settle(reserved, record)
         if slot is not None:
-            kept = KeptCall(completion=completion, record=record, taken=reserved.taken or TAKEN_FREELY)
+            taken = reserved.taken or TAKEN_FREELY
+            kept = KeptCall(completion=completion, record=record, taken=taken, run=slot.calls.run)
             await slot.calls.journal.keep(slot.key, kept)
         meter.records.append(record)
         meter.transcribe(messages, options, completion)

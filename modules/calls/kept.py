@@ -19,12 +19,16 @@ class KeptCall:
     """The record from when the call was made."""
     taken: Taken = TAKEN_FREELY
     """The reserved call whose place it took."""
+    run: str = ""
+    """Digest of the question and settings that it was made for; ``""`` where its thread has but one."""
 
     def to_json(self) -> str:
         """Return one line of JSON."""
         document: dict[str, object] = {"completion": self.completion.to_document(), "record": self.record}
         if self.taken != TAKEN_FREELY:
             document["taken"] = asdict(self.taken)
+        if self.run:
+            document["run"] = self.run
         return json.dumps(document, separators=(",", ":"))
 
     @classmethod
@@ -35,4 +39,5 @@ class KeptCall:
             completion=Completion.of_document(kept["completion"]),
             record=cast(CallRecord, kept["record"]),
             taken=Taken(**kept.get("taken", {})),
+            run=kept.get("run", ""),
         )

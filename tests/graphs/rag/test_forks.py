@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,13 @@ from langchain_core.documents import Document
 
 from judgetree import Limits, RagContext, RagSession, SearchTree, Settings, SetVerdict, Verdict
 from judgetree.graphs.rag.result import RagResult
-from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import Listeners
+from judgetree.modules.calls.journaled import JournaledLLM
+from judgetree.modules.calls.messages import CallOptions, Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch
+from judgetree.modules.llm.contract import ChatLLM
 from tests.graphs.bushy import bushy_context, outline
 from tests.graphs.fakes import FakeLLM, chunk
 
@@ -41,7 +47,7 @@ class Bushy:
 class AsksOn:
     """Gives each chunk the score of a table, else 1, and asks on with its id; one call a chunk."""
 
-    def __init__(self, llm: FakeLLM, scores: Mapping[str, int] = {}) -> None:
+    def __init__(self, llm: ChatLLM, scores: Mapping[str, int] = {}) -> None:
         self.llm, self.scores = llm, scores
 
     def fingerprint(self) -> dict[str, str]:
@@ -61,14 +67,14 @@ class Bench:
         self.llm = FakeLLM(self.says)
         self.fails_on = ""
         self.retriever = Bushy()
-        context = RagContext(
+        self.context = RagContext(
             reader=self.llm,
             retriever=self.retriever,
             judge=AsksOn(self.llm, scores),
             limits=Limits(max_rec_depth=depth, max_llm_calls=limit),
         )
         settings = Settings(home=home)
-        self.session = RagSession(context=context, settings=settings)
+        self.session = RagSession(context=self.context, settings=settings)
 
     def says(self, messages: Sequence[Message]) -> str:
         """Answer with the digest of the evidence, so that whatever changes it changes the answer."""
@@ -235,6 +241,38 @@ def test_a_reader_that_failed_is_asked_again_and_finished_threads_are_kept(bench
     bench.fails_on = ""
     fork, calls = bench.calls_of("2#0", drop=True)
     assert (calls, fork.status, fork.usage["llm_calls"]) == (1, "answered", 2)
+
+
+class Journaled(JournaledLLM):
+    """The model of a bench, whose replies are journaled."""
+
+    model = endpoint = "journaled"
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    async def _call(
+        self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
+    ) -> Completion:
+        await meter.about_to_send()
+        text = self._bench.says(messages)
+        meter.record(kind="chat", model=self.model, started=time.perf_counter())
+        return Completion(text=text, finish_reason="stop")
+
+
+def test_a_fork_that_takes_its_whole_limit_goes_on_after_a_failure(tmp_path: Path) -> None:
+    """Its paid answers counted, and a call was kept back for each besides: the fork was refused for good."""
+    bench = Bench(tmp_path, depth=2, limit=4)
+    bench.retriever.topk = 1
+    bench.context = replace(bench.context, reader=Journaled(bench), judge=AsksOn(Journaled(bench)))
+    with RagSession(context=bench.context, settings=Settings(home=tmp_path)) as session:
+        session.ask("q", thread_id="origin")
+        bench.fails_on = "Question: q\n"
+        with pytest.raises(ModelCallError):
+            session.fork("origin", "2#0", next_query="another")
+        bench.fails_on = ""
+        fork = session.fork("origin", "2#0", next_query="another")
+    assert (fork.status, fork.usage["llm_calls"], fork.usage_this_run["llm_calls"]) == ("answered", 4, 1)
 
 
 class Enough:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.settings import load_settings
+from tests.graphs import bushy
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, thread
 from tests.graphs.two_steps import GOLD, ROOT, SUB, TABLE
 from tests.modules.model_endpoints import as_new, llm_at
@@ -121,6 +123,31 @@ def test_an_answer_pays_no_call_twice(tmp_path: Path, store: str, streamed: bool
         tree = SearchTree.from_history(graph, "t")
         assert (tree.root.status, tree.usage["llm_calls"], server.requests.total()) == ("finished", 6, 6)
         graph.close()
+
+
+class FirstAsked(bushy.BushyJudge):
+    """The judge of the bushy world, which asks a person about the first chunk of each sub-question."""
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        if query != bushy.ROOT and chunk.metadata["rank"] == 0:
+            interrupt(chunk.metadata["chunk_id"])
+        return await super().judge(query, chunk, meter=meter, expand=expand)
+
+
+@pytest.mark.parametrize("policy", ["breadth", "best_first", "mcts"])
+@pytest.mark.parametrize("limit", [24, 30])
+def test_sub_runs_that_wait_for_a_person_keep_their_calls_and_their_place(policy: str, limit: int) -> None:
+    """Further rounds were granted their calls: the tree exceeded its limit, or ended without a call for its answer."""
+    context = bushy.bushy_context(policy, seed=3, suffices=0.0, max_rec_depth=2, max_llm_calls=limit)
+    trees = []
+    for judge in (context.judge, FirstAsked(3, bushy.Timing(0), suffices=0.0)):
+        graph = build_judge_rag(context=replace(context, judge=judge))
+        state = graph.invoke(bushy.ROOT, thread("t"))
+        while waiting := state.get("__interrupt__"):
+            state = graph.invoke(Command(resume={each.id: "go on" for each in waiting}), thread("t"))  # type: ignore[attr-defined]
+        trees.append(SearchTree.from_history(graph, "t"))
+    assert bushy.outline(trees[1]) == bushy.outline(trees[0])
+    assert trees[1].usage["llm_calls"] == trees[0].usage["llm_calls"] <= limit
 
 
 async def confirm(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.modules.calls.call_files import SqliteCallFile
 from judgetree.modules.calls.journal import JOURNAL_TABLES
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import ModelCallError, SettingsError
+from tests.graphs.bushy import outline
+from tests.graphs.fakes import thread
 from tests.graphs.killed_search import search
+from tests.graphs.priced import llm_of, priced_context
 
 REPO = Path(__file__).parents[3]
 REFUSAL = "CREATE TRIGGER refusal BEFORE DELETE ON calls BEGIN SELECT RAISE(ABORT, 'killed'); END"
@@ -32,6 +37,31 @@ def test_calls_that_a_finished_thread_has_left_are_deleted_when_it_is_asked_agai
         search(url, "breadth", 3, calls)
         assert calls.read_text() == made
         assert journal.execute("SELECT count(*) FROM calls").fetchone() == (0,)
+
+
+def test_calls_of_another_question_that_left_no_checkpoint_do_not_count(tmp_path: Path) -> None:
+    """Those of a question that was killed before its first checkpoint were taken off the limit of the next one."""
+    limits = {"max_rec_depth": 1, "max_llm_calls": 8}
+    killed = priced_context(**limits)
+    judging = llm_of(killed)._call
+
+    async def without_answers(messages, meter, options, listeners):  # type: ignore[no-untyped-def]
+        if messages[0] != ("system", "judge"):
+            raise ModelCallError("down")
+        return await judging(messages, meter, options, listeners)
+
+    llm_of(killed)._call = without_answers  # type: ignore[method-assign]
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
+    with build_judge_rag(checkpointer=url, context=killed) as graph, pytest.raises(ModelCallError):
+        graph.invoke("one question", thread("t"))
+    for file in tmp_path.glob("c.sqlite*"):
+        file.unlink()
+    trees = []
+    for place in ("memory:", url):
+        with build_judge_rag(checkpointer=place, context=priced_context(**limits)) as graph:
+            graph.invoke("another question", thread("t"))
+            trees.append(outline(SearchTree.from_history(graph, "t")))
+    assert trees[1] == trees[0]
 
 
 @pytest.mark.slow

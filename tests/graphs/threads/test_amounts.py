@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from judgetree.graphs.threads.amounts import SavedCall, count_earlier, expected_share
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
@@ -11,6 +13,7 @@ from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.ledger import Amount, Ledger, Share
 from judgetree.modules.calls.record import INTERRUPTED, CallRecord, Taken
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import BudgetSpent
 from tests.graphs.bushy import bushy_context
 
 TOKENS = 40
@@ -87,6 +90,25 @@ def test_calls_that_only_the_journal_has_count_once_their_threads_come_to_them()
     journaled = (kept("judge", "1", judged), kept("generate", "2", note), kept("generate", "3", answer))
     budget = counted(("finished", record("judge", "1")), journaled=journaled)
     assert (budget.used, budget.awaited) == (2, {"3": answer})
+
+
+def test_calls_that_a_search_does_not_come_to_again_count_against_its_limit() -> None:
+    """Killed with durability=exit, a search took another way once it was resumed, and exceeded its limit by a third."""
+    budget = counted(journaled=tuple(kept("judge", str(each), Taken(set_aside_for="left")) for each in range(8)))
+    budget.hold("root")
+    assert not budget.reserve("other", 2)
+    assert budget.reserve("left", 2)
+    budget.restore("granted before", 3)
+    with pytest.raises(BudgetSpent):
+        budget.take(judged_in="granted before")
+
+
+def test_an_answer_is_kept_for_a_sub_run_of_which_judgements_alone_are_journaled() -> None:
+    """Notes of another sub-run took its call, so that the limit was exceeded by one."""
+    budget = counted(journaled=tuple(kept("judge", str(each), Taken(set_aside_for="begun")) for each in range(8)))
+    budget.hold("root")
+    with pytest.raises(BudgetSpent):
+        budget.take()
 
 
 def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_comes_to_them() -> None:
