@@ -308,7 +308,9 @@ def test_metadata_that_cannot_be_saved_is_named(value: object, kind: str) -> Non
             {"q": [chunk("a", "text"), Document(page_content="b", metadata={"chunk_id": "b", "seen": value})]}
         ),
     )
-    with pytest.raises(SettingsError, match=rf"chunk 'b' .*'seen' is or holds a {kind}\. Allowed: texts, .*Convert it"):
+    with pytest.raises(
+        SettingsError, match=rf"chunk 'b' .*'seen' has a value of type '{kind}'\. Allowed: texts, .*Convert it"
+    ):
         build_naive_rag().invoke("q", context=context)
 
 
