@@ -74,8 +74,9 @@ def refuse_unstorable(chunks: Iterable[Document]) -> None:
             if (culprit := _unstorable_in(value)) is not None:
                 raise SettingsError(
                     f"The retriever's chunk {chunk.metadata.get('chunk_id')!r:.100} cannot be saved: its metadata "
-                    f"{key!r:.100} has a value of type {type(culprit).__qualname__!r}. Allowed: texts, numbers of at most "
-                    "64 bits, dates, None, and lists and dicts of these. Convert it in the retriever, or leave it out."
+                    f"{key!r:.100} has a value of type {type(culprit).__qualname__!r}. Allowed: texts, numbers of at "
+                    "most 64 bits, dates, None, and lists and dicts of these. Convert it in the retriever, or leave "
+                    "it out."
                 )
 
 

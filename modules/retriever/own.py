@@ -261,9 +261,9 @@ def _storable(value: object) -> object:
         return str(value) if value.bit_length() > _INT_BITS else value
     if isinstance(value, dict):
         return {_storable(key): _storable(inner) for key, inner in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_storable, value))  # type: ignore[call-overload]
-    return value
+    if isinstance(value, list):
+        return [*map(_storable, value)]
+    return tuple(map(_storable, value)) if type(value) is tuple else value
 
 
 def _score(document: Document, rank: int) -> float:
