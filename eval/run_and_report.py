@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..modules.errors import SettingsError
 from ..modules.settings import Settings
-from .datasets.own_questions import keep_questions
+from .datasets.own_questions import with_questions_kept
 from .reports.report import Report, load_report
 from .runs.batch_run import RunOptions, run_experiment
 from .runs.experiment import Experiment, experiment_keys, load_experiment
@@ -53,8 +53,7 @@ def run(
         UserError: A wrong key, data set or setting, or a directory that holds another run or is in use.
     """
     options = options or RunOptions()
-    if not isinstance(keys.get("questions"), str | Path | None):
-        keys["questions"] = keep_questions(keys["questions"], Path(out))
+    keys = with_questions_kept(keys, Path(out))
     path = Path(experiment) if isinstance(experiment, str | Path) else None
     if path is not None and (path.suffix == ".json" or path.is_dir()):
         rerun = load_rerun(path, settings=settings, **keys)

@@ -32,8 +32,9 @@ where they are called, with ``raise … from``.
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
@@ -46,6 +47,8 @@ _SETUP_CODES = frozenset(
     {"arrearage", "billing_hard_limit_reached", "billing_not_active", "insufficient_quota", "invalid_api_key"}
 )
 """Error codes of DashScope and OpenAI with the same meaning behind an HTTP 400 or 429, in lower case."""
+_WITH_VALUE = frozenset({"extra_forbidden", "missing", "value_error"})
+"""Kinds of pydantic's faults that have no value, or name it themselves."""
 _LATER_STATUS = frozenset({408, 409, 425, 429})
 """HTTP statuses from 400 to 499 after which the same request may succeed later."""
 
@@ -200,15 +203,30 @@ def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
     return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
-def faults_of(error: ValidationError, *, whole: str = "") -> list[str]:
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """Return a question after the allowed word that is nearest, behind a space; ``""`` if none is near.
+
+    >>> did_you_mean("topkk", ["topk", "judge"])
+    " Did you mean 'topk'?"
+    """
+    near = difflib.get_close_matches(word, list(allowed), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def faults_of(error: ValidationError, *, whole: str = "", shown: Callable[[object], str] | None = None) -> list[str]:
     """Return each fault after its place, as in ``"facts.0.quote: Field required"``, in the order of the fields.
 
-    ``whole`` is the place of a fault of the value as a whole.
+    Args:
+        error: The error of pydantic.
+        whole: The place of a fault of the value as a whole.
+        shown: Shows the value of a fault, for messages that may have it; None leaves values out.
     """
     faults = []
-    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+    for fault in error.errors(include_url=False, include_context=False):
         place = ".".join(map(str, fault["loc"])) or whole
         said = fault["msg"].removeprefix("Value error, ")
+        if shown is not None and fault["type"] not in _WITH_VALUE:
+            said = f"{said} (it is {shown(fault['input'])})"
         faults.append(f"{place}: {said}" if place else said)
     return faults
 

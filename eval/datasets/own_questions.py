@@ -126,10 +126,12 @@ def keep_questions(questions: object, folder: Path) -> Path:
     Its name has the digest of its content, so that other questions do not replace it.
 
     Raises:
-        SettingsError: The questions are something else, or a value is none that JSON can hold.
+        SettingsError: The questions are something else, there is none, or a value is none that JSON can hold.
     """
     rows = _records(questions)
-    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes) or not rows:
+    if isinstance(rows, Sequence) and not rows:
+        raise SettingsError("questions is empty. Give at least one question.")
+    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
         raise SettingsError(
             f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
         )
@@ -143,6 +145,20 @@ def keep_questions(questions: object, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     return file
+
+
+def with_questions_kept(keys: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """Return the keys of an experiment with a file for its ``questions``, where these are no file themselves.
+
+    Raises:
+        SettingsError: They cannot be kept; see ``keep_questions``.
+    """
+    questions = keys.get("questions")
+    return (
+        {**keys}
+        if isinstance(questions, str | Path | None)
+        else {**keys, "questions": keep_questions(questions, folder)}
+    )
 
 
 def _records(questions: object) -> object:

@@ -302,5 +302,5 @@ def _refuse_unlike(a: Path, b: Path) -> None:
     if unlike := list(differences_beside_systems(one, two)):
         raise SettingsError(
             f"{a} and {b} differ in more than the system ({'; '.join(unlike)}), which may explain a difference in "
-            "scores. Run them with the same settings, or compare with --force."
+            "scores. Run them with the same settings, or compare with --force, in Python with force=True."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,7 +27,7 @@ from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses
 from ...modules.calls.prompts import Prompts
-from ...modules.errors import SettingsError, faults_of
+from ...modules.errors import SettingsError, did_you_mean, faults_of
 from ...modules.judge.factory import is_own_judge
 from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
@@ -223,6 +223,14 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
+    # Before the next one, which runs first and names objects.
+    @field_validator("systems", "tools", "ids", "metrics", mode="before")
+    @classmethod
+    def _refuse_single(cls, given: object) -> object:
+        if isinstance(given, str | int | float):
+            raise ValueError(f"{given!r:.80} is no list. Give one, such as [{given!s:.80}]")
+        return given
+
     @field_validator("dataset", "systems", "llm", "judge_llm", "retriever", "judge", "policy", "tools", mode="before")
     @classmethod
     def _name_objects(cls, given: object) -> object:
@@ -346,6 +354,7 @@ class Experiment(BaseModel):
 
 
 _KEYS = (*Experiment.model_fields, "questions")
+_MOST_SHOWN = 80
 _MAY_CHANGE = (
     "prompts",  # compared one by one: see ``manifest``
     "limit",
@@ -379,9 +388,16 @@ def load_experiment(path: Path | None = None, **overrides: object) -> Experiment
     try:
         return Experiment.model_validate(experiment_keys(path, **overrides))
     except ValidationError as error:
-        where = f"The experiment {path}" if path else "The experiment"
-        faults = "; ".join(faults_of(error))
-        raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(_KEYS)}.") from error
+        faults = "; ".join(faults_of(error, shown=_shown))
+        raise SettingsError(f"{_named(path)} is not usable: {faults}. Keys: {', '.join(_KEYS)}.") from error
+
+
+def _named(path: Path | None) -> str:
+    return f"The experiment {path}" if path else "The experiment"
+
+
+def _shown(value: object) -> str:
+    return without_secrets(repr(value))[:_MOST_SHOWN]
 
 
 def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, object]:
@@ -391,6 +407,18 @@ def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, 
         SettingsError: The file cannot be read or is not a mapping.
     """
     return {**(_mapping_in(path) if path else {}), **{k: v for k, v in overrides.items() if v is not None}}
+
+
+def refuse_unknown_key(keys: Iterable[str], path: Path | None = None) -> None:
+    """Check that an experiment has all keys.
+
+    Raises:
+        SettingsError: It has not; the message names the first that it lacks, and the one that may be meant.
+    """
+    unknown = next((key for key in keys if key not in _KEYS), None)
+    if unknown is not None:
+        near = did_you_mean(unknown, _KEYS)
+        raise SettingsError(f"{_named(path)} has no key {unknown!r}.{near} Keys: {', '.join(_KEYS)}.")
 
 
 def _mapping_in(path: Path) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...modules.errors import SettingsError
 from ...modules.parts import remembered
 from ...modules.settings import without_secrets
-from ..runs.experiment import OF_BUILT_IN_SEARCH, Experiment, experiment_keys, load_experiment
+from ..runs.experiment import OF_BUILT_IN_SEARCH, Experiment, experiment_keys, load_experiment, refuse_unknown_key
 
 SWEPT = (
     "corpus",
@@ -99,9 +99,11 @@ def load_sweep(path: Path | None = None, **overrides: object) -> Sweep:
     ['topk=3,judge=auto', 'topk=3,judge=logprob']
 
     Raises:
-        SettingsError: No key lists values, one that does cannot be swept, or a combination is not allowed.
+        SettingsError: A key is unknown, none lists values, one that does cannot be swept, or a combination is not
+            allowed.
     """
     keys = experiment_keys(path, **overrides)
+    refuse_unknown_key(keys, path)
     axes = {key: _values(key, listed) for key, listed in _listed(keys)}
     if not axes:
         raise SettingsError(

@@ -12,6 +12,7 @@ import pandas as pd
 from ...modules.calls.prices import FREE, Cost
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
+from ..datasets.own_questions import with_questions_kept
 from ..papers.tables import Cell, PaperTable, not_comparable
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
@@ -141,14 +142,15 @@ def sweep(
         options: As for ``run``.
         settings: As for ``run``.
         on_progress: As for ``run``.
-        keys: Keys of ``Experiment``, one or more of them lists of values; they win over the file's. ``max_calls``,
-            ``max_tokens`` and ``max_cost`` are for the whole sweep.
+        keys: Keys of ``Experiment``, one or more of them lists of values; they win over the file's. ``questions`` as
+            for ``run``. ``max_calls``, ``max_tokens`` and ``max_cost`` are for the whole sweep.
 
     Raises:
-        UserError: No key lists values, one that does cannot be swept, or a combination cannot be run.
+        UserError: A key is unknown, none lists values, one that does cannot be swept, or a combination cannot be run.
     """
     watch: Watch | None = (lambda point, place, count: (None, on_progress)) if on_progress else None
-    grid = load_sweep(Path(experiment) if experiment is not None else None, **keys)
+    path = Path(experiment) if experiment is not None else None
+    grid = load_sweep(path, **with_questions_kept(keys, Path(out)))
     run_sweep(grid, Path(out), options=options, settings=settings, watch=watch)
     return load_sweep_report(Path(out), settings=settings)
 

@@ -31,6 +31,7 @@ from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ..threads.amounts import evidence_room
+from ..threads.checkpoints import refuse_unstorable
 from ..threads.context import RunContext, emit
 from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Try
 from .callbacks import search_heard
@@ -101,17 +102,20 @@ async def search(query: str, context: RunContext, meter: CallMeter) -> list[tupl
 
     Raises:
         BudgetSpent: The time was over in a sub-run.
+        SettingsError: Metadata of a chunk cannot be saved.
     """
     retriever = context.services.retriever
     if retriever is None:
         raise TypeError("this graph retrieves: give RagContext a retriever")
     try:
         async with context.budget.in_time():
-            return await search_heard(retriever, query, meter)
+            hits = await search_heard(retriever, query, meter)
     except BudgetSpent:
         if context.depth:
             raise
         return []
+    refuse_unstorable(chunk for chunk, _ in hits)
+    return hits
 
 
 def searched(query: str, started: float, hits: Sequence[tuple[Document, float]], context: RunContext) -> Search:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from langchain_core.documents import Document
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -57,6 +58,42 @@ _PRIMARY = 0xFF
 def serializer() -> JsonPlusSerializer:
     """Make the serialiser of all savers, which reads back plain data and LangChain documents only."""
     return JsonPlusSerializer(allowed_msgpack_modules=None)
+
+
+_SERIALIZER = serializer()
+
+
+def refuse_unstorable(chunks: Iterable[Document]) -> None:
+    """Check that the metadata of a retriever's chunks can be saved, before anything is paid for them.
+
+    Raises:
+        SettingsError: It cannot; the message names chunk, key and type.
+    """
+    for chunk in chunks:
+        for key, value in chunk.metadata.items():
+            if (culprit := _unstorable_in(value)) is not None:
+                raise SettingsError(
+                    f"The retriever's chunk {chunk.metadata.get('chunk_id')!r:.100} cannot be saved: its metadata "
+                    f"{key!r:.100} has a value of type {type(culprit).__qualname__!r}. Allowed: texts, numbers of at "
+                    "most 64 bits, dates, None, and lists and dicts of these. Convert it in the retriever, or leave "
+                    "it out."
+                )
+
+
+def _unstorable_in(value: object) -> object:
+    """Return the innermost value that the serialiser refuses; None if it takes all."""
+    if value is None or isinstance(value, str | float) or _is_storable(value):
+        return None
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return next((found for each in inner if (found := _unstorable_in(each)) is not None), value)
+
+
+def _is_storable(value: object) -> bool:
+    try:
+        _SERIALIZER.dumps_typed(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def is_postgres(url: str) -> bool:

@@ -19,6 +19,8 @@ BYTES_A_BYTE_WHOLE = 10
 """Bytes on the wire for a byte of text in a reply that is sent at once: escapes and log probabilities."""
 BYTES_A_BYTE_STREAMED = 100
 """Bytes on the wire for a byte of text in a stream, where 300 bytes carry one token."""
+_BYTE_ORDER_MARK = "\ufeff"
+"""Not text where a reply begins with it."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
 
@@ -136,7 +138,10 @@ def completion_of(message: AIMessage, stop: tuple[str, ...] = (), *, is_json: bo
     a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking.
     """
     finish_reason = str(message.response_metadata.get("finish_reason") or "")
-    content, reasoning = (whole_text(storable(text), stop, is_json=is_json) for text in _sent_texts(message))
+    content, reasoning = (
+        whole_text(storable(text).removeprefix(_BYTE_ORDER_MARK), stop, is_json=is_json)
+        for text in _sent_texts(message)
+    )
     said, thinking = content, reasoning.everything or content.thinking
     if reasoning.everything and not content.answer and not content.is_stopped and finish_reason != "length":
         said, thinking = reasoning, reasoning.thinking
@@ -175,11 +180,12 @@ class StreamedMessage:
         self._bytes_left -= _size(content) + _size(reasoning)
         if self._bytes_left < 0:
             raise ReplyTooLong(self._max_bytes)
-        for text, texts, growing in (
+        for sent, texts, growing in (
             (content, self._contents, self._content),
             (reasoning, self._reasonings, self._reasoning),
         ):
-            if text:
+            if sent:
+                text = sent if texts else sent.removeprefix(_BYTE_ORDER_MARK)
                 texts.append(text)
                 growing.feed(storable(text))
         known = {key: value for key, value in piece.response_metadata.items() if value}

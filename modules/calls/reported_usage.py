@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import Any
 
+from langchain_core.messages.ai import UsageMetadata, add_usage
+
+_TOLD = "usage_told"
+"""Name under which an error has the usage of the replies that it is about."""
 _MOST_TOKENS = 1_000_000_000
 """More than any model reads or writes; a larger count is an error of the endpoint."""
 
@@ -23,6 +29,39 @@ def keep_known_usage(reply: MutableMapping[str, object]) -> None:
     else:
         total = prompt + completion
         reply["usage"] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+
+
+def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
+    """Return the usage of a reply, or of a piece of its stream, that ``keep_known_usage`` has read; None without."""
+    if (usage := reply.get("usage")) is None:
+        return None
+    prompt, completion, total = (usage[f"{kind}_tokens"] for kind in ("prompt", "completion", "total"))
+    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+
+
+@contextmanager
+def telling(usage: UsageMetadata | None) -> Iterator[None]:
+    """Let an error on a reply tell the usage of the reply, which was paid, besides what it tells already."""
+    try:
+        yield
+    except Exception as error:
+        if usage is not None:
+            vars(error)[_TOLD] = add_usage(usage_told(error), usage)
+        raise
+
+
+def usage_told(error: Exception) -> UsageMetadata | None:
+    """Return the usage of the replies that an error is about, as ``telling`` has noted it; None if it is unknown.
+
+    >>> try:
+    ...     with telling(UsageMetadata(input_tokens=700, output_tokens=60, total_tokens=760)):
+    ...         raise ValueError("the answer is empty")
+    ... except ValueError as error:
+    ...     usage_told(error)["input_tokens"]
+    700
+    """
+    told: UsageMetadata | None = vars(error).get(_TOLD)
+    return told
 
 
 def _count(value: object) -> int | None:

@@ -31,11 +31,12 @@ from ..calls.completion import (
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM
 from ..calls.messages import CallOptions, Message
+from ..calls.reported_usage import telling, usage_told
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
 from .call_gate import CallGate
-from .openai_client import ReasoningChatOpenAI, was_not_streamed
+from .openai_client import ReasoningChatOpenAI, starts_over, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
 from .stop_texts import StopTexts
@@ -166,6 +167,7 @@ class EndpointLLM(JournaledLLM):
                     _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty
                 break
             except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
+                used = add_usage(used, usage_told(error))
                 failure = await self._back_off(error, attempts, options)
                 if failure is not None:
                     self._record(meter, started, attempts.made, used, error=str(failure))
@@ -235,19 +237,25 @@ class EndpointLLM(JournaledLLM):
         message = await self._chat.ainvoke(request.prompt, **params)
         if streams:  # the stream was refused and the call was not
             self._stop_streaming()
-        refuse_too_long(message, self._chat.max_reply_bytes)
+        with telling(message.usage_metadata):
+            refuse_too_long(message, self._chat.max_reply_bytes)
         return message
 
     async def _stream(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, request.stop), False
         async for piece in self._chat.astream(request.prompt, stream_usage=True, **params):
-            streamed.feed(piece)
+            if starts_over(piece):
+                listeners.start_over()
+                streamed = StreamedMessage(self._chat.max_reply_bytes, request.stop)
+            with telling(piece.usage_metadata):
+                streamed.feed(piece)
             is_whole = is_whole or was_not_streamed(piece)
             if not is_whole:
                 listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
         message = streamed.message()
         if not message.response_metadata.get("finish_reason"):
-            raise ValueError("the stream broke off before the answer's end")
+            with telling(message.usage_metadata):
+                raise ValueError("the stream broke off before the answer's end")
         return message
 
     def _stop_streaming(self) -> None:

@@ -8,13 +8,14 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
@@ -22,12 +23,14 @@ from pydantic import SecretStr
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
 from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
-from ..calls.reported_usage import keep_known_usage
+from ..calls.reported_usage import keep_known_usage, telling, usage_in
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
 
 _WHOLE = "was_not_streamed"
 """Metadata key of a message that was sent whole although a stream was requested."""
+_STARTS_OVER = "starts_over"
+"""Metadata key of a piece of a stream that makes all earlier ones void."""
 UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
 """Options of a request whose response is returned before its body has been read."""
 _CLOSING_S = 2.0
@@ -83,8 +86,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
 
     The reasoning is in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content
-    empty. A whole completion in place of a stream is accepted; ``was_not_streamed`` detects it. A reply that is too
-    long raises ``ReplyTooLong``; impossible usage becomes None.
+    empty. A whole completion in place of a stream is accepted; ``was_not_streamed`` detects it. Of several choices one
+    is taken; ``starts_over`` detects the piece of a stream that brings a better one. A reply that is too long raises
+    ``ReplyTooLong``; impossible usage becomes None. An error on a reply has its usage for ``usage_told``.
     """
 
     call_timeout_s: float = 600.0
@@ -128,9 +132,13 @@ class ReasoningChatOpenAI(ChatOpenAI):
             if whole is not None:
                 yield _as_chunk(self._result(whole))
                 return
+            choice = _ChoiceOfStream()
             async for event in stream:
-                piece = self._as_chat(event, is_piece=True)
-                chunk = self._convert_chunk_to_generation_chunk(piece, AIMessageChunk, None)
+                try:
+                    chunk = self._chunk(event, choice)
+                except Exception:
+                    with telling(await _usage_from(event, stream)):
+                        raise
                 if chunk is not None:
                     yield chunk
 
@@ -150,12 +158,23 @@ class ReasoningChatOpenAI(ChatOpenAI):
         cap_reply(response, limit=self.max_reply_bytes * bytes_a_byte, max_bytes=self.max_reply_bytes)
 
     def _result(self, reply: Any) -> ChatResult:
-        reply = self._as_chat(reply, is_piece=False)
         keep_known_usage(reply)
-        result = self._create_chat_result(reply)
-        for generation, choice in zip(result.generations, reply["choices"], strict=True):
-            _keep_reasoning(generation.message.additional_kwargs, choice["message"])
-        return result
+        with telling(usage_in(reply)):
+            reply = self._as_chat(reply, is_piece=False)
+            if not reply.get("choices"):
+                self._create_chat_result(reply)  # raises what the endpoint says in their place
+            choice = _one_choice(reply["choices"])
+            message = {**choice["message"], "role": "assistant"}  # some servers leave the role out
+            result = self._create_chat_result({**reply, "choices": [{**choice, "message": message}]})
+            _keep_reasoning(result.generations[0].message.additional_kwargs, message)
+            return result
+
+    def _chunk(self, event: Any, choice: _ChoiceOfStream) -> ChatGenerationChunk | None:
+        piece, is_new = choice.narrow(self._as_chat(event, is_piece=True))
+        chunk = self._convert_chunk_to_generation_chunk(piece, AIMessageChunk, None)
+        if chunk is not None and is_new:
+            chunk.message.response_metadata[_STARTS_OVER] = True
+        return chunk
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, object], default_chunk_class: type, base_generation_info: dict[str, object] | None
@@ -171,6 +190,23 @@ class ReasoningChatOpenAI(ChatOpenAI):
 def was_not_streamed(message: AIMessage) -> bool:
     """Return whether the endpoint sent this message whole although a stream was requested."""
     return _WHOLE in message.response_metadata
+
+
+def starts_over(piece: AIMessage) -> bool:
+    """Return whether a piece of a stream begins another choice, which makes all earlier pieces void."""
+    return _STARTS_OVER in piece.response_metadata
+
+
+async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | None:
+    """Return the last usage that a stream tells from an event on, which is read to its end for that."""
+    used: UsageMetadata | None = None
+    with contextlib.suppress(Exception):  # its call has failed already
+        keep_known_usage(event)
+        used = usage_in(event)
+        async for each in rest:
+            keep_known_usage(each)
+            used = usage_in(each) or used
+    return used
 
 
 async def _whole_completion(response: httpx2.Response) -> Any:
@@ -191,6 +227,40 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
         usage_metadata=message.usage_metadata if isinstance(message, AIMessage) else None,
     )
     return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
+
+
+def _one_choice(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the choice of index 0, which is also that of a choice without one; else the first.
+
+    Some endpoints send several, though none were asked for.
+
+    Raises:
+        IndexError: There is no choice.
+    """
+    return next((choice for choice in choices if not _index(choice)), choices[0])
+
+
+class _ChoiceOfStream:
+    """The choice of a stream that is its answer: that of index 0 or, until it comes, the first that came."""
+
+    def __init__(self) -> None:
+        self._index: object = None
+
+    def narrow(self, piece: Any) -> tuple[Any, bool]:
+        """Return a piece of the stream with this choice alone, and whether it makes all earlier pieces void."""
+        choices = piece.get("choices")
+        if not choices:
+            return piece, False
+        known, chosen = self._index, _one_choice(choices)
+        if known is not None and _index(chosen):
+            own = [choice for choice in choices if _index(choice) == known]
+            return {**piece, "choices": own[:1]}, False
+        self._index = _index(chosen)
+        return {**piece, "choices": [chosen]}, bool(known)
+
+
+def _index(choice: Mapping[str, Any]) -> object:
+    return choice.get("index") or 0
 
 
 def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) -> None:

@@ -10,6 +10,7 @@ from langchain_core.messages.ai import add_usage
 
 from ..calls.completion import completion_of
 from ..calls.growing_text import Listeners
+from ..calls.reported_usage import telling
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +56,8 @@ class StopTexts:
         if _has_answer(first):
             return first
         listeners.start_over()
-        second = await send(())
+        with telling(first.usage_metadata):
+            second = await send(())
         if first.text or first.additional_kwargs.get("reasoning"):
             self._send_no_more("may end its thinking at a stop text")
         return second.model_copy(update={"usage_metadata": add_usage(first.usage_metadata, second.usage_metadata)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt, TypeAdapter, ValidationError
 
 from ..calls.prompts import Prompt, Prompts
-from ..errors import SettingsError, faults_of
+from ..errors import SettingsError, did_you_mean, faults_of
 from ..formats import FORMAT_KEY, check_text, format_of, refuse_other_format
 from ..yaml_files import read_yaml
 from .table import PROMPTS
@@ -109,7 +108,7 @@ def find_prompts(names: Iterable[str]) -> list[Prompt]:
 def _unknown(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if name not in PROMPTS:
-            yield f"There is no prompt {name!r}.{_nearest(str(name), PROMPTS)} Allowed: {', '.join(PROMPTS)}."
+            yield f"There is no prompt {name!r}.{did_you_mean(str(name), PROMPTS)} Allowed: {', '.join(PROMPTS)}."
 
 
 def _flat(plain: Mapping[str, object]) -> Iterator[str]:
@@ -136,7 +135,7 @@ def _faults(own: Prompt, default: Prompt) -> Iterator[str]:
     for word in own.placeholders:
         if word not in allowed:
             yield (
-                f"{own.name}.user: {{{word}}} is no placeholder.{_nearest(word, allowed)} Allowed: {shown}; write "
+                f"{own.name}.user: {{{word}}} is no placeholder.{did_you_mean(word, allowed)} Allowed: {shown}; write "
                 f"{{{{{word}}}}} for the text {{{word}}}."
             )
     if missing := [f"{{{word}}}" for word in allowed if word not in own.placeholders]:
@@ -149,11 +148,6 @@ def _faults(own: Prompt, default: Prompt) -> Iterator[str]:
         yield f"{own.name}.examples holds an empty text: give each a user and an assistant."
     if own.is_json and not any("json" in text.casefold() for text in (own.system, own.user)):
         yield f"{own.name} does not say JSON, in which its reply is read: ask for it in system or user."
-
-
-def _nearest(word: str, allowed: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(allowed), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _mapping_in(file: Path) -> Mapping[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -211,7 +211,7 @@ def _distinct(found: object, *, name: str) -> list[tuple[Document, float]]:
     for hit in found if isinstance(found, Iterable) else [found]:
         if not (isinstance(hit, tuple | list) and len(hit) == 2 and isinstance(hit[0], Document)):
             raise SettingsError(f"The retriever {name!r} found {hit!r:.100}. Give pairs: (Document, score).")
-        metadata = {key: _storable(value) for key, value in hit[0].metadata.items()}
+        metadata = _storable_metadata(hit[0].metadata, name=name)
         if metadata.get("chunk_id") in (None, ""):
             raise SettingsError(
                 f"The retriever {name!r} found a chunk without chunk_id. Give each chunk one of its own."
@@ -235,11 +235,35 @@ def _as_chunk(document: Document) -> Document:
     )
 
 
+def _storable_metadata(metadata: Mapping[str, object], *, name: str) -> dict[str, object]:
+    stored: dict[str, object] = {}
+    for key, value in metadata.items():
+        try:
+            stored[str(_storable(key))] = _storable(value)
+        except RecursionError as error:
+            raise SettingsError(
+                f"The retriever {name!r} found the chunk {metadata.get('chunk_id')!r:.100}, whose metadata "
+                f"{key!r:.100} is nested without end. Give plain values, or lists and dicts of them."
+            ) from error
+    return stored
+
+
 def _storable(value: object) -> object:
-    """Convert the numbers that checkpoints cannot store: those of numpy, and whole ones of more than 64 bits."""
+    """Convert what checkpoints cannot store, also in lists and dicts.
+
+    That is NUL and half surrogate pairs in texts, numbers of numpy, and whole numbers of more than 64 bits.
+    """
     if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", None):
         value = value.item()
-    return str(value) if isinstance(value, int) and value.bit_length() > _INT_BITS else value
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() > _INT_BITS else value
+    if isinstance(value, dict):
+        return {_storable(key): _storable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [*map(_storable, value)]
+    return tuple(map(_storable, value)) if type(value) is tuple else value
 
 
 def _score(document: Document, rank: int) -> float:

@@ -144,10 +144,15 @@ def chat_reply(text: str | None, **message: object) -> Answer:
 
 
 def stream_reply(*deltas: dict[str, object]) -> Answer:
-    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
-    events = [json.dumps({**head, "choices": [choice]}) for choice in choices]
+    return stream_of(*({"choices": [choice]} for choice in choices))
+
+
+def stream_of(*pieces: dict[str, object]) -> Answer:
+    """A stream of pieces as they are, but for the head that all have."""
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    events = [json.dumps({**head, **piece}) for piece in pieces]
     return 200, {"Content-Type": "text/event-stream"}, "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
 
 

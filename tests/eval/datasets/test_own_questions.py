@@ -142,7 +142,15 @@ def test_a_frame_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
         keep_questions(pd.DataFrame([["Who?", "When?"]], columns=["question", "question"]), tmp_path)
 
 
-@pytest.mark.parametrize("given", [[], {}, 7, b"Who?", [object()]])
+@pytest.mark.parametrize("given", [[], (), pd.DataFrame(), pd.DataFrame({"question": []}), pd.Series([], dtype=str)])
+def test_no_questions_are_said_to_be_none(tmp_path: Path, given: object) -> None:
+    """An empty frame was printed as "Empty DataFrame Columns: [] …", and asked for a DataFrame."""
+    with pytest.raises(SettingsError, match=r"^questions is empty\. Give at least one question\.$"):
+        keep_questions(given, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", [{}, 7, b"Who?", [object()]])
 def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
     with pytest.raises(SettingsError, match="Give "):
         keep_questions(given, tmp_path / "out")

@@ -126,7 +126,7 @@ def test_repeated_questions_count_once(tmp_path: Path, file: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"topk": 5}, r"topk: 3 and 5.*--force"),
+        ({"topk": 5}, r"topk: 3 and 5.*compare with --force, in Python with force=True\."),
         ({"retriever": "json:JSONDecoder"}, "retriever: None and 'json:JSONDecoder'"),
         ({"strategy": "refine"}, "'stuff' and 'refine'; refine_prompt: None and "),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,11 @@ def test_off_is_a_word(tmp_path: Path) -> None:
         ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, columns, split"),
         ("dataset: x:y\nsystems: [rag]\n", "systems: .*Unknown system 'rag'. Allowed: llm, naive, iter_retgen, ircot"),
         ("dataset: x:y\nstrategy: skim\n", "strategy: Input should be 'stuff', 'map_reduce', 'refine' or 'map_rerank'"),
-        ("topk: 3\n", "dataset: Field required"),
+        ("dataset: x:y\nsystems: naive\n", r"systems: 'naive' is no list\. Give one, such as \[naive\]"),
+        ("dataset: x:y\nids: 7\nmetrics: em\n", r"ids: 7 is no list\. .*\[7\]; metrics: 'em' is no list\."),
+        ("dataset: x:y\nlimit: three\n", r"limit: Input should be a valid integer, .* \(it is 'three'\)"),
+        ("dataset: x:y\nsample: [2]\n", r"sample: Input should be a valid integer \(it is \[2\]\)"),
+        ("topk: 3\n", r"dataset: Field required\."),
         ("dataset: x:y\nlimit: 2\nsample: 2\n", "sample: .*leave out either"),
         ("- a\n- b\n", "is not a mapping"),
         ("dataset: [\n", "cannot be read"),
@@ -44,6 +49,18 @@ def test_off_is_a_word(tmp_path: Path) -> None:
 def test_file_that_is_not_usable_says_why(tmp_path: Path, text: str, named: str) -> None:
     with pytest.raises(SettingsError, match=f"(?s)experiment.yaml.*{named}"):
         load_experiment(written(tmp_path, text))
+
+
+def test_a_single_object_is_no_list() -> None:
+    """The message was "Input should be a valid tuple", as for a single name."""
+    with pytest.raises(SettingsError, match=r"systems: 'json:loads' is no list\. Give one, such as \[json:loads\]"):
+        load_experiment(dataset="x:y", systems=json.loads)
+
+
+def test_a_value_that_is_shown_has_no_secrets() -> None:
+    with pytest.raises(SettingsError, match=r"limit: .*\(it is 'http://.*host/v1'\)") as refused:
+        load_experiment(dataset="x:y", limit="http://ada:lovelace@host/v1")
+    assert "lovelace" not in str(refused.value)
 
 
 def test_keys_of_the_built_in_search_are_refused_beside_a_retriever_of_one_s_own() -> None:

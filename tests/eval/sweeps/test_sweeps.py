@@ -76,6 +76,8 @@ def test_secrets_of_addresses_stay_out_of_names_and_messages(tmp_path: Path) -> 
         ({"topk": [3, 3]}, "lists a value twice"),
         ({"topk": [[3]]}, "something else than single values"),
         ({"topk": [3, 0]}, r"The combination topk: 0 cannot be run\. .*topk"),
+        ({"topkk": [1, 2]}, r"The experiment has no key 'topkk'\. Did you mean 'topk'\? Keys: dataset, "),
+        ({"topkk": 3, "topk": [1, 2]}, "^The experiment has no key 'topkk'"),
         ({}, r"No key lists values\. Give one or more of corpus"),
     ],
 )
@@ -116,6 +118,20 @@ def test_sweep_is_one_report_and_costs_nothing_again(
     assert len(wider.systems.query("metric == 'em' and system == 'judge'")) == 6, "what was there stays"
     with pytest.raises(SettingsError, match="holds a sweep of max_rec_depth, topk, not of topk"):
         evaluation.sweep(out=out, settings=settings, **keys(tmp_path, max_rec_depth=2))
+
+
+@pytest.mark.parametrize("questions", [QUESTIONS, QUESTIONS.to_dict("records")], ids=["frame", "list"])
+def test_a_sweep_takes_a_frame_or_a_list_of_questions_as_a_run_does(
+    tmp_path: Path, settings: Settings, questions: object
+) -> None:
+    """It took them for the name of a file: "Cannot read [{'question': …}]"."""
+    once = {"questions": questions, "corpus": f"{tmp_path}/docs", "search_type": "sparse", "systems": ["naive"]}
+    report = evaluation.sweep(out=tmp_path / "sweep", settings=settings, topk=[1, 2], **once)
+    assert len(report.questions) == 4
+    [file] = (tmp_path / "sweep").glob("questions-*.jsonl")
+    alone = evaluation.run(out=tmp_path / "run", settings=settings, topk=1, **once)
+    assert (tmp_path / "run" / file.name).exists()
+    assert alone.questions["prediction"].tolist() == report.questions.query("topk == 1")["prediction"].tolist()
 
 
 def test_a_sweep_of_topk_has_each_cut_off_of_every_run_that_retrieves_as_many(

@@ -3,12 +3,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
+from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from subprocess import run as run_process
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
+import numpy as np
 import pytest
 from filelock import FileLock
 from langchain_core.documents import Document
@@ -16,7 +21,13 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.naive_rag import build_naive_rag
-from judgetree.graphs.threads.checkpoints import keep_latest, open_checkpointer, serializer, store_errors
+from judgetree.graphs.threads.checkpoints import (
+    keep_latest,
+    open_checkpointer,
+    refuse_unstorable,
+    serializer,
+    store_errors,
+)
 from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.sqlite_saver import ThreadedSqliteSaver
 from judgetree.modules.background_loop import background_loop
@@ -272,3 +283,52 @@ def test_the_serialiser_reads_documents_and_refuses_other_types() -> None:
     assert serde.loads_typed(serde.dumps_typed([document])) == [document]
     with pytest.raises(TypeError):
         serde.dumps_typed(Foreign())
+
+
+def values() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (Foreign(), "Foreign"),
+        (lambda: 1, "function"),
+        (values(), "generator"),
+        ([1, {"a": (2, Foreign())}], "Foreign"),
+        ({Foreign(): 1}, "Foreign"),
+        (2**70, "int"),
+    ],
+)
+def test_metadata_that_cannot_be_saved_is_named(value: object, kind: str) -> None:
+    """It raised "Type is not msgpack serializable: Document", and nothing said which of the retriever's values."""
+    context = RagContext(
+        reader=FakeLLM(lambda messages: "answer"),
+        retriever=TableRetriever(
+            {"q": [chunk("a", "text"), Document(page_content="b", metadata={"chunk_id": "b", "seen": value})]}
+        ),
+    )
+    with pytest.raises(
+        SettingsError, match=rf"chunk 'b' .*'seen' has a value of type '{kind}'\. Allowed: texts, .*Convert it"
+    ):
+        build_naive_rag().invoke("q", context=context)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        float("nan"),
+        b"\xff",
+        {"a": [1, {"b": (2, None)}], 3: "c"},
+        {"x", "y"},
+        datetime(2026, 11, 25, tzinfo=UTC),
+        Decimal("1.2"),
+        Path("a/b"),
+        uuid4(),
+        np.array([1.0, 2.0]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_metadata_that_can_be_saved_is_taken(value: object) -> None:
+    refuse_unstorable([Document(page_content="a", metadata={"chunk_id": "a", "seen": value})])

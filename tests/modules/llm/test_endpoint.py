@@ -15,11 +15,22 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import BudgetSpent
+from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
-from tests.modules.model_endpoints import KEY, RawEndpoint, Snapshots, ask, chat_reply, llm_at, saying, stream_reply
+from tests.modules.model_endpoints import (
+    KEY,
+    Answer,
+    RawEndpoint,
+    Snapshots,
+    ask,
+    chat_reply,
+    llm_at,
+    saying,
+    stream_of,
+    stream_reply,
+)
 
 # --- what is understood ---
 
@@ -86,6 +97,69 @@ def test_empty_text_is_an_answer_when_logprobs_are_wanted(server: ScriptedServer
     server.responses = saying(ChatReply(text=""))
     assert ask(llm_at(server.base_url), top_logprobs=4).text == ""
     assert server.requests["other"] == 1
+
+
+def choice(index: int | None, text: str, *, streamed: bool, ends: bool = True) -> dict[str, object]:
+    part = {"delta" if streamed else "message": {"role": "assistant", "content": text}}
+    return {**({} if index is None else {"index": index}), **part, "finish_reason": "stop" if ends else None}
+
+
+def answer_of(*choices: dict[str, object], streamed: bool, together: bool = False) -> Answer:
+    """All choices in one piece, or of a stream each in a piece of its own."""
+    if not streamed:
+        return 200, {}, json.dumps({"choices": choices})
+    return stream_of(*([{"choices": choices}] if together else ({"choices": [each]} for each in choices)))
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("indices", "answered"),
+    [((0, 1), 0), ((1, 0), 1), ((1, 2, 0), 2), ((1, None), 1), ((None, 1), 0), ((1,), 0), ((2, 1), 0)],
+)
+def test_one_choice_of_several_is_the_answer(
+    raw: RawEndpoint, indices: tuple[int | None, ...], answered: int, streamed: bool, together: bool
+) -> None:
+    """The text of a second choice was glued to a streamed answer, or was the answer where it came first."""
+    choices = [choice(index, f"text {place}", streamed=streamed) for place, index in enumerate(indices)]
+    raw.will_send(answer_of(*choices, streamed=streamed, together=together))
+    shown = Snapshots()
+    completion = ask(llm_at(raw.base_url, retries=0), on_text=shown if streamed else None)
+    assert completion.text == f"text {answered}"
+    assert shown[-1:] == ([completion.text] if streamed else [])
+
+
+def test_choices_that_alternate_in_a_stream_are_told_apart(raw: RawEndpoint) -> None:
+    """The answer was "4wr2ong"."""
+    texts = ((1, "wr"), (0, "4"), (1, "ong"), (0, "2"))
+    raw.will_send(answer_of(*(choice(index, text, streamed=True) for index, text in texts), streamed=True))
+    shown = Snapshots()
+    assert ask(llm_at(raw.base_url, retries=0), on_text=shown).text == "42"
+    assert shown[-2:] == ["4", "42"]
+
+
+@pytest.mark.parametrize("role", ["missing", None, "model"])
+def test_reply_is_the_assistants_whatever_role_it_names(raw: RawEndpoint, role: str | None) -> None:
+    """A reply without a role was refused four times as no ChatMessage, though its stream was read."""
+    message = {"content": "42", **({} if role == "missing" else {"role": role})}
+    raw.will_send((200, {}, json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})))
+    assert ask(llm_at(raw.base_url, retries=0)).text == "42"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ["content", "reasoning_content"])
+def test_byte_order_mark_at_the_beginning_is_no_text(raw: RawEndpoint, name: str, streamed: bool) -> None:
+    """Answers began with U+FEFF, and a JSON reply behind it with tags in it was cut."""
+    raw.will_send(
+        stream_reply({name: "\ufeff"}, {name: "4"}, {name: "\ufeff2"})
+        if streamed
+        else chat_reply(**{"text": None, name: "\ufeff4\ufeff2"})
+        if name != "content"
+        else chat_reply("\ufeff4\ufeff2")
+    )
+    shown = Snapshots()
+    assert ask(llm_at(raw.base_url, retries=0), on_text=shown if streamed else None).text == "4\ufeff2"
+    assert not any(each.startswith("\ufeff") for each in shown)
 
 
 # --- what is sent ---
@@ -179,6 +253,71 @@ def test_tokens_of_answers_that_were_thrown_away_are_counted_too(server: Scripte
     meter = CallMeter(node="generate")
     ask(llm_at(server.base_url), meter)
     assert (meter.records[0]["prompt_tokens"], meter.records[0]["completion_tokens"]) == (10, 8)
+
+
+USAGE = {"prompt_tokens": 700, "completion_tokens": 60, "total_tokens": 760}
+UNREADABLE: dict[str, dict[str, object]] = {
+    "an object": {"content": {"text": "42"}},
+    "a number": {"content": 42},
+    "a list with null": {"content": [None, {"type": "text", "text": "42"}]},
+    "tool calls that are an object": {"content": "42", "tool_calls": {"name": "x"}},
+    "null": {"content": None},
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("message", UNREADABLE.values(), ids=UNREADABLE)
+def test_tokens_of_a_reply_that_cannot_be_read_are_counted(
+    raw: RawEndpoint, message: dict[str, object], streamed: bool
+) -> None:
+    """They were booked as none, so that ``--max-cost`` did not see what such an endpoint was paid."""
+    part = {"index": 0, "delta" if streamed else "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    if streamed:
+        raw.will_send(stream_of({"choices": [part]}, {"choices": [], "usage": USAGE}))
+    else:
+        raw.will_send((200, {}, json.dumps({"choices": [part], "usage": USAGE})))
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError):
+        ask(llm_at(raw.base_url, retries=1), meter, on_text=Snapshots() if streamed else None)
+    (record,) = meter.records
+    assert (record["prompt_tokens"], record["completion_tokens"], record["attempts"]) == (1400, 120, 2)
+
+
+NO_REPLIES: dict[str, tuple[bool, Answer]] = {
+    "no choices": (False, (200, {}, json.dumps({"choices": [], "usage": USAGE}))),
+    "null choices": (False, (200, {}, json.dumps({"choices": None, "usage": USAGE}))),
+    "too long": (False, (200, {}, json.dumps({"choices": [choice(0, "long " * 500, streamed=False)], "usage": USAGE}))),
+    "a stream that breaks off": (
+        True,
+        stream_of({"choices": [choice(0, "4", streamed=True, ends=False)], "usage": USAGE}),
+    ),
+    "a stream that breaks off behind what cannot be read": (
+        True,
+        stream_of({"choices": [{"index": 0, "delta": {"content": 4}}], "usage": USAGE}, {"error": {"message": "down"}}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("streamed", "answer"), NO_REPLIES.values(), ids=NO_REPLIES)
+def test_tokens_of_a_reply_that_is_none_are_counted(raw: RawEndpoint, answer: Answer, streamed: bool) -> None:
+    """They were booked as none."""
+    raw.will_send(answer)
+    meter, llm = CallMeter(node="generate"), llm_at(raw.base_url, retries=0, max_reply_bytes=2000)
+    with pytest.raises(ModelCallError):
+        ask(llm, meter, on_text=Snapshots() if streamed else None)
+    assert (meter.records[0]["prompt_tokens"], meter.records[0]["completion_tokens"]) == (700, 60)
+
+
+def test_tokens_of_a_try_with_stop_texts_are_counted_though_the_one_without_fails(raw: RawEndpoint) -> None:
+    """Those of the first request of a call were lost where its second failed."""
+    raw.will_send(
+        (200, {}, json.dumps({"choices": [choice(0, "", streamed=False)], "usage": USAGE})),
+        (200, {}, json.dumps({"choices": [], "usage": USAGE})),
+    )
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError):
+        ask(llm_at(raw.base_url, retries=0), meter, stop=("Passage",))
+    assert (meter.records[0]["prompt_tokens"], meter.records[0]["completion_tokens"]) == (1400, 120)
 
 
 def test_seconds_include_the_waits_between_attempts(server: ScriptedServer) -> None:

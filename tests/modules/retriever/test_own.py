@@ -103,6 +103,31 @@ def test_texts_are_made_storable() -> None:
     assert found.page_content == "ab?"
 
 
+def test_metadata_is_made_storable_too() -> None:
+    """Half a surrogate pair in a source or title failed the question behind all judge calls, with the model blamed."""
+    given = {"source": "a\x00.md", "title": "t\ud800", "tags": ["x\ud800", {"b\x00": ("c\x00", {"d\x00"})}], "k\x00": 1}
+    [(found, _)] = found_by(Fixed((chunk("a", chunk_id="1\ud800", **given), 1.0)))
+    stored = {"source": "a.md", "title": "t?", "tags": ["x?", {"b": ("c", {"d\x00"})}], "k": 1, "chunk_id": "1?"}
+    assert found.metadata == stored
+
+
+def test_numbers_within_metadata_can_be_stored() -> None:
+    """Those of numpy, and whole ones of more than 64 bits, raised a TypeError of the checkpoints."""
+    [(found, _)] = found_by(
+        Fixed((chunk("a", chunk_id="1", scores=[np.float32(0.5), 2**70], by={"x": np.int64(7)}), 1))
+    )
+    assert found.metadata["scores"] == [0.5, str(2**70)]
+    assert found.metadata["by"] == {"x": 7}
+    assert {type(found.metadata["scores"][0]), type(found.metadata["by"]["x"])} == {float, int}
+
+
+def test_metadata_that_holds_itself_is_named() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(SettingsError, match=r"test_own:Fixed.*chunk '1'.*'tags' is nested without end"):
+        found_by(Fixed((chunk("a", chunk_id="1", tags=endless), 1.0)))
+
+
 class OverIndex(Fixed):
     def __init__(self, index: Index) -> None:
         super().__init__()
