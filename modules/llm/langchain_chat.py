@@ -14,6 +14,7 @@ from ..calls.completion import Completion, StreamedMessage, completion_of, refus
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM
 from ..calls.messages import CallOptions, Message
+from ..calls.reported_usage import telling, usage_told
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
@@ -89,27 +90,34 @@ class LangChainChat(JournaledLLM):
             try:
                 stop = (*self._own_stops, *options.stop)
                 message = await self._message(list(messages), self._params(options), listeners, stop)
-                completion = completion_of(message, stop, is_json=options.json_format is not None)
-                is_empty = not completion.text and not completion_of(message).text
-                if is_empty and options.top_logprobs is None:
-                    raise ValueError("the answer is empty")
+                with telling(message.usage_metadata):
+                    completion = completion_of(message, stop, is_json=options.json_format is not None)
+                    is_empty = not completion.text and not completion_of(message).text
+                    if is_empty and options.top_logprobs is None:
+                        raise ValueError("the answer is empty")
             except Exception as error:
                 if isinstance(error, NoFailure | JudgetreeError):
                     raise
                 failure = self._failure(error)
-                meter.record(kind="chat", model=self.model, started=started, error=str(failure)[:300])
+                self._record(meter, started, usage_told(error), error=str(failure)[:300])
                 raise failure from error
         listeners.settle(text=completion.text, thinking=completion.thinking)
-        used = message.usage_metadata
+        is_cut_off = completion.is_cut_off and options.top_logprobs is None
+        self._record(meter, started, message.usage_metadata, cut_off=is_cut_off)
+        return completion
+
+    def _record(
+        self, meter: CallMeter, started: float, used: UsageMetadata | None, *, error: str = "", cut_off: bool = False
+    ) -> None:
         meter.record(
             kind="chat",
             model=self.model,
             started=started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
-            cut_off=completion.is_cut_off and options.top_logprobs is None,
+            error=error,
+            cut_off=cut_off,
         )
-        return completion
 
     async def _message(
         self, messages: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]

@@ -133,6 +133,16 @@ def test_any_failure_of_a_model_is_a_failed_call(error: Exception | None) -> Non
         ask(from_langchain(chat))
 
 
+def test_an_empty_answer_is_booked_as_it_is_reported() -> None:
+    """It counted as no tokens and no dollars, so that a limit of cost did not see it."""
+    used = {"input_tokens": 700, "output_tokens": 60, "total_tokens": 760}
+    empty, meter = AIMessage("", usage_metadata=used), CallMeter(node="n")  # type: ignore[arg-type]
+    with pytest.raises(ModelCallError, match="the answer is empty"):
+        ask(from_langchain(Answering(says=empty)), meter)
+    [record] = meter.records
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (700, 60)
+
+
 def test_an_interrupt_is_no_failure() -> None:
     with pytest.raises(GraphInterrupt):
         ask(from_langchain(Answering(raises=GraphInterrupt())))
