@@ -131,7 +131,7 @@ class Report:
             "question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
             *_lost_lines(self.lost_trees),
-            *self.remark_lines,
+            *(["", *self.remark_lines] if self.remark_lines else []),
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
             f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),

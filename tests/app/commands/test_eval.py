@@ -31,7 +31,7 @@ def test_rows_that_are_left_out_and_replies_that_are_lost_are_said(cli: Cli, tmp
     left_out = f"Left out 2 of 3 rows of {tmp_path / 'mine.csv'}; the first is row 3: 'a' was already in row 2"
     assert told.err.count(left_out) == 1
     report = cli("eval", "report", str(tmp_path / "a")).ok().out
-    assert "**2 rows of the data set are malformed and left out of every figure.**" in report
+    assert "\n\n**2 rows of the data set are malformed and left out of every figure.**\n\n" in report
 
     kept = load_settings().home / "completions.sqlite"
     kept.write_bytes(kept.read_bytes()[:4096] + b"\xa5" * 8192)
