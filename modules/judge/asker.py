@@ -18,7 +18,8 @@ _BEFORE_A_QUESTION = re.compile(
     r"(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\W{0,2}(?:[\w-]+ ){0,2}(?:question|query|fact|name|名称|子?问题)\W{0,2}[:：])?",
     re.IGNORECASE,
 )
-_AROUND_A_QUESTION = " \t\r\n\"'“”*`"
+_WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
+_AROUND_A_QUESTION = _WHITE_SPACE + "\"'“”*`"
 _ONE_QUESTION = CallOptions(max_tokens=64)
 _ONE_NAME = CallOptions(max_tokens=24)
 ASKER = PromptGroup(

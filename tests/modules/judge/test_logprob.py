@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -323,6 +323,8 @@ def test_question_is_taken_out_of_what_the_model_wrote(reply: str, question: str
 
 
 @given(st.text())
+@example("'\x1f0")
+@example("“\u3000谁？”")
 def test_question_is_one_stripped_line(reply: str) -> None:
     question = question_in(reply)
     assert question == question.strip()
