@@ -33,7 +33,7 @@ class TooMuchWork(ValueError):
 
 
 def repaired_json(text: str, *, max_steps: int = MAX_STEPS) -> object:
-    """Parse a text that is almost JSON, as ``json_repair.loads`` does.
+    """Parse a text that is almost JSON, as the parser of ``json_repair`` does.
 
     Raises:
         TooMuchWork: ``max_steps`` characters were looked at without reaching the end.
