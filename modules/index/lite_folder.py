@@ -50,6 +50,8 @@ WAITING: Mapping[str, int | str] = {
 }
 """Options of gRPC for clients that wait for the next server of a folder instead of failing at once."""
 _OPEN_WITHIN_S = 10.0
+_PUBLISHED_WITHIN_S = 5.0
+"""How long another process may hold the lock of a new folder before it names its address."""
 _MOST_SOCKET_BYTES = 100
 _MESSAGE_BYTES = 256 << 20
 _CALLS_AT_ONCE = 10
@@ -195,7 +197,7 @@ def is_served_here(address: str) -> bool:
 
 
 def _opened(path: Path) -> OpenFolder:
-    until = time.monotonic() + _OPEN_WITHIN_S
+    began = time.monotonic()
     while True:
         folder = OpenFolder(path=path, address=_new_address(path))
         with _explained(path):
@@ -207,7 +209,7 @@ def _opened(path: Path) -> OpenFolder:
             logger.info("%s is open in %s, which serves it.", path, lock_holder(path / "LOCK") or "another process")
             folder.follow()
             return folder
-        if not _published(path) or time.monotonic() > until:
+        if time.monotonic() - began > (_OPEN_WITHIN_S if _published(path) else _PUBLISHED_WITHIN_S):
             raise CollectionError(_why_not_open(path))
         time.sleep(LOOK_EVERY_S)  # its server is about to start, or to end
 

@@ -18,9 +18,10 @@ import pytest
 from pymilvus import MilvusClient
 
 from judgetree.modules.errors import CollectionError
+from judgetree.modules.index import lite_folder
 from judgetree.modules.index.connection import connect
 from judgetree.modules.index.index import Index
-from judgetree.modules.index.lite_folder import SOCKET_FILE, is_served_here
+from judgetree.modules.index.lite_folder import SOCKET_FILE, OpenFolder, is_served_here
 from judgetree.modules.index.lock_holder import lock_holder
 from judgetree.modules.index.writer_lock import LockOptions, writer_lock
 from judgetree.modules.retriever.retriever import Retriever
@@ -142,6 +143,21 @@ def test_a_folder_that_could_not_be_served_is_free_again(tmp_path: Path) -> None
     assert lock_holder(tmp_path / "own.db" / "LOCK") is None
     socket_path.rmdir()
     connect(str(tmp_path / "own.db")).close()
+
+
+def test_a_new_folder_whose_server_is_about_to_start_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two first commands at once, one failed: the other had the lock, and had not yet said its address."""
+    answers = iter([False, False])
+    serve = OpenFolder.serve
+    monkeypatch.setattr(
+        OpenFolder, "serve", lambda folder, *, loaded: next(answers, True) and serve(folder, loaded=loaded)
+    )
+    monkeypatch.setattr(lite_folder, "LOOK_EVERY_S", 0.0)
+    held = connect(str(tmp_path / "new.db"))
+    assert held.address
+    held.close()
 
 
 @pytest.mark.parametrize("name", ["a%20b", "a#b", "a?b", "a b", "ä"])
