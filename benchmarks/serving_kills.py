@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import random
 import time
@@ -103,11 +102,11 @@ class Outcome:
 
 
 async def kill_often(traffic: Traffic, here: Site, kills: int, streams: int) -> list[Kill]:
-    """Kill the workers in turn and start them again, at moments that are random numbers of events apart."""
-    made, turns = [], itertools.cycle(here.workers)
+    """Kill the worker with more streams and start it again, at moments that are random numbers of events apart."""
+    made = []
     for _ in range(kills):
         await traffic.until(events=traffic.rng.randrange(streams * EVENTS_A_STREAM), open_streams=streams)
-        worker = next(turns)  # the one with more streams, since those of the last one have moved to it
+        worker = max(here.workers, key=lambda each: traffic.open_at[each.port])
         traffic.may_repeat.clear()  # so that nobody answers for the killed worker before its calls are counted
         asked = frozenset(name for name, port in traffic.asked_at.items() if port == worker.port)
         open_streams = traffic.open

@@ -76,12 +76,18 @@ class Traffic:
     """Streams that broke off, by kind."""
     asked_at: dict[str, int] = field(default_factory=dict)
     """Port of the worker that answers a conversation now."""
-    open: int = 0
+    open_at: Counter[int] = field(default_factory=Counter)
+    """Open streams, by the port of their worker."""
     is_ending: bool = False
     """Whether clients leave after their question."""
     may_repeat: asyncio.Event = field(default_factory=asyncio.Event)
     _arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     _events: int = 0
+
+    @property
+    def open(self) -> int:
+        """Number of open streams."""
+        return self.open_at.total()
 
     async def until(self, *, events: int, open_streams: int) -> None:
         """Wait for further events, then for a moment in which so many streams are open."""
@@ -117,14 +123,14 @@ class Traffic:
         async with self.http.stream(method, f"{worker.url}{path}", json=json, headers=headers) as answer:
             if answer.status_code != 200:
                 raise RuntimeError(f"HTTP {answer.status_code}: {(await answer.aread()).decode()}")
-            self.open += 1
+            self.open_at[worker.port] += 1
             try:
                 yield self._events_of(answer)
             except httpx.TransportError:
                 self.broken[kind] += 1
                 raise
             finally:
-                self.open -= 1
+                self.open_at[worker.port] -= 1
 
     async def _events_of(self, answer: httpx.Response) -> AsyncIterator[Event]:
         fields: dict[str, list[str]] = {}

@@ -222,7 +222,7 @@ def faults_of(error: ValidationError, *, whole: str = "", shown: Callable[[objec
         shown: Shows the value of a fault, for messages that may have it; None leaves values out.
     """
     faults = []
-    for fault in error.errors(include_url=False, include_context=False):
+    for fault in error.errors(include_url=False, include_input=shown is not None, include_context=False):
         place = ".".join(map(str, fault["loc"])) or whole
         said = fault["msg"].removeprefix("Value error, ")
         if shown is not None and fault["type"] not in _WITH_VALUE:

@@ -98,7 +98,7 @@ class Report:
     conversation_lines: tuple[str, ...] = ()
     """The section "Conversation" in Markdown."""
     remark_lines: tuple[str, ...] = ()
-    """Lines of Markdown about rows of several code versions."""
+    """Lines of Markdown about rows that were left out, and rows of several code versions."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of one's own that the run used."""
     baseline: str | None = None

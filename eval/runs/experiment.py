@@ -223,7 +223,7 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
-    # Before the next one, which runs first and names objects.
+    # Pydantic runs the last validator first: by now objects have names.
     @field_validator("systems", "tools", "ids", "metrics", mode="before")
     @classmethod
     def _refuse_single(cls, given: object) -> object:

@@ -259,6 +259,8 @@ class Services:
             )
             return self.own_retriever
         self.index = self._open_index()
+        if self._is_of_others and name_in(experiment.dataset) == OWN_QUESTIONS and not self.is_indexed:
+            check_gold_of(self.dataset, self.index)
         self._graph = self._open_graph_list(self.index)
         retriever = Retriever(
             self.index,
@@ -270,6 +272,11 @@ class Services:
         )
         retriever.check_args()
         return retriever
+
+    @property
+    def _is_of_others(self) -> bool:
+        """Whether a collection is searched that was not made for the data set."""
+        return self.experiment.corpus is not None and self.experiment.corpus_folder is None
 
     def _open_graph_list(self, index: Index) -> GraphList | None:
         if self.experiment.search_graph is None:
@@ -288,8 +295,7 @@ class Services:
         try:
             open_graph()
         except CollectionError:
-            of_others = self.experiment.corpus is not None and self.experiment.corpus_folder is None
-            if self.index is None or of_others or kind not in GRAPHS:
+            if self.index is None or self._is_of_others or kind not in GRAPHS:
                 raise
             build_graph(self.index, kind, self.settings.home, self.on_progress)
 
@@ -306,8 +312,6 @@ class Services:
             is_folder = Path(self.experiment.corpus).is_dir()
             hint = f" For the folder, write ./{self.experiment.corpus}." if is_folder else ""
             raise CollectionError(f"{error}{hint}") from error
-        if name_in(self.experiment.dataset) == OWN_QUESTIONS and not self.is_indexed:
-            check_gold_of(self.dataset, index)
         return index
 
     def _index_of(self, collection: str) -> Index:

@@ -37,7 +37,7 @@ async def restore_settled(context: RunContext, root: QueryNode) -> None:
 
 
 def open_sub_runs(root: QueryNode) -> frozenset[str]:
-    """Return the threads of the sub-runs below a query that have begun and run again.
+    """Return the threads of the sub-runs below a query that have started and run again.
 
     A sub-run whose chunk has an outcome does not, even if it was cut off, nor does any below it.
     """

@@ -33,7 +33,7 @@ class TooMuchWork(ValueError):
 
 
 def repaired_json(text: str, *, max_steps: int = MAX_STEPS) -> object:
-    """Parse a text that is almost JSON, as the parser of ``json_repair`` does.
+    """Parse a text that is almost JSON, as ``json_repair.loads`` does.
 
     Raises:
         TooMuchWork: ``max_steps`` characters were looked at without reaching the end.
@@ -73,7 +73,7 @@ class _BoundedParser(JSONParser):
     def __init__(self, text: str, max_steps: int) -> None:
         self._steps = _Steps(max_steps)
         self._arrays = 0
-        super().__init__(text, None, False)
+        super().__init__(text, None, False, try_valid_json_suffix=True)
 
     def parse_array(
         self, schema: dict[str, Any] | bool | None = None, path: str = "$", closing_delimiter: str = "]"
@@ -294,12 +294,15 @@ def parse_json_reply(text: str, schema: type[Reply]) -> Reply:
 
 
 def _objects_in(text: str) -> Iterator[dict[str, object]]:
-    """Yield the objects in a text: those that are sound, then the others repaired, in their order.
+    """Yield the objects in a text: those that are sound, then the others repaired, with quoted keys first.
 
     Raises:
         ReplyProblem: One that has to be repaired is too long or nested too deep.
     """
-    if isinstance(_sound(text), str | int | float):
+    whole = _sound(text)
+    if isinstance(whole, dict):
+        yield whole
+    if isinstance(whole, dict | str | int | float):
         return
     broken = []
     for span in object_spans(text):

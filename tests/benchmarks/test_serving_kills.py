@@ -20,7 +20,7 @@ def test_what_is_cut_off_by_kills_is_taken_over_by_the_other_worker() -> None:
         outcome = asyncio.run(lead(here, kills=3, streams=8))
     assert [row for row in rows_of(outcome) if not row.holds] == []
     assert len(outcome.kills) == 3
-    assert outcome.traffic.broken.total() >= len(outcome.kills), "or nothing was tried"
+    assert outcome.traffic.broken.total() >= 8, "or nothing was tried"
     assert any(told.attempts > 1 for answers in outcome.traffic.told.values() for told in answers)
 
 
