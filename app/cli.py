@@ -179,8 +179,8 @@ _SAID = (
     "modules.extraction.cache",
     "modules.judge.thresholds",
     "modules.llm.cache",
-    "modules.settings",
     "modules.sqlite_cache",
+    "modules.trust.variables",
 )
 """Modules whose warnings no command reports: something that was asked for is left out, not used, not kept, or waits."""
 
