@@ -38,6 +38,7 @@ from .commands.trees.explain import explain
 from .commands.trees.fork import fork
 from .commands.trees.threads import threads
 from .commands.trees.tree import tree
+from .commands.trust import trust
 from .terminal.exit_status import report
 from .terminal.terminal import prepare_streams, say
 
@@ -63,6 +64,7 @@ for command in (
     collections,
     serve,
     settings,
+    trust,
     doctor,
     demo,
 ):
