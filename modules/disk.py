@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import WritingError
-from .trust.private import open_private
+from .trust.closed import open_private
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 """No space, no quota, too large a file, a failing disk, and one that became read-only after a failure."""

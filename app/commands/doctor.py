@@ -106,8 +106,8 @@ def _env_file_check() -> Check:
 
 
 def _home_check(home: Path) -> Check:
+    from ...modules.trust.closed import is_open
     from ...modules.trust.owners import owner_of
-    from ...modules.trust.private import is_open
 
     if not home.exists():
         return Check(name="home", works=True, detail=f"{home}, made at the first use", is_needed=False)

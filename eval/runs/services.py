@@ -47,7 +47,8 @@ from ...modules.structure.building import GRAPHS, build_graph
 from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
-from ...modules.trust.private import open_private, private_folder
+from ...modules.trust.closed import open_private
+from ...modules.trust.private import private_folder
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment

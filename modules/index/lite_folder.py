@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CollectionError
-from ..trust.private import close_all, is_open, open_private, private_folder
+from ..trust.closed import close_all, is_open, open_private
+from ..trust.private import private_folder
 from .lock_holder import is_locked, lock_holder
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from pathlib import Path
 from ..disk import installed_file
 from ..errors import DependencyError, SettingsError
 from ..progress import ByteProgress
-from ..trust.private import open_private, private_folder, private_lock
+from ..trust.closed import open_private
+from ..trust.private import private_folder, private_lock
 
 logger = logging.getLogger(__name__)
 

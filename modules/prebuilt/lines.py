@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..disk import refusing_full_disk
-from ..trust.private import open_private, private_folder
+from ..trust.closed import open_private
+from ..trust.private import private_folder
 
 Starts = npt.NDArray[np.uint64]
 

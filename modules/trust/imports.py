@@ -17,8 +17,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 
+from .closed import make_closed, user_folder
 from .owners import why_foreign
-from .private import private_folder, user_folder
 
 _NO_ENV_FILE = "PYTHON_DOTENV_DISABLED"
 
@@ -45,7 +45,9 @@ def _without_env_file() -> Iterator[None]:
 def _keep_cache_private(jieba: ModuleType) -> None:
     """Let jieba keep its dictionary in a folder of this user; without one, in a common file that is not foreign."""
     try:
-        jieba.dt.tmp_dir = str(private_folder(user_folder("XDG_CACHE_HOME", "~/.cache")))
+        folder = user_folder("XDG_CACHE_HOME", "~/.cache")
+        make_closed(folder)
+        jieba.dt.tmp_dir = str(folder)
     except OSError:
         if why_foreign(Path(tempfile.gettempdir(), "jieba.cache")):
             jieba.dt.tmp_dir = os.devnull  # no folder: nothing is found there, and nothing kept

@@ -89,10 +89,10 @@ def _steps(path: Path) -> list[Path]:
     return steps
 
 
-def _is_open_to_all(mode: int, *, holds_code: bool) -> bool:
-    if stat.S_ISLNK(mode) or not mode & stat.S_IWOTH:
+def _is_open_to_all(rights: int, *, holds_code: bool) -> bool:
+    if stat.S_ISLNK(rights) or not rights & stat.S_IWOTH:
         return False
-    return holds_code or not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX)
+    return holds_code or not (stat.S_ISDIR(rights) and rights & stat.S_ISVTX)
 
 
 def _name_of(uid: int) -> str:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Literal
 
 from filelock import FileLock
 
-from .owners import is_own
+from .closed import FILE_MODE, close_all, is_open, make_closed
+from .consent import trust
 
 HOME_NAME = ".judgetree"
-FILE_MODE = 0o600
-FOLDER_MODE = 0o700
-_OTHERS = 0o077
 _EXECUTABLE = 0o111
 
 
@@ -28,31 +26,14 @@ def private_folder(folder: Path) -> Path:
     Raises:
         OSError: It cannot be made.
     """
-    missing = [each for each in (folder, *folder.parents) if not each.is_dir()]
-    for each in reversed(missing):
-        each.mkdir(mode=FOLDER_MODE, exist_ok=True)
-    for each in (folder, *folder.parents):
-        if each.name == HOME_NAME and each not in missing:
-            close_home(each)
-            break
+    missing = make_closed(folder)
+    home = next((each for each in (folder, *folder.parents) if each.name == HOME_NAME), None)
+    if home in missing:
+        with suppress(OSError):  # without a configuration, code that the home names asks for `judgetree trust`
+            trust(home)
+    elif home is not None:
+        close_home(home)
     return folder
-
-
-def user_folder(variable: str, default: str) -> Path:
-    """Return the folder ``judgetree`` of the user's configuration or caches, which may be missing.
-
-    Args:
-        variable: The variable of the XDG convention that names the folder around it, such as ``XDG_CONFIG_HOME``.
-        default: That folder without the variable, such as ``~/.config``.
-
-    Raises:
-        OSError: The user has no home folder.
-    """
-    named = Path(os.environ.get(variable, ""))
-    try:
-        return (named if named.is_absolute() else Path(default).expanduser()) / "judgetree"
-    except RuntimeError as error:
-        raise OSError(f"this user has no home folder: set {variable}") from error
 
 
 def private_file(file: Path) -> Path:
@@ -67,15 +48,6 @@ def private_file(file: Path) -> Path:
     return file
 
 
-def open_private(file: Path, mode: Literal["wb", "ab", "w"]) -> IO[Any]:
-    """Open a file to write, for this user alone before its first byte; text is in UTF-8.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
-    return open(file, mode, opener=_only_owner, encoding=None if "b" in mode else "utf-8")
-
-
 def private_lock(file: Path, *, thread_local: bool = True, blocking: bool = True) -> FileLock:
     """Return the lock on a file that is made, when the lock is taken, for this user alone."""
     return FileLock(file, mode=FILE_MODE, thread_local=thread_local, blocking=blocking)
@@ -84,10 +56,10 @@ def private_lock(file: Path, *, thread_local: bool = True, blocking: bool = True
 def lock_beside(file: Path) -> FileLock:
     """Return the lock on ``FILE.lock``, made with the file's mode, so that its users can take it."""
     try:
-        mode = stat.S_IMODE(file.stat().st_mode) & ~_EXECUTABLE
+        rights = stat.S_IMODE(file.stat().st_mode) & ~_EXECUTABLE
     except OSError:
-        mode = FILE_MODE
-    return FileLock(file.with_name(f"{file.name}.lock"), mode=mode)
+        rights = FILE_MODE
+    return FileLock(file.with_name(f"{file.name}.lock"), mode=rights)
 
 
 def close_home(home: Path) -> None:
@@ -97,36 +69,3 @@ def close_home(home: Path) -> None:
     """
     if is_open(home):
         close_all(home)
-
-
-def close_all(folder: Path) -> None:
-    """Take the rights of others from a folder and all in it that is this user's; links are left, and not followed."""
-    _close(folder)
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            _close(Path(place, name))
-
-
-def is_open(path: Path) -> bool:
-    """Return whether others have any right to a file or folder of this user."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    is_mine = hasattr(os, "geteuid") and is_own(found) and not stat.S_ISLNK(found.st_mode)
-    return is_mine and bool(found.st_mode & _OTHERS)
-
-
-def _close(path: Path) -> None:
-    if is_open(path):
-        try:
-            path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
-        except OSError:  # deleted meanwhile, or a file system without modes
-            return
-
-
-def _only_owner(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags, FILE_MODE)
-    if hasattr(os, "fchmod") and is_own(found := os.fstat(descriptor)) and found.st_mode & _OTHERS:
-        os.fchmod(descriptor, FILE_MODE)  # what a killed process has left
-    return descriptor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.addresses import Address
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.parts import find_part, plug_ins
@@ -19,6 +22,7 @@ from judgetree.modules.trust.naming import INERT, names_something
 from judgetree.modules.trust.owners import SAFE_FOLDERS
 from judgetree.modules.yaml_files import read_yaml
 from tests.app.conftest import Cli, cli, command, scripted, surroundings
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 from tests.plug_ins import install_plug_in
 
 __all__ = ["cli", "scripted", "surroundings"]
@@ -288,23 +292,62 @@ def test_safe_folders_are_named_in_the_environment_alone(caplog: pytest.LogCaptu
         load_settings()
 
 
-def test_consents_are_listed_and_taken_back(cli: Cli, own_consents: Path, tmp_path: Path) -> None:
-    cli("trust").refused("There is no .env")
+def test_consents_are_listed_and_taken_back(
+    cli: Cli, own_consents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JUDGETREE_HOME")
+    cli("trust").refused("There is no .env or .judgetree")
     write_env("JUDGETREE_SEARXNG_URL=http://ada:lovelace@127.0.0.1:9\n")
     here, other = Path.cwd(), tmp_path / "other"
     other.mkdir()
     (other / ".env").write_text("JUDGETREE_RETRIES=1\n")
     told = cli("trust").ok()
     assert "JUDGETREE_SEARXNG_URL=http://***@127.0.0.1:9" in told.err
-    cli("trust", str(other / ".env")).ok()
-    assert [each["folder"] for each in json.loads(cli("trust", "--list", "--json").out)] == sorted(
-        [str(here), str(other)]
-    )
+    cli("trust", str(other)).ok()
+    listed = [each["path"] for each in json.loads(cli("trust", "--list", "--json").out)]
+    assert listed == sorted([str(here / ".env"), str(other / ".env")])
     records = list(own_consents.rglob("*.json"))
     assert [oct(each.stat().st_mode & 0o777) for each in (*records, records[0].parent)] == ["0o600", "0o600", "0o700"]
     cli("trust", "--revoke").ok()
     cli("trust", "--revoke").refused("is not trusted")
     cli("threads").refused("JUDGETREE_SEARXNG_URL")
+
+
+PLANTED = """
+import pathlib
+
+from judgetree import build_naive_rag
+
+pathlib.Path("owned").touch()
+make = build_naive_rag
+"""
+QUESTION = "Which oil does KS-1 need?"
+
+
+@pytest.mark.parametrize("came_along", [True, False])
+def test_a_home_that_came_with_a_folder_names_no_code_of_it(
+    came_along: bool, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloned folder may hold a .judgetree whose saved threads name the system that is imported to read them."""
+    monkeypatch.delenv("JUDGETREE_HOME")
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    monkeypatch.delitem(sys.modules, "planted", raising=False)
+    Path("planted.py").write_text(PLANTED)
+    found = TableRetriever({QUESTION: [chunk("a", "KS-1 needs Vellin.")]})
+    context = RagContext(reader=FakeLLM(lambda _: "Vellin"), retriever=found)
+    with RagSession(system="planted:make", context=context) as session:
+        session.ask(QUESTION, thread_id="t")
+    if came_along:
+        shutil.copytree(Path.cwd(), tmp_path / "clone")
+        monkeypatch.chdir(tmp_path / "clone")
+    Path("owned").unlink()
+    monkeypatch.delitem(sys.modules, "planted")
+    if came_along:
+        for words in (("tree", "t"), ("ask", "--resume", "--thread-id", "t"), ("fork", "t"), ("explain", "t")):
+            cli(*words).refused("'planted:make'", f"judgetree trust {Path.cwd()}")
+        assert not Path("owned").exists()
+        cli("trust").ok()
+    assert "Vellin" in cli("tree", "t").ok().out
 
 
 @as_root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import stat
@@ -14,7 +15,8 @@ import httpx
 import pytest
 
 from judgetree.modules.settings import load_settings
-from judgetree.modules.trust.private import HOME_NAME, close_home, open_private, private_file, private_folder
+from judgetree.modules.trust.closed import open_private
+from judgetree.modules.trust.private import HOME_NAME, close_home, private_file, private_folder
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, Cli, cli, scripted, surroundings, write_corpus
 from tests.app.server.collections.test_upload import upload
 from tests.app.server.serving import serving
@@ -89,3 +91,47 @@ def test_a_home_of_an_older_version_is_closed_and_nothing_else(tmp_path: Path, o
     shared.chmod(0o660)
     close_home(home)
     assert stat.S_IMODE(shared.stat().st_mode) == 0o660, "a closed home is not walked again"
+
+
+MAKERS = frozenset(
+    {"mkdir", "makedirs", "touch", "write_text", "write_bytes", "copyfile", "FileLock", "connect", "open"}
+)
+BY_THE_UMASK = {
+    "modules/trust/closed.py": "makes private folders",
+    "modules/trust/private.py": "makes private locks",
+    "modules/sqlite_cache.py": "opens what private_file has made",
+    "modules/calls/call_files.py": "opens what private_file has made",
+    "graphs/threads/sqlite_saver.py": "opens what private_file has made",
+    "modules/calls/transcripts.py": "reads; and a run's are the user's own",
+    "modules/index/lite_files.py": "within a folder of Milvus Lite, which is private and closed when it is closed",
+    "modules/index/lite_folder.py": "the folder of the socket, with a mode of its own",
+    "modules/cluster.py": "within a temporary folder of this user",
+    "modules/disk.py": "reports and tables of the user; private where it is asked to be",
+    "graphs/conversation/qa_log.py": "a file that the user names, with a mode of its own",
+    "graphs/drawing/picture.py": "a picture that the user names",
+    "app/commands/demo.py": "a folder that the user names",
+    "app/commands/trees/diff.py": "a page that the user names",
+    "app/terminal/files.py": "a file that the user names",
+    "app/server/collections/uploads.py": "within a temporary folder of this user",
+}
+"""Files that make files or folders otherwise than by modules/trust; those of eval/ make the user's runs and reports."""
+
+
+def _makes(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name == "connect":
+        return ast.unparse(call.func).startswith("sqlite3")
+    kinds = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return name in MAKERS and (name != "open" or any(set(kind) & set("wax+") and len(kind) < 4 for kind in kinds))
+
+
+def test_whatever_makes_a_file_makes_it_private_or_says_why_not() -> None:
+    """A new store cannot forget it: eval/ aside, files are made by modules/trust, or stand above with a reason."""
+    repository = Path(__file__).parents[2]
+    found = {
+        path.relative_to(repository).as_posix()
+        for room in ("modules", "graphs", "app")
+        for path in (repository / room).rglob("*.py")
+        if any(_makes(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
+    }
+    assert found == set(BY_THE_UMASK)
