@@ -18,7 +18,7 @@ from .trust.imports import guard_imports
 from .trust.naming import INERT
 from .trust.owners import why_foreign
 from .trust.private import HOME_NAME
-from .trust.usable import NotTrusted, usable_variables
+from .trust.usable import NotTrusted, env_file_here, usable_variables
 from .trust.variables import warn_of_unknown
 
 guard_imports()
@@ -212,11 +212,12 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let arguments win over the environment, and the environment over what may be used of ``.env``."""
-        from_file = EnvSettingsSource(settings_cls)
         try:
-            from_file.env_vars = usable_variables(
-                settings_cls.model_fields, _PREFIX, but={*init_settings(), *env_settings()}
-            )
+            if (file := env_file_here()) is None:
+                return init_settings, env_settings
+            from_file = EnvSettingsSource(settings_cls)
+            given = {*init_settings(), *env_settings()}
+            from_file.env_vars = usable_variables(file, settings_cls.model_fields, _PREFIX, but=given)
         except NotTrusted as error:
             raise SettingsError(str(error)) from error
         return init_settings, env_settings, from_file

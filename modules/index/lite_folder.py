@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING
 from ..errors import CollectionError
 from ..trust.closed import close_all, is_open, open_private
 from ..trust.private import private_folder
+from ..trust.saved_names import check_saved_addresses
+from ..trust.usable import NotTrusted
 from .lock_holder import is_locked, lock_holder
 
 if TYPE_CHECKING:
@@ -159,6 +161,10 @@ def open_folder(uri: str) -> OpenFolder:
     with _opening:
         known = _open.get(str(path))
         if known is None:
+            try:
+                check_saved_addresses(path)
+            except NotTrusted as error:
+                raise CollectionError(str(error)) from error
             _prepare_process()
             known = _open[str(path)] = _opened(path)
         known.users += 1

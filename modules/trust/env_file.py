@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -42,13 +42,24 @@ class EnvFile:
         """
         return dotenv_values(stream=io.StringIO(self.content.decode("utf-8")))
 
-    def lines(self) -> Iterator[tuple[int, str, str]]:
-        """Yield number, name and value of each line, the value as written; a name that stands twice comes twice."""
-        for binding in parse_stream(io.StringIO(self.content.decode("utf-8"))):
-            if binding.key is not None:
-                leading = len(binding.original.string) - len(binding.original.string.lstrip())
-                skipped = binding.original.string[:leading].count("\n")
-                yield binding.original.line + skipped, binding.key, binding.value or ""
+    def lines(self) -> tuple[tuple[int, str, str], ...]:
+        """Return number, name and value of each line, the value as written; a name that stands twice comes twice.
+
+        Raises:
+            UnicodeDecodeError: The file is not UTF-8.
+        """
+        return _lines(self.content)
+
+
+@lru_cache(maxsize=8)
+def _lines(content: bytes) -> tuple[tuple[int, str, str], ...]:
+    found = []
+    for binding in parse_stream(io.StringIO(content.decode("utf-8"))):
+        if binding.key is not None:
+            text = binding.original.string
+            blank = text[: len(text) - len(text.lstrip())].count("\n")
+            found.append((binding.original.line + blank, binding.key, binding.value or ""))
+    return tuple(found)
 
 
 def read_env_file(folder: Path) -> EnvFile | None:
@@ -57,9 +68,10 @@ def read_env_file(folder: Path) -> EnvFile | None:
     Raises:
         OSError: It cannot be read, or is larger than a megabyte.
     """
-    path = folder.resolve() / ENV_NAME
+    path = folder / ENV_NAME
     if not path.exists() or path.is_dir():  # Docker makes a folder of a file to mount that is missing
         return None
+    path = folder.resolve() / ENV_NAME
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:

@@ -68,19 +68,18 @@ def settings_in(
 
 
 def usable_variables(
-    fields: Mapping[str, FieldInfo], prefix: str, *, but: Collection[str] = ()
+    file: EnvFile, fields: Mapping[str, FieldInfo], prefix: str, *, but: Collection[str] = ()
 ) -> Mapping[str, str | None]:
-    """Return the variables of the current folder's ``.env``, by their names in lower case.
+    """Return the variables of a ``.env`` by their names in lower case; none if its only settings are those in ``but``.
 
-    A file without settings other than those in ``but`` is not looked at further.
+    The other arguments are those of ``settings_in``.
 
     Raises:
-        NotTrusted: It belongs to another user, or has settings that need consent; or it cannot be read.
+        NotTrusted: The file belongs to another user, or has settings that need consent.
         UnicodeDecodeError: It is not UTF-8.
     """
-    file = env_file_here()
-    found = [] if file is None else list(settings_in(file, fields, prefix, but=but))
-    if file is None or not found:
+    found = list(settings_in(file, fields, prefix, but=but))
+    if not found:
         return {}
     if refusal := why_refused(file, found):
         raise NotTrusted(refusal)

@@ -30,7 +30,7 @@ def warn_of_unknown(known: Collection[str], prefix: str) -> None:
         UnicodeDecodeError: ``.env`` is not UTF-8.
     """
     file = env_file_here()
-    in_file = {} if file is None else file.values
+    in_file = [] if file is None else [name for _, name, _ in file.lines()]
     for variable in (*os.environ, *in_file):
         _warn_if_unknown(variable.upper(), known, prefix)
     if SAFE_FOLDERS in in_file:

@@ -350,6 +350,17 @@ def test_a_home_that_came_with_a_folder_names_no_code_of_it(
     assert "Vellin" in cli("tree", "t").ok().out
 
 
+def test_a_home_that_came_with_a_folder_sends_no_key_to_its_address(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milvus Lite embeds the texts of a collection at the address in its schema, with OPENAI_API_KEY."""
+    monkeypatch.delenv("JUDGETREE_HOME")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
+    schema = Path(HOME_NAME, "milvus.db", "collections", "planted__1", "schema.json")
+    schema.parent.mkdir(parents=True)
+    function = {"function_type": 2, "name": "f", "params": {"provider": "openai", "base_url": "http://evil/v1"}}
+    schema.write_text(json.dumps({"collection_name": "planted", "functions": [function]}))
+    cli("ask", QUESTION, "-c", "planted").refused("'http://evil/v1'", f"judgetree trust {Path.cwd()}")
+
+
 @as_root
 def test_a_consent_that_another_user_wrote_is_none(cli: Cli, own_consents: Path) -> None:
     write_env("JUDGETREE_SEARXNG_URL=http://evil\n")
