@@ -61,13 +61,17 @@ def _revoke(folder: Path) -> None:
 def _trust(folder: Path, *, as_json: bool) -> None:
     from ...modules.trust.consent import trust
     from ...modules.trust.env_file import ENV_NAME
+    from ...modules.trust.owners import why_foreign
     from ...modules.trust.private import HOME_NAME
 
     file, home = _env_file(folder), folder / HOME_NAME
     named = [] if file is None else _named_in(file)
-    kept = [trust(what) for what in (file, home if home.is_dir() else None) if what is not None]
+    is_own_home = home.is_dir() and not why_foreign(home)  # another user may change theirs at any time
+    kept = [trust(what) for what in (file, home if is_own_home else None) if what is not None]
     if not kept:
-        raise LoadingError(f"There is no {ENV_NAME} or {HOME_NAME} in {folder}. Name the folder that has one.")
+        raise LoadingError(
+            f"There is no {ENV_NAME}, and no {HOME_NAME} of yours, in {folder}. Name another."
+        )
     if as_json:
         write_json([asdict(each) for each in kept])
         return

@@ -296,7 +296,7 @@ def test_consents_are_listed_and_taken_back(
     cli: Cli, own_consents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("JUDGETREE_HOME")
-    cli("trust").refused("There is no .env or .judgetree")
+    cli("trust").refused("There is no .env, and no .judgetree of yours")
     write_env("JUDGETREE_SEARXNG_URL=http://ada:lovelace@127.0.0.1:9\n")
     here, other = Path.cwd(), tmp_path / "other"
     other.mkdir()

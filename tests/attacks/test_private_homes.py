@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import io
 import os
+import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import pytest
 
 from judgetree.modules.settings import load_settings
 from judgetree.modules.trust.closed import open_private
-from judgetree.modules.trust.private import HOME_NAME, close_home, private_file, private_folder
+from judgetree.modules.trust.private import HOME_NAME, close_home, lock_beside, private_file, private_folder
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, Cli, cli, scripted, surroundings, write_corpus
 from tests.app.server.collections.test_upload import upload
 from tests.app.server.serving import serving
@@ -76,6 +78,18 @@ def test_what_is_private_is_so_before_its_first_byte(tmp_path: Path, open_umask:
         assert stat.S_IMODE(os.fstat(opened.fileno()).st_mode) == 0o600
     file.chmod(0o660)
     assert stat.S_IMODE(private_file(file).stat().st_mode) == 0o660, "what its owner has shared stays shared"
+
+
+def test_what_is_beside_a_shared_database_has_its_mode(tmp_path: Path, open_umask: None) -> None:
+    """A group shares checkpoints by chmod: the log and the lock beside them must not shut its members out."""
+    file = private_file(tmp_path / "checkpoints.sqlite")
+    file.chmod(0o660)
+    with lock_beside(file), closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE kept (text TEXT)")
+        modes = {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in tmp_path.iterdir() if path.is_file()}
+    beside = ("", "-wal", "-shm", ".lock")
+    assert modes == {f"checkpoints.sqlite{each}": "0o660" for each in beside}
 
 
 def test_a_home_of_an_older_version_is_closed_and_nothing_else(tmp_path: Path, open_umask: None) -> None:
