@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...modules.errors import DependencyError, JudgetreeError
+from ...modules.errors import DependencyError, JudgetreeError, SettingsError
 from ..terminal.exit_status import USER_ERROR
 from ..terminal.terminal import busy, write_json
 from .options import Json
@@ -65,7 +65,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     shown = "; ".join(f"{name}={value}" for name, value in describe_settings(settings).items())
     yield Check(name="settings", works=True, detail=shown)
     yield _env_file_check()
-    yield _home_check(settings.home)
+    yield _try("home", lambda: _try_home(settings.home), is_needed=False)
     if settings.prompts is not None:
         yield _try("prompts", lambda: _try_prompts(settings))
     yield _try("milvus", lambda: _try_milvus(settings))
@@ -105,15 +105,15 @@ def _env_file_check() -> Check:
     return Check(name=".env", works=True, detail=_of_owner(file.path, owner_of(file.path), why), is_needed=False)
 
 
-def _home_check(home: Path) -> Check:
+def _try_home(home: Path) -> str:
     from ...modules.trust.closed import is_open
     from ...modules.trust.owners import owner_of
 
     if not home.exists():
-        return Check(name="home", works=True, detail=f"{home}, made at the first use", is_needed=False)
-    open_places = [place for place in (home, *home.iterdir()) if is_open(place)]
-    said = f"{open_places[0]} is open to others: chmod -R go= {home}" if open_places else "closed to others"
-    return Check(name="home", works=not open_places, detail=_of_owner(home, owner_of(home), said), is_needed=False)
+        return f"{home}, made at the first use"
+    if opened := next((place for place in (home, *home.iterdir()) if is_open(place)), None):
+        raise SettingsError(f"{opened} is open to others. Unless a group shares it: chmod -R go= {home}")
+    return _of_owner(home, owner_of(home), "closed to others")
 
 
 def _of_owner(place: Path, owner: str, said: str) -> str:

@@ -69,9 +69,7 @@ def _trust(folder: Path, *, as_json: bool) -> None:
     is_own_home = home.is_dir() and not why_foreign(home)  # another user may change theirs at any time
     kept = [trust(what) for what in (file, home if is_own_home else None) if what is not None]
     if not kept:
-        raise LoadingError(
-            f"There is no {ENV_NAME}, and no {HOME_NAME} of yours, in {folder}. Name another."
-        )
+        raise LoadingError(f"There is no {ENV_NAME}, and no {HOME_NAME} of yours, in {folder}. Name another.")
     if as_json:
         write_json([asdict(each) for each in kept])
         return

@@ -162,7 +162,7 @@ def open_folder(uri: str) -> OpenFolder:
         known = _open.get(str(path))
         if known is None:
             try:
-                check_saved_addresses(path)
+                check_saved_addresses(Path(uri).expanduser())  # as named: a link hides whose home it is in
             except NotTrusted as error:
                 raise CollectionError(str(error)) from error
             _prepare_process()

@@ -52,7 +52,7 @@ def check_saved_addresses(lite_folder: Path) -> None:
 def _untrusted_home(path: Path) -> Path | None:
     """Return the ``.judgetree`` around a path if it was found, not named, and this user has not consented to it."""
     home = next((each for each in path.absolute().parents if each.name == HOME_NAME), None)
-    if home is None or "JUDGETREE_HOME" in os.environ or is_named_safe(home) or is_trusted(home):
+    if home is None or os.environ.get("JUDGETREE_HOME") or is_named_safe(home) or is_trusted(home):
         return None
     return home
 

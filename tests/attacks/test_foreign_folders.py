@@ -354,6 +354,8 @@ def test_a_home_that_came_with_a_folder_sends_no_key_to_its_address(cli: Cli, mo
     """Milvus Lite embeds the texts of a collection at the address in its schema, with OPENAI_API_KEY."""
     monkeypatch.delenv("JUDGETREE_HOME")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
+    Path("planted").mkdir()
+    Path(HOME_NAME).symlink_to("planted")
     schema = Path(HOME_NAME, "milvus.db", "collections", "planted__1", "schema.json")
     schema.parent.mkdir(parents=True)
     function = {"function_type": 2, "name": "f", "params": {"provider": "openai", "base_url": "http://evil/v1"}}
