@@ -18,7 +18,7 @@ def import_own(module: str) -> ModuleType:
     would be looked for there too.
 
     Raises:
-        ImportError: There is no such module, or it belongs to another user; nothing of it has run.
+        ImportError: There is no such module, or it belongs to another user, and has not run.
     """
     here = Path.cwd()
     why = why_foreign(here, holds_code=True)

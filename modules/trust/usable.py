@@ -93,8 +93,8 @@ def why_refused(file: EnvFile, found: Collection[SettingLine]) -> str:
     use_it = f"Read it; to use it as it is now: judgetree trust {file.folder}"
     if why := foreign_env_file(file.path):
         return (
-            f"The settings file {file.path} is not used: {why}. {use_it}. {remedy_for(file.folder)}. Or set what you "
-            "need of it in the environment."
+            f"The settings file {file.path} is not used: {why}. {use_it}. {remedy_for(file.folder)}. Or set what "
+            "you need in the environment."
         )
     if naming := [f"{each.variable} (line {each.line})" for each in found if each.needs_consent]:
         return (

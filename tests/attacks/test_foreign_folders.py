@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,22 +197,37 @@ def test_a_plug_in_beside_replaces_none_that_is_installed(tmp_path: Path, monkey
     assert plug_ins("judge")["mine"].value == "number_1:make", "the first place of sys.path counts"
 
 
+IN_FOLDERS_OF_OTHERS = """
+import os, sys
+from judgetree import load_settings
+from judgetree.modules.errors import SettingsError
+
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[1]))
+for name in ("roots", "eves", "adas"):
+    os.chdir(os.path.join(sys.argv[2], name))
+    try:
+        print(load_settings().retries)
+    except SettingsError as error:
+        print("refused" if "belongs to" in str(error) else error)
+"""
+
+
 @as_root
-@pytest.mark.parametrize("uid", [0, EVE])
-def test_the_rule_is_that_of_the_user_who_runs(uid: int, tmp_path: Path) -> None:
-    """A real process of another user: root's files are used, its own are, this user's third party's are not."""
-    code = (
-        "import os, sys; from pathlib import Path; from judgetree.modules.trust.owners import why_foreign\n"
-        f"os.setgid({uid}); os.setuid({uid})\n"
-        "print([bool(why_foreign(Path(name))) for name in ('root', 'eve', 'adas')])"
-    )
-    for name, owner in (("root", 0), ("eve", EVE), ("adas", 4343)):
-        Path(name).touch()
-        os.chown(name, owner, owner)
-    for folder in (Path.cwd(), *Path.cwd().parents[:2]):
-        folder.chmod(0o755)
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == str([False, uid == 0, True])
+@pytest.mark.parametrize(("uid", "said"), [(0, ["7", "refused", "refused"]), (EVE, ["7", "7", "refused"])])
+def test_the_rule_is_that_of_the_user_who_runs(uid: int, said: list[str]) -> None:
+    """A real process of another user: root's files are used, its own are, a third one's are not."""
+    with tempfile.TemporaryDirectory() as common:  # other users cannot enter the folders of pytest
+        Path(common).chmod(0o755)
+        for name, owner in (("roots", 0), ("eves", EVE), ("adas", 4343)):
+            file = Path(common, name, ".env")
+            file.parent.mkdir(mode=0o755)
+            file.write_text("JUDGETREE_RETRIES=7\n")
+            for place in (file, file.parent):
+                os.chown(place, owner, owner)
+        code = [sys.executable, "-c", IN_FOLDERS_OF_OTHERS, str(uid), common]
+        told = subprocess.run(code, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == said
 
 
 @as_root
