@@ -30,6 +30,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CollectionError
+from ..trust.closed import close_all, is_open, open_private
+from ..trust.private import private_folder
+from ..trust.saved_names import check_saved_addresses
+from ..trust.usable import NotTrusted
 from .lock_holder import is_locked, lock_holder
 
 if TYPE_CHECKING:
@@ -90,7 +94,7 @@ class OpenFolder:
             if self._closed.is_set():
                 return False
             try:
-                db = MilvusLite(str(self.path))
+                db = MilvusLite(str(private_folder(self.path)))
             except DataDirLockedError:
                 return False
             try:
@@ -138,6 +142,7 @@ class OpenFolder:
                 self._server.stop(grace=2).wait()
             if self._db is not None:
                 self._db.close()
+                _close_to_others(self.path)
             self._db = self._server = None
 
 
@@ -156,6 +161,10 @@ def open_folder(uri: str) -> OpenFolder:
     with _opening:
         known = _open.get(str(path))
         if known is None:
+            try:
+                check_saved_addresses(Path(uri).expanduser())  # as named: a link hides whose home it is in
+            except NotTrusted as error:
+                raise CollectionError(str(error)) from error
             _prepare_process()
             known = _open[str(path)] = _opened(path)
         known.users += 1
@@ -187,7 +196,7 @@ def checked_folder(uri: str) -> Path:
             f"{folder} is a file of an old Milvus Lite (2.x), which cannot be read any more. "
             "Name another path and index the documents again."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(folder.parent)
     return folder
 
 
@@ -294,11 +303,18 @@ def _is_private(folder: Path) -> bool:
     return False
 
 
+def _close_to_others(path: Path) -> None:
+    """Take the rights of others from the files of a folder that they cannot enter, which Lite makes by the umask."""
+    if not is_open(path):
+        close_all(path)
+
+
 def _publish(path: Path, address: str) -> None:
     if _published(path) == address:  # one that takes over writes nothing, since the disk may be full
         return
     half = path / f"{SOCKET_FILE}.{os.getpid()}"
-    half.write_text(address, encoding="utf-8")
+    with open_private(half, "w") as file:
+        file.write(address)
     half.replace(path / SOCKET_FILE)
 
 
