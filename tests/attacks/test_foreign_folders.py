@@ -21,7 +21,6 @@ from judgetree.modules.parts import find_part, plug_ins
 from judgetree.modules.settings import HOME_NAME, Settings, find_home, load_settings
 from judgetree.modules.trust.naming import INERT, names_something
 from judgetree.modules.trust.owners import SAFE_FOLDERS
-from judgetree.modules.yaml_files import read_yaml
 from tests.app.conftest import Cli, cli, command, scripted, surroundings
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 from tests.plug_ins import install_plug_in
@@ -175,15 +174,6 @@ def test_no_module_is_looked_for_in_a_sticky_folder_of_all(monkeypatch: pytest.M
         find_part("judge", "in_tmp:make")
     write_env("JUDGETREE_RETRIES=7\n")
     assert load_settings().retries == 7, "no other user can replace a file there"
-
-
-@as_root
-def test_a_yaml_file_of_another_user_is_not_read() -> None:
-    file = Path("experiment.yaml")
-    file.write_text("judge: mod:make\n")
-    assert read_yaml(file, what="experiment") == {"judge": "mod:make"}
-    with pytest.raises(SettingsError, match=r"belongs to another user \(uid 4242\).*Copy it"):
-        read_yaml(of_eve(file), what="experiment")
 
 
 def test_a_plug_in_beside_replaces_none_that_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
