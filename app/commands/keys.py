@@ -51,10 +51,13 @@ def add(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Make a key and print it, once. Without -c or --all-collections it grants no collection."""
     with busy("starting"):
+        from ...modules.index.schema import check_documents_name
         from ..server.keys.key import Budget
 
     if all_collections and collection:
         raise SettingsError("Give --all-collections, or the granted ones with -c, not both.")
+    for each in collection or ():
+        check_documents_name(each)
     with _book() as book:
         key, text = book.add(
             name,

@@ -6,8 +6,9 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
@@ -102,6 +103,8 @@ class FileScan:
     """Wanted files that are not to be opened, and folders that cannot be listed; sorted by source."""
     ignored: int = 0
     """Number of files of other types."""
+    named: tuple[SourceFile, ...] = ()
+    """The files and folders that were named, with what the sources of their files begin with."""
 
 
 def scan_folders(
@@ -131,10 +134,11 @@ def merged(scans: Sequence[FileScan]) -> FileScan:
         files=tuple(files[source] for source in sorted(files)),
         skipped=tuple(skipped[source] for source in sorted(skipped)),
         ignored=sum(scan.ignored for scan in scans),
+        named=tuple(named for scan in scans for named in scan.named),
     )
 
 
-def gone_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
+def absent_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
     """Return the stored sources that the scan does not contain, sorted, except those that could not be read."""
     there = {file.source for file in scan.files}
     hidden = {skipped.source for skipped in scan.skipped}
@@ -143,6 +147,63 @@ def gone_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
         for source in set(stored) - there
         if hidden.isdisjoint([source, *map(PurePosixPath.as_posix, PurePosixPath(source).parents)])
     )
+
+
+def gone_sources(
+    stored: Iterable[str],
+    scan: FileScan,
+    *,
+    prefixes: Collection[str] = (),
+    file_type_wanted: Sequence[str] | None = None,
+) -> list[str]:
+    """Return the stored sources whose files were under what the scan names and are no longer there, sorted.
+
+    Left out are sources that could not be read, those of types that were not wanted, those of other folders inside a
+    named one, and files that are still there, such as hidden ones.
+
+    Args:
+        stored: Sources of the collection.
+        scan: A scan with the names of the collection.
+        prefixes: What the sources of the collection's folders begin with.
+        file_type_wanted: The types that were scanned for; None for all.
+    """
+    suffixes = None if file_type_wanted is None else _wanted_suffixes(file_type_wanted)
+    absent = [PurePosixPath(source) for source in absent_sources(stored, scan)]
+    names_in = cache(_names_in)
+    return [
+        source.as_posix()
+        for source in absent
+        if suffixes is None or source.suffix.lower() in suffixes
+        if any(_is_gone(source, named, prefixes, names_in) for named in scan.named)
+    ]
+
+
+def _is_gone(
+    source: PurePosixPath,
+    named: SourceFile,
+    prefixes: Collection[str],
+    names_in: Callable[[Path], Collection[str] | None],
+) -> bool:
+    """Return whether a source belongs to a named file or folder, and its file is gone."""
+    if not source.is_relative_to(named.source):
+        return False
+    own = PurePosixPath(named.source)
+    others = (PurePosixPath(prefix) for prefix in prefixes if PurePosixPath(prefix) != own)
+    if any(other.is_relative_to(own) and source.is_relative_to(other) for other in others):
+        return False
+    file = named.path / source.relative_to(own)
+    names = names_in(file.parent)
+    return names is not None and file.name not in names
+
+
+def _names_in(folder: Path) -> frozenset[str] | None:
+    """Return the names in a folder, none if it is gone; None if it cannot be read."""
+    try:
+        return frozenset(each.name for each in folder.iterdir())  # some systems find a file by another case
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+    except OSError:
+        return None
 
 
 def scan_files(
@@ -187,6 +248,7 @@ def scan_files(
         files=tuple(sorted(files, key=lambda file: file.source)),
         skipped=tuple(sorted(skipped)),
         ignored=ignored,
+        named=(SourceFile(path=start, source=start.relative_to(folder).as_posix()),),
     )
 
 

@@ -128,7 +128,8 @@ def test_schema_holds(model: LocalModel) -> None:
 @pytest.mark.local_model
 def test_web_pages_cannot_read_the_server(model: LocalModel) -> None:
     address = model.base_url.removesuffix("/v1")
-    request = urllib.request.Request(f"{address}/v1/models", headers={"Origin": "https://elsewhere.example"})
+    headers = {"Origin": "https://elsewhere.example", "Authorization": f"Bearer {model.api_key}"}
+    request = urllib.request.Request(f"{address}/v1/models", headers=headers)
     with urllib.request.urlopen(request, timeout=30) as response:
         assert response.headers["Access-Control-Allow-Origin"] == ""
     for path in ("/", "/slots"):
