@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...modules.errors import CollectionError
@@ -141,7 +140,6 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
 
 def database_exists(settings: Settings) -> bool:
     """Return whether the database exists; False for a Milvus Lite folder without data."""
-    from ...modules.index.connection import is_address
+    from ...modules.index.connection import database_exists as exists
 
-    address = settings.milvus_address
-    return is_address(address) or not address.endswith(".db") or Path(address).expanduser().exists()
+    return exists(settings.milvus_address)

@@ -15,10 +15,10 @@ from langchain_milvus import Milvus
 from ..addresses import Address
 from ..errors import LoadingError, MilvusFailure
 from ..progress import StageProgress
-from ..settings import SearchSnapshot
+from ..settings import SearchSnapshot, load_settings
 from . import content
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
-from .connection import MilvusConnection, OpenUses, connect
+from .connection import MilvusConnection, OpenUses, connect, database_exists
 from .dense_fields import (
     Embedders,
     EmbedderSource,
@@ -274,6 +274,11 @@ class Index:
         gone = absent_sources(named.stored, named.scan) if everywhere else self._gone(named)
         return {source: len(named.stored[source].chunk_ids) for source in gone}
 
+    def sizes_of(self, sources: Sequence[str]) -> Mapping[str, int]:
+        """Return the numbers of chunks by source, of those of some files that the collection holds."""
+        stored = self._stored() if sources and self._exists() else {}
+        return {source: len(stored[source].chunk_ids) for source in sources if source in stored}
+
     def add_new_files(
         self,
         path: Path | str,
@@ -341,6 +346,8 @@ class Index:
                 self._connection = None
 
     def _exists(self) -> bool:
+        if self._connection is None and not database_exists(self._uri or load_settings().milvus_address):
+            return False  # a look makes no folder
         return bool(self.connection.client.has_collection(self.vector_store_name))
 
     def _stored(self) -> dict[str, content.StoredFile]:
