@@ -297,7 +297,8 @@ def _why_not_open(folder: Path) -> str:
     why = "which does not share it with this one" if has_unix_sockets() else "and on this system one process at a time"
     return (
         f"{folder} is in use by {holder}, {why}. "
-        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it: "
+        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it, at a port that every "
+        "user of this machine can reach: "
         f"milvus-lite server --data-dir {folder} --host 127.0.0.1 --port 19530, "
         "and set JUDGETREE_MILVUS_URI=http://127.0.0.1:19530 for both."
     )
