@@ -244,7 +244,7 @@ def _write_dry_run(update: CollectionUpdate, *, as_json: bool) -> None:
         write_json(update.to_document((), seconds=0.0) | {"dry_run": True})
         return
     _write_lines(update.lines(0.0, list_skipped=True))
-    say("Dry run: nothing was changed. These are the numbers as they would be.")
+    say("Dry run: nothing was changed. Graphs and indexes of vectors are not looked at.")
 
 
 def _write_lines(lines: Iterable[str]) -> None:

@@ -6,9 +6,8 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
@@ -153,7 +152,7 @@ def gone_sources(
     stored: Iterable[str],
     scan: FileScan,
     *,
-    prefixes: Collection[str] = (),
+    folders: Mapping[str, str] | None = None,
     file_type_wanted: Sequence[str] | None = None,
 ) -> list[str]:
     """Return the stored sources whose files were under what the scan names and are no longer there, sorted.
@@ -164,36 +163,45 @@ def gone_sources(
     Args:
         stored: Sources of the collection.
         scan: A scan with the names of the collection.
-        prefixes: What the sources of the collection's folders begin with.
+        folders: Folders of the collection by what their sources begin with, as it knew them before the scan.
         file_type_wanted: The types that were scanned for; None for all.
     """
     suffixes = None if file_type_wanted is None else _wanted_suffixes(file_type_wanted)
-    absent = [PurePosixPath(source) for source in absent_sources(stored, scan)]
-    names_in = cache(_names_in)
+    search = _GoneSearch(known={PurePosixPath(prefix): Path(folder) for prefix, folder in (folders or {}).items()})
     return [
-        source.as_posix()
-        for source in absent
-        if suffixes is None or source.suffix.lower() in suffixes
-        if any(_is_gone(source, named, prefixes, names_in) for named in scan.named)
+        source
+        for source in absent_sources(stored, scan)
+        if suffixes is None or PurePosixPath(source).suffix.lower() in suffixes
+        if any(search.is_gone_from(named, PurePosixPath(source)) for named in scan.named)
     ]
 
 
-def _is_gone(
-    source: PurePosixPath,
-    named: SourceFile,
-    prefixes: Collection[str],
-    names_in: Callable[[Path], Collection[str] | None],
-) -> bool:
-    """Return whether a source belongs to a named file or folder, and its file is gone."""
-    if not source.is_relative_to(named.source):
-        return False
-    own = PurePosixPath(named.source)
-    others = (PurePosixPath(prefix) for prefix in prefixes if PurePosixPath(prefix) != own)
-    if any(other.is_relative_to(own) and source.is_relative_to(other) for other in others):
-        return False
-    file = named.path / source.relative_to(own)
-    names = names_in(file.parent)
-    return names is not None and file.name not in names
+@dataclass(kw_only=True)
+class _GoneSearch:
+    """A search for files that are gone, which lists each folder once."""
+
+    known: Mapping[PurePosixPath, Path]
+    """Folders of the collection by the prefix of their sources."""
+    _names: dict[Path, frozenset[str] | None] = field(default_factory=dict)
+
+    def is_gone_from(self, named: SourceFile, source: PurePosixPath) -> bool:
+        """Return whether a source belongs to a named file or folder, and to no other one, and its file is gone."""
+        own = PurePosixPath(named.source)
+        holders = [prefix for prefix in self.known if source.is_relative_to(prefix)]
+        if not source.is_relative_to(own) or any(each != own and each.is_relative_to(own) for each in holders):
+            return False
+        # A folder that takes the prefix of another one has none of its files, which may be there still.
+        places = [
+            named.path / source.relative_to(own),
+            *(self.known[each] / source.relative_to(each) for each in holders),
+        ]
+        return not any(map(self._may_be_there, places))
+
+    def _may_be_there(self, file: Path) -> bool:
+        if file.parent not in self._names:
+            self._names[file.parent] = _names_in(file.parent)
+        names = self._names[file.parent]
+        return names is None or file.name in names
 
 
 def _names_in(folder: Path) -> frozenset[str] | None:

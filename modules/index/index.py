@@ -417,7 +417,8 @@ class Index:
         return plan
 
     def _gone(self, named: NamedScan) -> list[str]:
-        return gone_sources(named.stored, named.scan, prefixes=named.folders, file_type_wanted=self.file_type_wanted)
+        known = named.collection[0].folders if named.collection else {}
+        return gone_sources(named.stored, named.scan, folders=known, file_type_wanted=self.file_type_wanted)
 
     def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:
         client, reused = self.connection.client, plan.reused_ids(stored)

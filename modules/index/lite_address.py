@@ -61,9 +61,7 @@ def socket_address(path: Path) -> str:
         folder = base / f"judgetree-{os.getuid()}"
         problem = _problem(base, folder / name)
         if not problem:
-            with suppress(OSError):
-                folder.mkdir(mode=0o700, exist_ok=True)
-            if is_private(folder):
+            if _made_private(folder):
                 return f"{SOCKET}{folder / name}"
             problem = f"{folder} cannot be made, or is not this user's alone"
         problems.append(problem)
@@ -85,10 +83,15 @@ def remake_folder(address: str) -> None:
         CollectionError: Others can enter the folder, or it cannot be made.
     """
     folder = Path(address.removeprefix(SOCKET)).parent
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    if not is_private(folder):
+    if not _made_private(folder):
         raise CollectionError(f"{folder} is not this user's alone, so that no socket is put there. Remove it.")
+
+
+def _made_private(folder: Path) -> bool:
+    """Make a folder that only this user can enter; return whether it is one, made now or before."""
+    with suppress(OSError):
+        folder.mkdir(0o700, exist_ok=True)
+    return is_private(folder)
 
 
 def is_private(folder: Path) -> bool:
@@ -154,10 +157,10 @@ def _problem(base: Path, place: Path) -> str:
 
 def _lets_others_rename(folder: Path) -> bool:
     try:
-        mode = folder.stat().st_mode
+        bits = folder.stat().st_mode
     except OSError:
         return True
-    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+    return bool(bits & stat.S_IWOTH) and not bits & stat.S_ISVTX
 
 
 def _most_base_bytes() -> int:

@@ -69,8 +69,8 @@ class OpenFolder:
     """A folder that this process uses, served by it or by another one."""
 
     path: Path
-    address: str
-    """Address for clients; empty until it is served for the first time."""
+    address: str = field(repr=False)
+    """Address for clients, which may hold a password; empty until it is served for the first time."""
     users: int = 0
     """Connections of this process."""
     _db: MilvusLite | None = None
@@ -297,8 +297,8 @@ def _why_not_open(folder: Path) -> str:
     why = "which does not share it with this one" if has_unix_sockets() else "and on this system one process at a time"
     return (
         f"{folder} is in use by {holder}, {why}. "
-        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it, at a port that every "
-        "user of this machine can reach: "
+        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it, at a port that "
+        "every user of this machine can reach: "
         f"milvus-lite server --data-dir {folder} --host 127.0.0.1 --port 19530, "
         "and set JUDGETREE_MILVUS_URI=http://127.0.0.1:19530 for both."
     )

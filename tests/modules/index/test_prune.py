@@ -102,6 +102,18 @@ def test_a_folder_with_a_name_of_its_own_inside_another_stays(whole: Path, docs:
         assert index.get_index_done(prune=True).removed == ("own/c.txt",)
 
 
+def test_a_folder_that_takes_the_prefix_of_another_prunes_none_of_its_files(
+    whole: Path, docs: Path, tmp_path: Path
+) -> None:
+    (docs / "b.md").unlink()
+    with index_of(docs / "sub", whole, prefix="") as index:
+        assert index.get_index_done(prune=True).removed == ("b.md",)
+    copy = Path(shutil.copytree(tmp_path / "more" / "sub", tmp_path / "copy"))
+    with index_of(copy, whole, prefix="more") as index:
+        assert index.get_index_done(prune=True).removed == ()
+        assert {"more/x.txt", "more/sub/y.txt", "more/y.txt"} <= sources(index)
+
+
 def test_a_moved_folder_and_a_file_renamed_in_case_are_pruned(whole: Path, docs: Path) -> None:
     moved = docs.rename(docs.with_name("moved"))
     (moved / "a.txt").rename(moved / "A.txt")
