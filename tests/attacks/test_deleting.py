@@ -44,7 +44,9 @@ def _index_two_folders(cli: Cli) -> None:
     Path("docs", "a.md").unlink()
 
 
-def _begin_two_conversations(_: Cli) -> None:
+def begin_two_conversations(_: Cli) -> None:
+    """Save the conversations "old" and "older", which have no turn."""
+
     async def begin() -> None:
         async with open_checkpointer(load_settings().checkpoint_url) as saver:
             for name, year in (("old", 2020), ("older", 2019)):
@@ -100,14 +102,14 @@ DELETING = {
         state=_collections,
     ),
     "conversations delete": Deletion(
-        prepare=_begin_two_conversations,
+        prepare=begin_two_conversations,
         command=("conversations", "delete", "old"),
         said=("the conversation 'old', 0 turns with their search trees",),
         state=_conversations,
         needs_yes=True,
     ),
     "conversations expire": Deletion(
-        prepare=_begin_two_conversations,
+        prepare=begin_two_conversations,
         command=("conversations", "expire", "--days", "400"),
         said=("2 conversations with 0 turns",),
         state=_conversations,

@@ -51,10 +51,11 @@ class KeyBook:
             per_question: What one question may use.
 
         Raises:
-            SettingsError: The name is empty, too long or has unprintable characters, or another key has it.
+            SettingsError: The name is empty, too long or has unprintable characters, or another key has it as its name
+                or id.
         """
         _check_name(name)
-        if any(key.name == name and not key.revoked_at for key in self.entries()):
+        if any(name in (key.name, key.id) and not key.revoked_at for key in self.entries()):
             raise SettingsError(f"There is a key {name!r} already. Take another name, or revoke that key first.")
         key_id, text = new_key_text()
         key = Key(
