@@ -133,7 +133,7 @@ def expire(
         from ...graphs.conversation.expiry import ExpiryReport
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
-        from ..terminal.deleting import may_delete
+        from ..terminal.deleting import may_delete, names_text
         from ..terminal.saved import may_hold_threads, open_saved
 
     settings = load_settings()
@@ -143,7 +143,7 @@ def expire(
             age = settings.conversation_expire_days if days is None else days
             report = conversations.delete_old_conversations(age, dry_run=True)
         old = [*report.conversations, *report.orphans]
-        size = f"{count_of(len(old), 'conversation')} with {count_of(report.turns, 'turn')}: {', '.join(old)}"
+        size = f"{count_of(len(old), 'conversation')} with {count_of(report.turns, 'turn')}: {names_text(old)}"
         if not dry_run and old:
             if not may_delete(size, "Delete them for good?", yes=yes, dry_run=False, asks_scripts=False):
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...graphs.drawing.words import count_of
 from .terminal import agrees, say
@@ -30,8 +30,12 @@ def may_delete(what: str, question: str, *, yes: bool, dry_run: bool, asks_scrip
 
 
 def files_text(collection: str, files: Mapping[str, int]) -> str:
-    """Name files of a collection with their numbers of chunks: ten of them, and how many more there are."""
-    shown = ", ".join(list(files)[:_NAMES_SHOWN])
-    more = f" and {len(files) - _NAMES_SHOWN} more" if len(files) > _NAMES_SHOWN else ""
+    """Return how many files and chunks are taken out of a collection, and the names of files."""
     sizes = f"{count_of(len(files), 'file')} with {count_of(sum(files.values()), 'chunk')}"
-    return f"{sizes} from the collection {collection}, not from the disk: {shown}{more}"
+    return f"{sizes} from the collection {collection}, not from the disk: {names_text(list(files))}"
+
+
+def names_text(names: Sequence[str]) -> str:
+    """List names, ten at most, and how many more there are."""
+    more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{', '.join(names[:_NAMES_SHOWN])}{more}"

@@ -12,7 +12,7 @@ from ..errors import CollectionError
 from ..llm.rate_limit import Admissions
 from ..progress import StageProgress
 from ..settings import Settings
-from .connection import connect
+from .connection import connect, database_exists
 from .file_parsers import LoadLimits
 from .index import Index
 from .schema import IndexParams, check_documents_name, check_name, rename_collection
@@ -32,11 +32,14 @@ def rename(old: str, new: str, settings: Settings) -> None:
     check_documents_name(new, settings)
     if new == old:  # its lock would wait for itself
         raise CollectionError(f"The collection is called {old!r} already.")
+    if not database_exists(settings.milvus_address):
+        raise CollectionError(f"There is no collection {old!r}: nothing has been indexed yet.")
     connection = connect(settings.milvus_address, settings.milvus_token.get_secret_value())
+    first, second = sorted((old, new))  # two renames at once take the locks in one order
     with (
         closing(connection),
-        writer_lock(connection, old, LockOptions(), on_wait=logger.warning),
-        writer_lock(connection, new, LockOptions(), on_wait=logger.warning),
+        writer_lock(connection, first, LockOptions(), on_wait=logger.warning),
+        writer_lock(connection, second, LockOptions(), on_wait=logger.warning),
     ):
         rename_collection(connection.client, old, new)
 

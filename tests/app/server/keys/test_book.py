@@ -86,7 +86,7 @@ def test_a_name_is_one_key_s_until_it_is_revoked(tmp_path: Path) -> None:
     book = KeyBook(tables)
     first, _ = book.add("ada")
     for taken in ("ada", first.id):  # revoke takes both
-        with pytest.raises(SettingsError, match="There is a key .* already"):
+        with pytest.raises(SettingsError, match=r"There is a key .* already"):
             book.add(taken)
     book.revoke(first.id)
     book.add("ada")
