@@ -38,6 +38,7 @@ from .commands.trees.explain import explain
 from .commands.trees.fork import fork
 from .commands.trees.threads import threads
 from .commands.trees.tree import tree
+from .commands.trust import trust
 from .terminal.exit_status import report
 from .terminal.terminal import prepare_streams, say
 
@@ -63,6 +64,7 @@ for command in (
     collections,
     serve,
     settings,
+    trust,
     doctor,
     demo,
 ):
@@ -179,8 +181,8 @@ _SAID = (
     "modules.extraction.cache",
     "modules.judge.thresholds",
     "modules.llm.cache",
-    "modules.settings",
     "modules.sqlite_cache",
+    "modules.trust.variables",
 )
 """Modules whose warnings no command reports: something that was asked for is left out, not used, not kept, or waits."""
 

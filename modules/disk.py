@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import WritingError
+from .trust.closed import open_private
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 """No space, no quota, too large a file, a failing disk, and one that became read-only after a failure."""
@@ -23,8 +24,13 @@ _PRIMARY = 0xFF
 """Bits of the primary result code in an extended one of SQLite."""
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Replace a file atomically: other processes see its old content, or all of ``content``.
+
+    Args:
+        path: The file, whose folder exists.
+        content: Bytes, or text that is written in UTF-8.
+        private: Whether only this user may read it, as in the home folder; else the umask decides.
 
     Raises:
         WritingError: The file could not be written, and is unchanged.
@@ -33,7 +39,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     half = path.with_name(f"{path.name}.half")
     with refusing_full_disk(path):
         try:
-            with half.open("wb") as file:
+            with open_private(half, "wb") if private else half.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import importlib
 import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
@@ -24,6 +23,7 @@ from weakref import WeakKeyDictionary
 from .cell_code import cell_code, shape_of
 from .errors import JudgetreeError, NoFailure, SettingsError, UserError
 from .lasting_text import lasting_text
+from .trust.own_modules import import_own
 
 PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
 
@@ -147,7 +147,8 @@ def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
     """Return the installed plug-ins of a kind by name."""
     group = _GROUPS.get(kind, f"judgetree.{kind}s")
     places = tuple((place, _changed_at(place)) for place in sys.path)
-    return {point.name: point for point in _entry_points(group, places)}
+    # Of two with one name the first place counts, so that a package in the current folder replaces none.
+    return {point.name: point for point in reversed(_entry_points(group, places))}
 
 
 def _changed_at(place: str) -> int:
@@ -180,10 +181,10 @@ def check_name(kind: PartKind, name: str, built_in: Iterable[str]) -> None:
 def find_part(kind: PartKind, name: str) -> Part:
     """Import a part by its name.
 
-    A module is looked for in the working directory too.
+    A module is looked for in the working directory too, if that and the module's file are this user's.
 
     Raises:
-        SettingsError: There is no such part, or its module cannot be imported.
+        SettingsError: There is no such part, or its module cannot be imported, or belongs to another user.
     """
     if name in _GIVEN:
         return Part(name=name, value=_GIVEN[name], source=source_of(_GIVEN[name]))
@@ -192,7 +193,7 @@ def find_part(kind: PartKind, name: str) -> Part:
     path = point.value if (point := plug_ins(kind).get(name)) else name
     module, _, attributes = path.partition(":")
     try:
-        value: object = _imported(module)
+        value: object = import_own(module)
         for attribute in attributes.split("."):
             value = getattr(value, attribute)
     except (ImportError, AttributeError, ValueError) as error:
@@ -293,13 +294,6 @@ def wanted_by(part: Part) -> frozenset[str] | None:
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
         return None
     return frozenset(parameters)
-
-
-def _imported(module: str) -> object:
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:  # a console script does not look there
-        sys.path.append(here)
-    return importlib.import_module(module)
 
 
 def source_of(value: object) -> str:

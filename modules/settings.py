@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import difflib
-import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from .addresses import Address
 from .errors import SettingsError
+from .trust.imports import guard_imports
+from .trust.naming import INERT
+from .trust.owners import why_foreign
+from .trust.private import HOME_NAME
+from .trust.usable import NotTrusted, env_file_here, usable_variables
+from .trust.variables import warn_of_unknown
 
-logger = logging.getLogger(__name__)
+guard_imports()
 
-HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
 SearchSnapshot = Literal["auto", "off"]
 Record = Literal["full", "prompts", "none"]
@@ -29,10 +31,6 @@ _SWITCH = {"": None, "on": True, "off": False, "true": True, "false": False, "1"
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _PREFIX = "JUDGETREE_"
-_OTHER_VARIABLE = re.compile(r"DEBUG|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?")
-"""Variables with the prefix that are no settings: of the command line, of tests, and of Kubernetes for its services."""
-_said_unknown: set[str] = set()
-
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]*)=[^&#\s'\"]+", re.IGNORECASE)
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
@@ -43,12 +41,19 @@ MAX_REPLY_BYTES = 200_000
 
 
 def find_home(start: Path | None = None) -> Path:
-    """Return the nearest ``.judgetree`` folder above, else the one to create in the current folder."""
+    """Return the nearest ``.judgetree`` folder above, else the one to create in the current folder.
+
+    Raises:
+        SettingsError: The nearest one belongs to another user, or anybody may write to it.
+    """
     here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
-        if (folder / HOME_NAME).is_dir():
-            return folder / HOME_NAME
-    return here / HOME_NAME
+    home = next((each / HOME_NAME for each in (here, *here.parents) if (each / HOME_NAME).is_dir()), here / HOME_NAME)
+    if why := why_foreign(home):
+        raise SettingsError(
+            f"The home folder {home} is not used: {why}. If you trust it, name it in the environment: JUDGETREE_HOME="
+            f"{home}. Or name another one, or make this one yours (chown, chmod o-w)."
+        )
+    return home
 
 
 def without_secrets(text: str) -> str:
@@ -75,8 +80,6 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX,
-        env_file=".env",
-        env_file_encoding="utf-8",
         extra="ignore",
         frozen=True,
         hide_input_in_errors=True,
@@ -177,7 +180,9 @@ class Settings(BaseSettings):
         default=10, ge=1, description="Newest turns of a conversation that a prompt may show."
     )
     max_relevant_turns: int = Field(default=3, ge=0, description="Older turns, by meaning, that it may show besides.")
-    conversation_collection: str = Field(default="conversations", description="Collection that remembers the turns.")
+    conversation_collection: Annotated[str, INERT] = Field(
+        default="conversations", description="Collection that remembers the turns."
+    )
     qa_log: str = Field(default="", description="File for answered turns, one JSON line each; empty: none.")
     conversation_expire_days: int = Field(default=30, ge=1, description="Days after which an unused conversation goes.")
     llm_max_tokens: int = Field(
@@ -196,6 +201,26 @@ class Settings(BaseSettings):
         default=2048, ge=0, description="Tokens of evidence of earlier turns that a turn looks at; 0: none."
     )
     max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that it looks at; 0: none.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let arguments win over the environment, and the environment over what may be used of ``.env``."""
+        try:
+            if (file := env_file_here()) is None:
+                return init_settings, env_settings
+            from_file = EnvSettingsSource(settings_cls)
+            given = {*init_settings(), *env_settings()}
+            from_file.env_vars = usable_variables(file, settings_cls.model_fields, _PREFIX, but=given)
+        except NotTrusted as error:
+            raise SettingsError(str(error)) from error
+        return init_settings, env_settings, from_file
 
     @field_validator("prompts", mode="before")
     @classmethod
@@ -249,16 +274,9 @@ class Settings(BaseSettings):
     ) -> Settings:
         """Return the settings with other models, prompts, options or recording; None keeps the present value."""
         specs = {"llm": llm, "judge_llm": judge_llm, "condense_llm": condense_llm, "embeddings": embeddings}
+        others = {"temperature": temperature, "thinking": thinking, "prompts": prompts, "record": record}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
-        if prompts is not None:
-            chosen["prompts"] = prompts
-        if temperature is not None:
-            chosen["temperature"] = temperature
-        if thinking is not None:
-            chosen["thinking"] = thinking
-        if record is not None:
-            chosen["record"] = record
-        return self.model_copy(update=chosen)
+        return self.model_copy(update=chosen | {name: value for name, value in others.items() if value is not None})
 
     def secrets(self) -> tuple[str, ...]:
         """Return all keys and passwords in the settings and the environment, for ``redaction.starred``."""
@@ -313,27 +331,15 @@ def load_settings(**overrides: object) -> Settings:
         raise SettingsError(f"No such settings: {', '.join(unknown)}. Allowed: {', '.join(Settings.model_fields)}.")
     try:
         settings = Settings(**given)  # type: ignore[arg-type]
-        for name in (*os.environ, *dotenv_values(".env", interpolate=False)):
-            _warn_if_unknown(name.upper())
+        warn_of_unknown(Settings.model_fields, _PREFIX)
         return settings
     except ValidationError as error:
         faults = "; ".join(_fault(str(fault["loc"][0]), fault["msg"], fault["input"]) for fault in error.errors())
         raise SettingsError(f"Settings are not usable: {faults}. Correct the environment variable or .env.") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"The settings file .env is not UTF-8 ({error.reason}). Save it as UTF-8.") from error
-
-
-def _warn_if_unknown(variable: str) -> None:
-    """Say once that a variable is no setting; those of a Kubernetes service named judgetree are not meant as one."""
-    name = variable.removeprefix(_PREFIX)
-    if name == variable or name.lower() in Settings.model_fields or _OTHER_VARIABLE.fullmatch(name):
-        return
-    if variable in _said_unknown:
-        return
-    _said_unknown.add(variable)  # first, since what prints the warning may load settings for their secrets
-    near = difflib.get_close_matches(name, [field.upper() for field in Settings.model_fields], n=1, cutoff=0.75)
-    meant = f"Did you mean {_PREFIX}{near[0]}? " if near else ""
-    logger.warning("%s is no setting and has no effect. %s`judgetree settings` lists them.", variable, meant)
+    except NotTrusted as error:
+        raise SettingsError(str(error)) from error
 
 
 def _fault(name: str, message: str, value: object) -> str:

@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from .errors import SettingsError
 from .formats import Thing, format_of, refuse_other_format
+from .trust.private import lock_beside, private_file
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class SqliteCache:
         return self._connection
 
     def _opened(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        private_file(self.path)
         with self._file_lock():
             connection = _connect(self.path)
             self._closer = weakref.finalize(self, connection.close)
@@ -151,7 +152,7 @@ class SqliteCache:
             )
 
     def _file_lock(self) -> FileLock:
-        return FileLock(self.path.with_name(self.path.name + ".lock"))
+        return lock_beside(self.path)
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from .errors import SettingsError
+from .trust.owners import remedy_for, why_foreign
 
 _MOST_VALUES = 1_000_000
 
@@ -15,7 +16,8 @@ _MOST_VALUES = 1_000_000
 def read_yaml(file: Path, *, what: str) -> object:
     """Read a YAML file in UTF-8.
 
-    A key that stands twice, of which YAML keeps the last, is refused, and so are aliases that make a small file huge.
+    A key that stands twice, of which YAML keeps the last, is refused, and so are aliases that make a small file huge,
+    and a file of another user, which may name code and addresses.
 
     Args:
         file: The file.
@@ -24,6 +26,8 @@ def read_yaml(file: Path, *, what: str) -> object:
     Raises:
         SettingsError: The file cannot be read.
     """
+    if why := why_foreign(file):
+        raise SettingsError(f"The {what} {file} is not read: {why}. Copy it, or: {remedy_for(file.absolute().parent)}.")
     try:
         return yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except Exception as error:  # PyYAML raises ValueError, KeyError and others for values such as 2020-13-45

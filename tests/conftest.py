@@ -32,4 +32,5 @@ def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("JUDGETREE_HOME", str(folder / ".judgetree"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # where consents are kept
     yield

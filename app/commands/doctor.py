@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...modules.errors import DependencyError, JudgetreeError
+from ...modules.errors import DependencyError, JudgetreeError, SettingsError
 from ..terminal.exit_status import USER_ERROR
 from ..terminal.terminal import busy, write_json
 from .options import Json
@@ -63,6 +64,8 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     """Run the checks one by one and yield each result."""
     shown = "; ".join(f"{name}={value}" for name, value in describe_settings(settings).items())
     yield Check(name="settings", works=True, detail=shown)
+    yield _env_file_check()
+    yield _try("home", lambda: _try_home(settings.home), is_needed=False)
     if settings.prompts is not None:
         yield _try("prompts", lambda: _try_prompts(settings))
     yield _try("milvus", lambda: _try_milvus(settings))
@@ -79,6 +82,42 @@ def describe_settings(settings: Settings) -> dict[str, str]:
     """Return all settings that are not empty, and the keys of the environment, with secrets hidden."""
     shown = {name: str(value) for name, value in settings.model_dump(mode="json").items() if value not in ("", None)}
     return {**shown, **{key: "**********" for key in KEYS if os.environ.get(key)}}
+
+
+def _env_file_check() -> Check:
+    from ...modules.settings import Settings
+    from ...modules.trust.consent import is_trusted
+    from ...modules.trust.owners import SAFE_FOLDERS, is_named_safe, owner_of
+    from ...modules.trust.usable import env_file_here, settings_in
+
+    file = env_file_here()
+    if file is None:
+        return Check(name=".env", works=True, detail=f"none in {Path.cwd()}", is_needed=False)
+    found = list(settings_in(file, Settings.model_fields, str(Settings.model_config["env_prefix"])))
+    if is_trusted(file):
+        why = "trusted as it is now (judgetree trust)"
+    elif is_named_safe(file.path):
+        why = f"in a folder of {SAFE_FOLDERS}"
+    elif any(each.needs_consent for each in found):
+        why = "what it names is set in the environment"
+    else:
+        why = "names no code, address or file"
+    return Check(name=".env", works=True, detail=_of_owner(file.path, owner_of(file.path), why), is_needed=False)
+
+
+def _try_home(home: Path) -> str:
+    from ...modules.trust.closed import is_open
+    from ...modules.trust.owners import owner_of
+
+    if not home.exists():
+        return f"{home}, made at the first use"
+    if opened := next((place for place in (home, *home.iterdir()) if is_open(place)), None):
+        raise SettingsError(f"{opened} is open to others. Unless a group shares it: chmod -R go= {home}")
+    return _of_owner(home, owner_of(home), "closed to others")
+
+
+def _of_owner(place: Path, owner: str, said: str) -> str:
+    return f"{place}{owner and f' of {owner}'}, {said}"
 
 
 def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Check:

@@ -22,6 +22,8 @@ class SettingInForce:
     """Without secrets; ``""`` if it is not set."""
     source: Source
     meaning: str
+    file: str = ""
+    """Path of the ``.env`` that it comes from; ``""`` if it comes from elsewhere."""
 
 
 def settings(as_json: Json = False) -> None:
@@ -32,7 +34,12 @@ def settings(as_json: Json = False) -> None:
         return
     styles = {"default": "dim", "environment": "bold", ".env": "bold"}
     write_rows(
-        ((each.name, styles[each.source]), (each.value or "-", ""), (each.source, "dim"), (each.meaning, "dim"))
+        (
+            (each.name, styles[each.source]),
+            (each.value or "-", ""),
+            (each.file or each.source, "dim"),
+            (each.meaning, "dim"),
+        )
         for each in listed
     )
 
@@ -44,14 +51,14 @@ def read_settings() -> list[SettingInForce]:
         SettingsError: A value is not allowed.
     """
     with busy("starting"):
-        from dotenv import dotenv_values
-
         from ...modules.settings import Settings, load_settings
+        from ...modules.trust.usable import env_file_here
 
     in_force = load_settings().model_dump(mode="json")
     prefix = Settings.model_config["env_prefix"]
     in_environment = {name.upper() for name in os.environ}
-    in_file = {name.upper() for name in dotenv_values(".env")}
+    file = env_file_here()
+    in_file = {name.upper() for name in file.values} if file is not None else set()
 
     def source_of(variable: str) -> Source:
         if variable in in_environment:
@@ -62,8 +69,9 @@ def read_settings() -> list[SettingInForce]:
         SettingInForce(
             name=(variable := f"{prefix}{name}".upper()),
             value="" if in_force[name] is None else str(in_force[name]),
-            source=source_of(variable),
+            source=(source := source_of(variable)),
             meaning=field.description or "",
+            file=str(file.path) if file is not None and source == ".env" else "",
         )
         for name, field in Settings.model_fields.items()
     ]

@@ -19,7 +19,7 @@ from ...graphs.tree.nodes import QueryNode
 from ...modules.background_loop import background_loop
 from ...modules.errors import SessionError
 from ...modules.settings import Settings
-from ..terminal.saved import may_hold_threads, system_of
+from ..terminal.saved import check_names, may_hold_threads, system_of
 
 T = TypeVar("T")
 
@@ -147,6 +147,7 @@ class SavedTrees:
         values = root_saved.checkpoint["channel_values"] if root_saved else {}
         started = values.get("__start__")  # where the input is before the first step
         fingerprint = values.get("fingerprint") or (started or {}).get("fingerprint") or {}
+        check_names(self._url, fingerprint)
         return TreeThread(
             thread_id=thread_id,
             parent_thread_id=str(metadata.get("parent_thread_id") or ""),

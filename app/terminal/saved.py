@@ -18,6 +18,8 @@ from ...graphs.threads.checkpoints import store_errors
 from ...graphs.threads.snapshots import status_of
 from ...modules.errors import SettingsError
 from ...modules.settings import Settings, load_settings
+from ...modules.trust.saved_names import check_saved_names
+from ...modules.trust.usable import NotTrusted
 
 if TYPE_CHECKING:
     from ...graphs.conversation.conversation import Conversation
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ...graphs.conversations import Conversations
 
 Fingerprint = dict[str, str]
+_SQLITE = "sqlite:///"
 
 
 @contextmanager
@@ -50,16 +53,36 @@ def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
 
 def _with_own_status(settings: Settings, thread: ThreadSummary) -> ThreadSummary:
     """Read the status of an open thread with its own kind of graph; others would take it for finished."""
+    check_names(settings.checkpoint_url, {"system": thread.system})
     with open_graph(settings, system_of({"system": thread.system})) as graph:
         snapshot = graph.get_state({"configurable": {"thread_id": thread.thread_id}})
     return replace(thread, status=status_of(snapshot))
 
 
 def read_fingerprint(settings: Settings, thread_id: str) -> Fingerprint:
-    """Read the fingerprint of a root thread; empty for a sub-run or an unknown thread."""
+    """Read the fingerprint of a root thread; empty for a sub-run or an unknown thread.
+
+    Raises:
+        SettingsError: It names code of the current folder, and its home is not trusted.
+    """
     with open_graph(settings) as graph:
         values = graph.get_state({"configurable": {"thread_id": thread_id}}).values
-    return dict(values.get("fingerprint") or {})
+    fingerprint = dict(values.get("fingerprint") or {})
+    check_names(settings.checkpoint_url, fingerprint)
+    return fingerprint
+
+
+def check_names(url: str, fingerprint: Fingerprint) -> None:
+    """Refuse a saved thread that names code of the current folder, unless its home is trusted.
+
+    Raises:
+        SettingsError: It does.
+    """
+    if url.startswith(_SQLITE):
+        try:
+            check_saved_names(Path(url.removeprefix(_SQLITE)), fingerprint.values())
+        except NotTrusted as error:
+            raise SettingsError(str(error)) from error
 
 
 def read_saved_tree(settings: Settings, thread_id: str) -> SearchTree:
@@ -79,7 +102,7 @@ def system_of(fingerprint: Fingerprint) -> str:
 
 def may_hold_threads(url: str) -> bool:
     """Return whether the store may hold threads; False if no process has written to it."""
-    path = url.removeprefix("sqlite:///")
+    path = url.removeprefix(_SQLITE)
     return url != "memory:" and (path == url or Path(path).exists())
 
 

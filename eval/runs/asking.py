@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from ...graphs.rag.result import RagResult
@@ -58,7 +59,15 @@ class Asking(Protocol):
 def checkpoints_of(store: RunStore, settings: Settings) -> Address:
     """Return the address of a run's checkpoints and call journal: a file of the run directory, or PostgreSQL."""
     url = settings.checkpoint_url
-    return url if is_postgres(url) else Address(f"sqlite:///{store.folder / 'checkpoints.sqlite'}")
+    return url if is_postgres(url) else Address(f"sqlite:///{_made(store.folder / 'checkpoints.sqlite')}")
+
+
+def _made(file: Path) -> Path:
+    """Make the databases of a run by the umask, like its other files: what exists keeps its mode."""
+    if file.parent.is_dir():
+        for each in (file, file.with_name(f"{file.stem}-calls.sqlite")):
+            each.touch()
+    return file
 
 
 def prepare_checkpoints(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
+from ...modules.trust.owners import remedy_for, why_foreign
 from ..rows.code_version import code_version, code_versions_in, differences
 from ..rows.store import Manifest, RunStore, part_of
 from .experiment import Experiment, load_experiment
@@ -55,12 +56,18 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
 
     Raises:
         LoadingError: There is no manifest, or it is damaged.
-        SettingsError: A key is invalid, or a model's address had a password, which manifests leave out.
+        SettingsError: A key is invalid, the manifest belongs to another user, or a model's address had a password,
+            which manifests leave out.
     """
     folder = path if path.is_dir() else path.parent
     manifest = RunStore(folder).read_manifest()
     if manifest is None or (not path.is_dir() and path.name != "manifest.json"):
         raise LoadingError(f"{path} is not the manifest of a run. Name the manifest.json of a run directory.")
+    if why := why_foreign(folder / "manifest.json"):
+        raise SettingsError(
+            f"The run {folder} is not repeated, since its manifest names models and code, and {why}. Copy the folder, "
+            f"or: {remedy_for(folder.absolute())}."
+        )
     now = settings or load_settings()
     kept = part_of(manifest, "identity")
     as_it_was = {

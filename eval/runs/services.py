@@ -47,6 +47,8 @@ from ...modules.structure.building import GRAPHS, build_graph
 from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
+from ...modules.trust.closed import open_private
+from ...modules.trust.private import private_folder
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment
@@ -99,9 +101,9 @@ def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: StageProgr
 def _written(dataset: Dataset, folder: Path) -> Path:
     file = folder / "corpus.jsonl"
     if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         half = file.with_suffix(f".{os.getpid()}")
-        with half.open("w", encoding="utf-8") as lines:
+        with open_private(half, "w") as lines:
             for document in dataset.documents:
                 keys = {DOCUMENT_KEY: document.key, dataset.key_field: document.key}
                 metadata = {**document.metadata, "title": document.title, **keys}

@@ -26,6 +26,7 @@ from ...modules.locks.locks import Locks
 from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
+from ...modules.trust.private import private_folder
 from .sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
@@ -215,7 +216,7 @@ def _sqlite_path(url: str) -> Path:
     path = Path(url.removeprefix(_SQLITE))
     if not path.name:
         raise _unknown_url(url)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     return path
 
 

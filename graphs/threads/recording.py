@@ -44,7 +44,7 @@ class Recording:
     def place_for(self, checkpoints: str) -> TranscriptPlace | None:
         """Return the place of the transcripts of a checkpoint store, which need not exist; None for one in memory."""
         if self.file is not None:
-            return TranscriptPlace(url=Address(f"{_SQLITE}{self.file}"), shared=is_postgres(checkpoints))
+            return TranscriptPlace(url=Address(f"{_SQLITE}{self.file}"), shared=is_postgres(checkpoints), private=False)
         if is_postgres(checkpoints):
             return TranscriptPlace(url=Address(checkpoints))
         if not checkpoints.startswith(_SQLITE):

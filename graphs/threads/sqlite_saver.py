@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from filelock import FileLock
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from ...modules.trust.private import lock_beside, private_file
 from .threaded_saver import ThreadedSaver
 
 T = TypeVar("T")
@@ -114,11 +114,13 @@ def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -
     Raises:
         sqlite3.Error: The file cannot be opened, or is not a database.
     """
+    with suppress(OSError):  # SQLite says better what is wrong
+        private_file(path)
     connection = sqlite3.connect(path, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
     try:
         saver = SqliteSaver(connection, serde=serde)
         # Switching to WAL fails at once if another process does it, whatever the busy timeout.
-        with FileLock(path.with_name(path.name + ".lock")):
+        with lock_beside(path):
             saver.setup()
         connection.execute(_QUICK_COMMITS)
     except BaseException:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from filelock import FileLock
-
 from ..errors import SettingsError
 from ..formats import Thing, format_of, refuse_other_format
 from ..postgres import may_be_closed
 from ..sqlite_cache import transaction
+from ..trust.private import lock_beside, private_file
 
 if TYPE_CHECKING:
     import psycopg
@@ -96,7 +95,7 @@ class SqliteCallFile:
     """A SQLite file, which processes may share."""
 
     def __init__(self, path: Path, tables: Tables, *, keeps_log: bool = True) -> None:
-        """Open the file, created if missing.
+        """Open the file, made for this user alone if it is missing.
 
         With a log beside it (WAL), writes are quick, and all writers must be on one machine; without, a commit waits
         for the disk.
@@ -105,9 +104,8 @@ class SqliteCallFile:
             SettingsError: It has another format.
         """
         self.name = str(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = _connect_sqlite(path, timeout=_BUSY_TIMEOUT_S)
-        with FileLock(path.with_name(path.name + ".lock")):
+        self._connection = _connect_sqlite(private_file(path), timeout=_BUSY_TIMEOUT_S)
+        with lock_beside(path):
             if keeps_log:
                 self._connection.execute("PRAGMA journal_mode = WAL")  # does not wait for others, whatever the timeout
             self.write(tables.statements(prefix="", binary="BLOB"))

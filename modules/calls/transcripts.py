@@ -154,6 +154,8 @@ class TranscriptPlace:
     """``sqlite:///path`` of the file, or ``postgresql://…``."""
     shared: bool = False
     """Whether several machines may write the file, which then has no log beside it (WAL): those need one memory."""
+    private: bool = True
+    """Whether the file is made for this user alone; that of a run is made by the umask, like the run's other files."""
 
     @property
     def file(self) -> Path | None:
@@ -172,6 +174,8 @@ class TranscriptPlace:
         """
         if self.file is None:
             return PostgresCallFile(self.url.revealed(), TRANSCRIPT_TABLES)
+        if not self.private:
+            self.file.touch()  # what exists keeps its mode
         return SqliteCallFile(self.file, TRANSCRIPT_TABLES, keeps_log=not self.shared)
 
     def read(self, call_ids: Iterable[str], *, root: str = "") -> list[RecordedCall]:

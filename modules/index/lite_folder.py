@@ -1,10 +1,10 @@
 """Milvus Lite folders, shared by the processes of one user.
 
 A Milvus Lite folder belongs to the process that holds its lock. The first process that opens a folder serves it to the
-others through a Unix socket in a folder that only this user can enter (``lite_address``); no port is opened. The others
-look several times a second whether the lock is free. When the serving process ends or is killed, one of them takes the
-folder over and serves it at the same socket, where the clients of all find it again: pymilvus repeats a call whose
-server is away.
+others through a Unix socket in a folder that only this user can enter (``trust.private_address``); no port is opened.
+The others look several times a second whether the lock is free. When the serving process ends or is killed, one of them
+takes the folder over and serves it at the same socket, where the clients of all find it again: pymilvus repeats a call
+whose server is away.
 
 Where there are no Unix sockets (Windows), a folder serves one process at a time, at a port with a random password.
 """
@@ -26,7 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CollectionError
-from .lite_address import (
+from ..trust.closed import close_all, is_open, open_private
+from ..trust.private import private_folder
+from ..trust.private_address import (
     earlier_address,
     has_unix_sockets,
     new_password,
@@ -35,6 +37,8 @@ from .lite_address import (
     remake_folder,
     socket_address,
 )
+from ..trust.saved_names import check_saved_addresses
+from ..trust.usable import NotTrusted
 from .lock_holder import is_locked, lock_holder
 
 if TYPE_CHECKING:
@@ -94,7 +98,7 @@ class OpenFolder:
             if self._closed.is_set():
                 return False
             try:
-                db = MilvusLite(str(self.path))
+                db = MilvusLite(str(private_folder(self.path)))
             except DataDirLockedError:
                 return False
             try:
@@ -148,6 +152,7 @@ class OpenFolder:
                 self._server.stop(grace=2).wait()
             if self._db is not None:
                 self._db.close()
+                _close_to_others(self.path)
             self._db = self._server = None
 
 
@@ -166,6 +171,10 @@ def open_folder(uri: str) -> OpenFolder:
     with _opening:
         known = _open.get(str(path))
         if known is None:
+            try:
+                check_saved_addresses(Path(uri).expanduser())  # as named: a link hides whose home it is in
+            except NotTrusted as error:
+                raise CollectionError(str(error)) from error
             _prepare_process()
             known = _open[str(path)] = _opened(path)
         known.users += 1
@@ -197,7 +206,7 @@ def checked_folder(uri: str) -> Path:
             f"{folder} is a file of an old Milvus Lite (2.x), which cannot be read any more. "
             "Name another path and index the documents again."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(folder.parent)
     return folder
 
 
@@ -259,6 +268,8 @@ def _explained(path: Path) -> Iterator[None]:
 
     try:
         yield
+    except NotTrusted as error:
+        raise CollectionError(str(error)) from error
     except (MilvusLiteError, OSError, RuntimeError) as error:
         raise CollectionError(
             f"Milvus Lite cannot open {path} ({error}). Check that the folder is writable and was written by Milvus "
@@ -266,11 +277,18 @@ def _explained(path: Path) -> Iterator[None]:
         ) from error
 
 
+def _close_to_others(path: Path) -> None:
+    """Take the rights of others from the files of a folder that they cannot enter, which Lite makes by the umask."""
+    if not is_open(path):
+        close_all(path)
+
+
 def _publish(path: Path, address: str) -> None:
     if _published(path) == address:  # one that takes over writes nothing, since the disk may be full
         return
     half = path / f"{SOCKET_FILE}.{os.getpid()}"
-    half.write_text(address, encoding="utf-8")
+    with open_private(half, "w") as file:
+        file.write(address)
     half.replace(path / SOCKET_FILE)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from ..errors import JudgetreeError
 from ..settings import without_secrets
+from ..trust.private import private_lock
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def holding(
     Raises:
         JudgetreeError: The one that ``busy`` makes.
     """
-    lock = FileLock(file, thread_local=False)
+    lock = private_lock(file, thread_local=False)
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CollectionError, MilvusFailure
+from ..trust.private import private_folder
 from .connection import MilvusConnection
 from .lock_holder import holding
 from .schema import lock_alias, lock_collections, lock_number, new_lock_name
@@ -78,7 +79,7 @@ def writer_lock(
 @contextmanager
 def _file_lock(folder: Path, name: str, options: LockOptions, on_wait: Callable[[str], None]) -> Iterator[None]:
     file = folder / "writers" / f"{name}.lock"
-    file.parent.mkdir(exist_ok=True)
+    private_folder(file.parent)
     with holding(file, wait_s=options.wait_s, on_wait=on_wait, busy=lambda owner: _busy(name, owner, options)):
         yield
 

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
 from ..disk import write_whole
 from ..errors import SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..settings import Settings
+from ..trust.private import private_folder, private_lock
 from .contract import AnyJudge, Verdict
 from .wrapper import wrapped
 
@@ -148,11 +148,11 @@ def keep_fit(file: Path, fit: JudgeFit) -> None:
         SettingsError: The file cannot be read, is damaged, or has another format.
         WritingError: The file could not be written, and is unchanged.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):
+    private_folder(file.parent)
+    with private_lock(file.with_suffix(".lock")):
         others = [each for each in read_fits(file) if dict(each.made_for) != dict(fit.made_for)]
         document = {FORMAT_KEY: format_of("judge-fits"), "fits": _KEPT.dump_python([*others, fit])}
-        write_whole(file, json.dumps(document, indent=2) + "\n")
+        write_whole(file, json.dumps(document, indent=2) + "\n", private=True)
 
 
 def find_fit(wanted: Mapping[str, str], settings: Settings) -> JudgeFit | None:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
 from ..calls.messages import version_of_prompts
@@ -20,6 +19,7 @@ from ..disk import write_whole
 from ..errors import SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..settings import Settings
+from ..trust.private import private_folder, private_lock
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 
 logger = logging.getLogger(__name__)
@@ -170,12 +170,12 @@ def keep_calibration(file: Path, model: str, calibration: Calibration, prompts: 
         SettingsError: The file cannot be read, is damaged, or has another format.
         WritingError: The file could not be written, and is unchanged.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):
+    private_folder(file.parent)
+    with private_lock(file.with_suffix(".lock")):
         kept = {name: dict(versions) for name, versions in read_calibrations(file).items()}
         kept.setdefault(model_key(model), {})[prompts.version(_YES_NO)] = calibration
         document = {FORMAT_KEY: format_of("judge-thresholds"), "models": _KEPT.dump_python(kept)}
-        write_whole(file, json.dumps(document, indent=2) + "\n")
+        write_whole(file, json.dumps(document, indent=2) + "\n", private=True)
 
 
 def _current_calibration(model: str, file: Path, version: str) -> Calibration | None:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 from ..disk import installed_file
 from ..errors import DependencyError, SettingsError
 from ..progress import ByteProgress
+from ..trust.closed import open_private
+from ..trust.private import private_folder, private_lock
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +69,8 @@ def ensure_model_file(home: Path, *, on_progress: ByteProgress | None = None, fi
     if _is_stamped(target, file):
         return target
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(target.with_suffix(".lock")):
+        private_folder(target.parent)
+        with private_lock(target.with_suffix(".lock")):
             if not _is_stamped(target, file) and not _is_intact(target, file):
                 _join(target, file, on_progress or (lambda done, total: None))
             _write_stamp(target, file)
@@ -105,7 +105,7 @@ def _join(target: Path, file: ModelFile, on_progress: ByteProgress) -> None:
     partial = target.with_suffix(".partial")
     digest, done = hashlib.sha256(), 0
     try:
-        with partial.open("wb") as out:
+        with open_private(partial, "wb") as out:
             for block in _blocks(files):
                 out.write(block)
                 digest.update(block)
@@ -172,5 +172,6 @@ def _is_stamped(target: Path, file: ModelFile) -> bool:
 
 def _write_stamp(target: Path, file: ModelFile) -> None:
     fresh = _stamp_path(target).with_suffix(".partial")
-    fresh.write_text(_stamp(target, file), encoding="utf-8")
+    with open_private(fresh, "w") as out:
+        out.write(_stamp(target, file))
     fresh.replace(_stamp_path(target))

@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..errors import StoreFailure
+from ..trust.private import private_folder, private_lock
 from .locks import Holder, Locks, digest_of
 
 
@@ -21,9 +22,9 @@ class FileLocks(Locks):
 
     async def take(self, name: str, holder: Holder) -> bool:
         """Take a lock by its file, made if it is missing, as ``Locks.take`` says."""
-        lock = FileLock(self._folder / f"{digest_of(name).hex()[:32]}.lock", blocking=False, thread_local=False)
+        lock = private_lock(self._folder / f"{digest_of(name).hex()[:32]}.lock", blocking=False, thread_local=False)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self._folder)
             lock.acquire()
         except Timeout:
             return False

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import CollectionError, LoadingError, faults_of
 from ..formats import storable
 from ..progress import StageProgress
+from ..trust.private import private_folder, private_lock
 from .digests import FileDigests, FileState, digest_reading
 from .lines import Starts, found_starts, open_starts, starts_file
 
@@ -90,8 +90,8 @@ def open_corpus_file(path: Path, folder: Path, digests: FileDigests, on_progress
         WritingError: The lines could not be written.
     """
     state = FileState.of(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):  # the next process finds what this one has made
+    private_folder(folder)
+    with private_lock(folder / "lock"):  # the next process finds what this one has made
         digest = digests.known(state)
         starts = None if digest is None else open_starts(starts_file(folder, digest), state.size)
         if digest is None or starts is None:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..disk import refusing_full_disk
+from ..trust.closed import open_private
+from ..trust.private import private_folder
 
 Starts = npt.NDArray[np.uint64]
 
@@ -42,7 +44,7 @@ class StartsWriter:
 
     def __init__(self, folder: Path) -> None:
         self._half = folder / f"{os.getpid()}.half"
-        self._file = self._half.open("wb")
+        self._file = open_private(self._half, "wb")
         self._start = self._seen = 0
 
     def take(self, block: bytes) -> None:
@@ -79,7 +81,7 @@ class StartsWriter:
 
 def found_starts(folder: Path, size: int, read: Callable[[Callable[[bytes], None]], str]) -> tuple[Starts, str]:
     """Find the lines of a file while ``read`` gives its blocks to a function and returns the digest."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     writer = StartsWriter(folder)
     try:
         digest = read(writer.take)

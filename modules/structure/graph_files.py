@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from filelock import FileLock
-
 from ..disk import refusing_full_disk, write_whole
 from ..errors import CollectionError
 from ..index.index import Index
 from ..index.lock_holder import holding
+from ..trust.private import private_folder, private_lock
 from .passage_graph import PassageGraph
 
 FOLDER = "graphs"
@@ -90,9 +89,10 @@ class GraphFiles:
         path = self.path(graph.kind)
         data = graph.to_bytes()
         with refusing_full_disk(path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(path.with_name(f"{path.name}.lock")):  # workers of a run may all make the graph at once
-                write_whole(path, data)
+            private_folder(self.folder)
+            # Workers of a run may all make the graph at once.
+            with private_lock(path.with_name(f"{path.name}.lock")):
+                write_whole(path, data, private=True)
 
     @contextmanager
     def making(self, kind: str, *, wait_s: float, on_wait: Callable[[str], None]) -> Iterator[None]:
@@ -104,7 +104,7 @@ class GraphFiles:
         path = self.path(kind)
         file = path.with_name(f"{path.name}.making.lock")
         with refusing_full_disk(file):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder)
         with holding(file, wait_s=wait_s, on_wait=on_wait, busy=lambda maker: self._busy(kind, maker, wait_s)):
             yield
 

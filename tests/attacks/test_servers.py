@@ -14,7 +14,7 @@ from .watch import survive
 
 FINAL = {ModelSetupError: SETUP, ModelRequestError: REQUEST}
 TIMEOUT_S = 0.5
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 
 
 def _failure(llm: EndpointLLM, *, streams: bool) -> ModelCallError:

@@ -22,7 +22,7 @@ from judgetree.modules.errors import LoopReentryError
 
 T = TypeVar("T")
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a test waits for what should happen at once, before it fails."""
 
 

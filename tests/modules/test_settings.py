@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules import settings as settings_module
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import HOME_NAME, Settings, find_home, load_settings
+from judgetree.modules.trust import variables
 
 SECRET = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -51,7 +51,7 @@ def test_a_variable_that_is_no_setting_is_said_once_with_what_may_be_meant(
     monkeypatch.setenv("judgetree_colour", "green")
     for name in ("DEBUG", "PORT_8000_TCP_ADDR", "SERVICE_HOST", "MILVUS_PORT"):  # the last three are Kubernetes's
         monkeypatch.setenv(f"JUDGETREE_{name}", "1")
-    monkeypatch.setattr(settings_module, "_said_unknown", set())
+    monkeypatch.setattr(variables, "_said", set())
     for _ in range(2):
         load_settings()
     lists_them = "`judgetree settings` lists them."

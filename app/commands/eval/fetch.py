@@ -36,7 +36,6 @@ def fetch(
         from ....evaluation.datasets.sources import SOURCES, DatasetSource
         from ....evaluation.fetch_prebuilt import PREBUILT, PublicPrebuilt, fetch_prebuilt
         from ....modules.errors import SettingsError
-        from ....modules.settings import load_settings
 
     listed: dict[str, DatasetSource | PublicPrebuilt] = {**SOURCES, **PREBUILT}
     if name is None and as_json:
@@ -47,11 +46,11 @@ def fetch(
             for name, source in listed.items()
         )
     elif name in PREBUILT:
-        public, folder = PREBUILT[name], (out if out is not None else load_settings().home / "datasets") / name
+        public, folder = PREBUILT[name], _target(out) / name
         if url is not None:
             raise SettingsError("--url is a mirror of a single file, and a prebuilt index has several: leave it out.")
         say(f"{name}: {public.size}.\nLicence: {public.licence}\nHome: {public.homepage}\nCite: {public.citation}")
-        with _download_bar() as on_progress:
+        with _closed(folder, out), _download_bar() as on_progress:
             is_new = fetch_prebuilt(name, folder, on_progress=on_progress, loopback_http=LOOPBACK_HTTP in os.environ)
         if as_json:
             write_json({**asdict(public), "folder": str(folder), "downloaded": is_new})
@@ -60,9 +59,9 @@ def fetch(
         write_result(f"{had}: {folder}\nNext: judgetree ask QUESTION --retriever prebuilt:{folder}")
     else:
         source = source_of(name)
-        folder = out if out is not None else load_settings().home / "datasets"
+        folder = _target(out)
         say(f"{name}: {source.size}.\nLicence: {source.licence}\nHome: {source.homepage}\nCite: {source.citation}")
-        with _download_bar() as on_progress:
+        with _closed(folder, out), _download_bar() as on_progress:
             fetched = fetch_dataset(
                 name, folder, url=url, on_progress=on_progress, loopback_http=LOOPBACK_HTTP in os.environ
             )
@@ -75,6 +74,24 @@ def fetch(
             f"{had}: {fetched.questions} questions, {fetched.documents} documents{left_out}\n"
             f"Next: judgetree eval run --dataset {fetched.spec} --limit 100 --out runs/{name}"
         )
+
+
+def _target(out: Path | None) -> Path:
+    """Return the folder for downloads: the one that is named, else a private one in the home."""
+    from ....modules.settings import load_settings
+    from ....modules.trust.private import private_folder
+
+    return out if out is not None else private_folder(load_settings().home / "datasets")
+
+
+@contextmanager
+def _closed(folder: Path, out: Path | None) -> Iterator[None]:
+    """Close what is downloaded into the home to others, who cannot enter its folder meanwhile."""
+    from ....modules.trust.closed import close_all
+
+    yield
+    if out is None:
+        close_all(folder)
 
 
 @contextmanager

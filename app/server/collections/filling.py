@@ -20,6 +20,7 @@ from ....modules.index.writer_lock import LockOptions
 from ....modules.memory.schema import is_memory
 from ....modules.progress import StageProgress
 from ....modules.settings import Settings
+from ....modules.trust.private import private_folder
 
 _UPLOADS = "uploads"
 _LOCK = LockOptions(wait_s=30.0)  # also the longest time that the end of the server waits for another writer
@@ -73,10 +74,10 @@ def fill(
     ) as index:
         index.source_prefix = _source_prefix(index, folder)
         with refusing_full_disk(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
         paths = [folder / file.name for file in arrived]
         for path, file in zip(paths, arrived, strict=True):
-            write_whole(path, file.path.read_bytes())
+            write_whole(path, file.path.read_bytes(), private=True)
         try:
             report = index.add_new_files(paths[0], also=paths[1:])
         except LoadingError:

@@ -6,7 +6,6 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from ....graphs.threads.checkpoints import is_postgres
 from ....modules.addresses import Address
@@ -89,7 +88,6 @@ class KeyTables:
     def _open(self) -> CallFile:
         if self._url is not None:
             return PostgresCallFile(self._url.revealed(), _TABLES)
-        _make_private(self._path)
         return SqliteCallFile(self._path, _TABLES)
 
     def _close(self) -> None:
@@ -116,9 +114,3 @@ class KeyTables:
             raise StoreFailure(
                 f"The keys in {where} cannot be used: {said}. Check JUDGETREE_CHECKPOINTS and that PostgreSQL runs."
             ) from error
-
-
-def _make_private(path: Path) -> None:
-    """Make the file, for its owner alone, if it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)

@@ -27,6 +27,23 @@ def test_a_healthy_set_up_can_ask(cli: Cli, home: Path) -> None:
         assert f"ok    {name}" in done.out
 
 
+def test_it_says_which_files_it_reads_and_whose_they_are(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JUDGETREE_RETRIES")
+    here = Path.cwd()
+    assert f"ok    .env        none in {here}" in cli("doctor").ok().out
+    (here / ".env").write_text("JUDGETREE_RETRIES=0\n")
+    home.chmod(0o755)
+    said = cli("doctor").ok().out
+    assert f"ok    .env        {here / '.env'} of " in said
+    assert ", names no code, address or file" in said
+    assert f"lacks home        {home} is open to others. Unless a group shares it: chmod -R go= {home}" in said
+    (here / ".env").write_text("JUDGETREE_RETRIES=0\nJUDGETREE_PROMPTS=\nJUDGETREE_SEARXNG_URL=http://127.0.0.1:9\n")
+    cli("trust").ok()
+    assert "trusted as it is now (judgetree trust)" in cli("doctor").ok().out
+    listed = {each["name"]: each for each in json.loads(cli("settings", "--json").ok().out)}
+    assert listed["JUDGETREE_SEARXNG_URL"]["file"] == str(here / ".env")
+
+
 def test_secrets_are_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1")
     monkeypatch.setenv("JUDGETREE_LLM_API_KEY", "sk-secret-2")

@@ -46,7 +46,7 @@ def crew_that_dies(openings: list[object], ledger: object = None) -> AskingWorke
 
 def ask(crew: AskingWorkers) -> object:
     job = cast(Job, SimpleNamespace(question=SimpleNamespace(id="q1"), system="judge"))
-    return asyncio.run(asyncio.wait_for(crew.ask(job), 20))
+    return asyncio.run(asyncio.wait_for(crew.ask(job), 60))
 
 
 def test_a_worker_that_cannot_open_again_ends_the_run_with_the_reason() -> None:
@@ -105,7 +105,7 @@ def test_a_worker_that_does_not_answer_is_named_once_each_time(caplog: pytest.Lo
     crew = crew_that_dies([])
     crew.hands, crew.patience_s = hands, 0.01
     with pytest.raises(IndexError, match="pop from empty list"):
-        asyncio.run(asyncio.wait_for(crew.watch(), 20))
+        asyncio.run(asyncio.wait_for(crew.watch(), 60))
     said = [record.getMessage() for record in caplog.records]
     assert [each.startswith("Process 7 on here, a worker, has not answered") for each in said] == [True, True]
     assert "another one asks them again" in said[0]
@@ -133,7 +133,7 @@ def test_a_part_that_raises_keyboard_interrupt_in_a_worker_is_named_and_does_not
 
     # On a thread, as Ray has its loop: there nothing catches what stops the loop.
     with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(asyncio.run, outcome()).result(timeout=20)
+        found = thread.submit(asyncio.run, outcome()).result(timeout=60)
     assert isinstance(found, UserError)
     assert "raised KeyboardInterrupt" in str(found)
     assert ("'q1' of judge" in str(found)) == (call == "ask")

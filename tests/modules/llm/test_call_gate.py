@@ -208,7 +208,7 @@ def test_gate_lends_no_slot_twice_and_loses_none(cap: int, acts: list[str]) -> N
         assert calls.peak <= cap
         assert calls.running == 0
         for _ in range(calls.gate.limit):  # all that the limit allows are free
-            await asyncio.wait_for(calls.gate.acquire(), 1)
+            await asyncio.wait_for(calls.gate.acquire(), 60)
 
     asyncio.run(play())
 

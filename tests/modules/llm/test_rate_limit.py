@@ -22,7 +22,7 @@ from judgetree.modules.llm.rate_limit import MINUTE_S, RateLimit, estimated_toke
 from judgetree.modules.settings import load_settings
 from tests.modules.model_endpoints import QUESTION, saying
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 A_MOMENT_S = 0.2
 """Ample for a call that nothing holds back; one that is held back outlasts it however slow the machine."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from judgetree.modules.memory.rewrites import read_rewrite
 from judgetree.modules.reader.prompts import REFUSAL
+from tests.cpu_time import cpu_time_below
 
 QUERY = "And its oil?"
 OIL = "Which oil does class Delta need?"
@@ -123,14 +122,12 @@ def test_a_reply_that_was_cut_off_is_no_rewrite() -> None:
     ],
 )
 def test_a_megabyte_is_refused_within_milliseconds(reply: str) -> None:
-    started = time.perf_counter()
-    found = read_rewrite(reply, QUERY, max_tokens=256)
-    assert time.perf_counter() - started < 0.05
+    with cpu_time_below(0.05):
+        found = read_rewrite(reply, QUERY, max_tokens=256)
     assert found.text == ""
 
 
 @pytest.mark.parametrize("piece", ["(note ", "Sure! ", "Here is the ", "new ", "**", "“", "question ", "改写后的"])
 def test_chatter_within_the_limit_takes_no_time(piece: str) -> None:
-    started = time.perf_counter()
-    read_rewrite(piece * (3_000 // len(piece)), QUERY, max_tokens=256)
-    assert time.perf_counter() - started < 0.3
+    with cpu_time_below(0.3):
+        read_rewrite(piece * (3_000 // len(piece)), QUERY, max_tokens=256)

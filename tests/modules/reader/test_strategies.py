@@ -164,7 +164,7 @@ def test_passages_are_read_side_by_side(strategy: AnswerStrategy) -> None:
 
         async def complete(self, messages: Sequence[Message], **options: object):  # type: ignore[no-untyped-def,override]
             if messages[0][1] in (NOTE_SYSTEM, SCORED_SYSTEM):
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(60):
                     await barrier.wait()
             return await super().complete(messages, **options)  # type: ignore[arg-type]
 

@@ -25,7 +25,7 @@ TIMES = 20
 
 
 def until(is_true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not is_true():
         assert time.monotonic() < end, what
         time.sleep(0.02)

@@ -87,11 +87,11 @@ def test_a_revoked_key_is_refused_within_seconds(keyed: Keyed) -> None:
         book = KeyBook(tables)
         key, text = book.add("eve")
         with server.http(Authorization=f"Bearer {text}") as http:
-            until = time.monotonic() + 10
+            until = time.monotonic() + 60
             while http.get("/v1/models").status_code != 200:
                 assert time.monotonic() < until, "a new key is never known"
             book.revoke(key.id)
-            until = time.monotonic() + 10
+            until = time.monotonic() + 60
             while http.get("/v1/models").status_code != 401:
                 assert time.monotonic() < until, "a revoked key stays valid"
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CollectionError
+from .usable import NotTrusted
 
 if TYPE_CHECKING:
     import grpc
@@ -53,7 +53,7 @@ def socket_address(path: Path) -> str:
     taken these names, one with a random name. It is made if it does not exist.
 
     Raises:
-        CollectionError: No such folder is possible; the message says why, and what to set.
+        NotTrusted: No such folder is possible; the message says why, and what to set.
     """
     name, problems = _name_of(path), []
     bases = list(_bases())
@@ -69,7 +69,7 @@ def socket_address(path: Path) -> str:
         with suppress(OSError):
             if not _problem(base, base / "judgetree-12345678" / name):
                 return f"{SOCKET}{Path(tempfile.mkdtemp(prefix='judgetree-', dir=base), name)}"
-    raise CollectionError(
+    raise NotTrusted(
         f"{path} cannot be opened: there is no place for a socket that this user alone can reach "
         f"({'; '.join(problems) or 'there is no folder for temporary files'}). Set XDG_RUNTIME_DIR to an existing "
         f"folder of yours whose path has at most {_most_base_bytes()} bytes and none of the characters % ? #."
@@ -80,11 +80,11 @@ def remake_folder(address: str) -> None:
     """Make the folder of a socket anew if a cleaner of temporary files has removed it.
 
     Raises:
-        CollectionError: Others can enter the folder, or it cannot be made.
+        NotTrusted: Others can enter the folder, or it cannot be made.
     """
     folder = Path(address.removeprefix(SOCKET)).parent
     if not _made_private(folder):
-        raise CollectionError(f"{folder} is not this user's alone, so that no socket is put there. Remove it.")
+        raise NotTrusted(f"{folder} is not this user's alone, so that no socket is put there. Remove it.")
 
 
 def _made_private(folder: Path) -> bool:

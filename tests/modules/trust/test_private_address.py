@@ -15,11 +15,12 @@ import pytest
 from pymilvus import MilvusClient
 
 from judgetree.modules.errors import CollectionError
-from judgetree.modules.index import lite_address
 from judgetree.modules.index.connection import connect
 from judgetree.modules.index.index import Index
 from judgetree.modules.index.lite_folder import SOCKET_FILE
 from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.trust import private_address
+from judgetree.modules.trust.usable import NotTrusted
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets here")
@@ -113,7 +114,7 @@ def test_the_socket_is_out_of_reach_for_others_and_no_port_is_open(
     place = Path(held.address.removeprefix("unix:"))
     assert held.address == f"unix:{place}" == (data / SOCKET_FILE).read_text()
     assert stat.S_ISSOCK(place.lstat().st_mode)
-    assert lite_address.is_private(place.parent)
+    assert private_address.is_private(place.parent)
     assert held.client.list_collections(timeout=10) == []
     assert listening() == before
     held.close()
@@ -126,16 +127,16 @@ def test_a_private_folder_is_made_for_the_names_that_another_user_has_taken(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (base / OWN).write_text("")
-    monkeypatch.setattr(lite_address, "SHORT_FOLDERS", ())
+    monkeypatch.setattr(private_address, "SHORT_FOLDERS", ())
     monkeypatch.setattr(tempfile, "tempdir", str(base))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    address = lite_address.socket_address(tmp_path / "own.db")
+    address = private_address.socket_address(tmp_path / "own.db")
     place = Path(address.removeprefix("unix:"))
     assert place.parent.parent == base
-    assert lite_address.is_private(place.parent)
-    assert lite_address.earlier_address(tmp_path / "own.db", address) == address
+    assert private_address.is_private(place.parent)
+    assert private_address.earlier_address(tmp_path / "own.db", address) == address
     place.parent.chmod(0o711)
-    assert lite_address.earlier_address(tmp_path / "own.db", address) == ""
+    assert private_address.earlier_address(tmp_path / "own.db", address) == ""
 
 
 def test_where_no_socket_can_be_private_the_folder_is_refused_with_what_to_set(
@@ -143,7 +144,7 @@ def test_where_no_socket_can_be_private_the_folder_is_refused_with_what_to_set(
 ) -> None:
     (base / LONG).mkdir()
     (base / "a%b").mkdir()
-    monkeypatch.setattr(lite_address, "SHORT_FOLDERS", ())
+    monkeypatch.setattr(private_address, "SHORT_FOLDERS", ())
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(base / LONG))
     monkeypatch.setattr(tempfile, "tempdir", str(base / "a%b"))
     with pytest.raises(CollectionError, match=r"too long.* one of % \? #.*Set XDG_RUNTIME_DIR to an existing folder"):
@@ -157,11 +158,11 @@ def test_a_folder_of_sockets_that_was_cleared_away_is_made_again(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = f"unix:{base / OWN / 'a'}"
-    lite_address.remake_folder(address)
-    assert lite_address.is_private(base / OWN)
+    private_address.remake_folder(address)
+    assert private_address.is_private(base / OWN)
     (base / OWN).chmod(0o777)
-    with pytest.raises(CollectionError, match="not this user's alone"):
-        lite_address.remake_folder(address)
+    with pytest.raises(NotTrusted, match="not this user's alone"):
+        private_address.remake_folder(address)
 
 
 OTHER_PROCESS = """
