@@ -146,6 +146,7 @@ KEEPING = {
     "eval calibrate": "makes a fit of a judge and model, which is replaced by the same command",
     "eval fetch": "keeps what was fetched before",
     "serve": "deletes old conversations if --expire-days says so, and logs how many",
+    "trust": "takes a consent back with --revoke, which the same command gives again",
 }
 
 
