@@ -15,6 +15,7 @@ from langgraph.types import Command, Interrupt
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
+from ..modules.index.schema import refuse_reserved
 from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
@@ -146,6 +147,8 @@ class RagSession(TreeSession):
         if context is not None and tools:
             raise SettingsError("Give the tools to the context: RagContext(tools=create_tools(…), …).")
         self.settings = settings or load_settings()
+        if collection:
+            refuse_reserved(collection, self.settings)
         given = self.settings.prompts if prompts is None else prompts
         self.prompts = context.prompts if context else load_prompts(given)
         """The prompts of one's own, by name."""

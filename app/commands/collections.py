@@ -1,20 +1,34 @@
-"""``judgetree collections``: the list of indexed collections."""
+"""``judgetree collections``: lists the indexed collections, and renames one."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Annotated
+
+import typer
 
 from ..stores.collections import CollectionSummary, read_collections
 from ..terminal.terminal import Cell, busy, say, write_json, write_rows
 from .options import Json
 
 
-def collections(as_json: Json = False) -> None:
+def collections(
+    rename: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="OLD NEW", help="Give a collection another name; its graphs are to be made again."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """List the collections that can be asked."""
     with busy("starting"):
         from ...modules.settings import load_settings
 
-        summaries = list(read_collections(load_settings()))
+        settings = load_settings()
+        if rename is not None:
+            from ...modules.index.factory import rename as give_name
+
+            give_name(*rename, settings)
+        summaries = list(read_collections(settings))
     if as_json:
         write_json([asdict(summary) for summary in summaries])
     elif summaries:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..stores.collections import database_exists
-from ..terminal.terminal import Cell, agrees, busy, local_time, say, width, write_json, write_result, write_rows
-from .options import DotFile, Json, JsonFile, SvgFile
+from ..terminal.terminal import Cell, busy, local_time, say, width, write_json, write_result, write_rows
+from .options import DotFile, DryRun, Json, JsonFile, SvgFile, Yes
 
 if TYPE_CHECKING:
     from ...graphs.conversation.turn.store import ConversationSummary
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 conversations_app = typer.Typer(no_args_is_help=True, help="Look at conversations, draw them, clear them away.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversation.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Count only, and change nothing.")]
 
 
 @conversations_app.command("list")
@@ -94,18 +93,26 @@ def draw(
 def delete(
     name: Name,
     branch: Annotated[str | None, typer.Option(metavar="NAME", help="This branch only.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Delete a conversation with its search trees."""
     with busy("starting"):
+        from ...graphs.conversation.branches import branch_named
         from ...graphs.drawing.words import count_of
+        from ..terminal.deleting import may_delete
         from ..terminal.saved import saved_conversation
 
     what = f"the branch {branch!r} of {name!r}" if branch is not None else f"the conversation {name!r}"
     with saved_conversation(name) as (conversations, talk):
-        if not yes and not agrees(f"Delete {what} for good?"):
-            say("Nothing was deleted.")
-        elif branch is None:
+        turns = talk.turns()
+        if branch is not None:
+            found = branch_named({each["branch_id"]: each for each in talk.branches()}, branch)
+            turns = [turn for turn in turns if turn["branch_id"] == found["branch_id"]]
+        size = f"{what}, {count_of(len(turns), 'turn')} with their search trees"
+        if not may_delete(size, f"Delete {what} for good?", yes=yes, dry_run=dry_run):
+            return
+        if branch is None:
             say(f"deleted {what} with {count_of(conversations.delete(name), 'thread')}")
         else:
             say(f"deleted {what} with {count_of(talk.delete_branch(branch), 'turn')}")
@@ -117,14 +124,16 @@ def expire(
         int | None,
         typer.Option(min=1, metavar="N", help="Age in days; default: JUDGETREE_CONVERSATION_EXPIRE_DAYS, which is 30."),
     ] = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the conversations without a new question for many days."""
+    """Delete the conversations without a new question for many days. A script needs no --yes."""
     with busy("starting"):
         from ...graphs.conversation.expiry import ExpiryReport
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
+        from ..terminal.deleting import may_delete, names_text
         from ..terminal.saved import may_hold_threads, open_saved
 
     settings = load_settings()
@@ -132,7 +141,15 @@ def expire(
     if may_hold_threads(settings.checkpoint_url) or database_exists(settings):  # opening would create them
         with busy("looking for old conversations"), open_saved(settings) as conversations:
             age = settings.conversation_expire_days if days is None else days
-            report = conversations.delete_old_conversations(age, dry_run=dry_run)
+            report = conversations.delete_old_conversations(age, dry_run=True)
+        old = [*report.conversations, *report.orphans]
+        size = f"{count_of(len(old), 'conversation')} with {count_of(report.turns, 'turn')}: {names_text(old)}"
+        if not dry_run and old:
+            if not may_delete(size, "Delete them for good?", yes=yes, dry_run=False, asks_scripts=False):
+                return
+            with busy("deleting"), open_saved(settings) as conversations:
+                report = conversations.delete_old_conversations(age)
+        report = replace(report, dry_run=dry_run)
     if as_json:
         write_json(asdict(report))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,14 +15,16 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.exit_status import FAILED
-from ..terminal.terminal import busy, progress_bar, resumable, write_json, write_result
-from .options import Json, Prompts, RayAddress, ray_address
+from ..terminal.terminal import busy, progress_bar, resumable, say, write_json, write_result
+from .options import DryRun, Json, Prompts, RayAddress, ray_address
 
 if TYPE_CHECKING:
     from ...modules.embedding.embedder import Embedder
+    from ...modules.index.index import Index
     from ...modules.index.plan import IndexReport
     from ...modules.index.schema import IndexParams
     from ...modules.progress import StageProgress
+    from ..terminal.collection_update import CollectionUpdate
     from ..terminal.graph_making import MadeGraph
 
 
@@ -40,7 +42,15 @@ def index(  # noqa: PLR0913 - one parameter an option
     chunk_overlap: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Characters shared; default: as before, at first 50.")
     ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Take out files that are gone.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Take out files that were under PATH and are gone; those of others stay.")
+    ] = False,
+    prune_all: Annotated[
+        bool,
+        typer.Option(
+            "--prune-all", help="Take out all that is not under PATH, other folders and uploads too; asks, or --yes."
+        ),
+    ] = False,
     remove: Annotated[
         list[str] | None, typer.Option(metavar="SOURCE", help="Take a file out of the collection; repeatable.")
     ] = None,
@@ -85,7 +95,10 @@ def index(  # noqa: PLR0913 - one parameter an option
     max_cost: Annotated[
         float | None, typer.Option(min=0, metavar="USD", help="Most US dollars for triples now; default: no limit.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask the model without confirmation.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Take files out, and ask the model, without confirmation.")
+    ] = False,
+    dry_run: DryRun = False,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
     ] = 600.0,
@@ -110,43 +123,42 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.structure.building import check_kind
         from ..terminal.collection_update import CollectionUpdate, older_graphs
 
-    if not any((paths, remove, rebuild_index, index_params, graph)):
-        raise SettingsError(
-            "Give a file or folder to index, --remove SOURCE, --rebuild-index FIELD, --index-params or --graph KIND."
-        )
+    _refuse_nothing_to_do(paths, remove, rebuild_index, index_params, graph, is_pruning=prune or prune_all)
     kinds = list(dict.fromkeys(graph or ()))
     for kind in kinds:
         check_kind(kind)
     load_prompts(prompts)  # refused before anything is embedded
     started, settings = time.monotonic(), load_settings()
     address = ray_address(workers, ray)
+    opening = partial(
+        open_index,
+        collection,
+        settings,
+        data_path=paths[0] if paths else None,
+        file_type_wanted=types.replace(",", " ").split() if types is not None else None,
+        follow_links=follow_links,
+        limits=LoadLimits(file_bytes=int(max_file_mb * 1e6), seconds=max_file_s),
+        source_prefix=prefix,
+        index_params=parsed_index_params(index_params),
+        lock=LockOptions(wait_s=wait_s),
+    )
+    gone: Mapping[str, int] = {}
+    if prune or prune_all or remove:
+        with busy("comparing"), opening() as opened:
+            gone = opened.gone_files(also=(paths or [])[1:], everywhere=prune_all) if prune or prune_all else {}
+            named = opened.sizes_of(remove or ())
+        _confirm(collection, {**gone, **named}, yes=yes, dry_run=dry_run, asks_scripts=prune_all)
     with (
         resumable(lambda: "Embeddings so far are kept"),
         progress_bar() as on_progress,
-        open_index(
-            collection,
-            settings,
-            data_path=paths[0] if paths else None,
-            file_type_wanted=types.replace(",", " ").split() if types is not None else None,
-            follow_links=follow_links,
-            limits=LoadLimits(file_bytes=int(max_file_mb * 1e6), seconds=max_file_s),
-            source_prefix=prefix,
-            index_params=parsed_index_params(index_params),
-            lock=LockOptions(wait_s=wait_s),
-            spread=None if workers is None else _spread_over(workers, address),
-            on_progress=on_progress,
-        ) as opened,
-        _connected(address, workers, on_progress) if paths and workers else nullcontext(),
+        opening(spread=None if workers is None else _spread_over(workers, address), on_progress=on_progress) as opened,
+        _connected(address, workers, on_progress) if paths and workers and not dry_run else nullcontext(),
     ):
-        report: IndexReport | None = None
-        if paths:
-            known = opened.chunk_sizes()
-            size = known.size if chunk_size is None else chunk_size
-            overlap = known.overlap if chunk_overlap is None else chunk_overlap
-            report = opened.get_index_done(size, overlap, prune=prune, also=paths[1:])
-        if remove:
-            rest = opened.remove_files(*remove)
-            report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
+        sizes = (chunk_size, chunk_overlap)
+        report = _report(opened, paths or (), remove or (), sizes=sizes, prune=gone, dry_run=dry_run)
+        if dry_run:
+            _write_dry_run(CollectionUpdate(collection=collection, report=report), as_json=as_json)
+            return
         done = CollectionUpdate(
             collection=collection,
             report=report,
@@ -175,6 +187,64 @@ def index(  # noqa: PLR0913 - one parameter an option
             write_json(done.to_document(graphs, seconds=time.monotonic() - started))
     if strict and ((done.report and done.report.skipped) or any(each.failed for each in graphs)):
         raise typer.Exit(FAILED)
+
+
+def _confirm(collection: str, files: Mapping[str, int], *, yes: bool, dry_run: bool, asks_scripts: bool) -> None:
+    """Say which files are about to be taken out, and end the command unless that is confirmed.
+
+    Scripts have always called --prune and --remove, which name what they take out, without a confirmation.
+
+    Raises:
+        SettingsError: It is to be confirmed, and standard input is no terminal.
+        Exit: It was refused.
+    """
+    from ..terminal.deleting import files_text, may_delete
+
+    if not files:
+        return
+    what, question = files_text(collection, files), "Take them out of the collection?"
+    if not may_delete(what, question, yes=yes, dry_run=dry_run, asks_scripts=asks_scripts) and not dry_run:
+        raise typer.Exit
+
+
+def _refuse_nothing_to_do(paths: Sequence[Path] | None, *others: str | Sequence[str] | None, is_pruning: bool) -> None:
+    if is_pruning and not paths:
+        raise SettingsError("--prune and --prune-all compare a collection with files: give the PATH of a folder too.")
+    if not any((paths, *others)):
+        raise SettingsError(
+            "Give a file or folder to index, --remove SOURCE, --rebuild-index FIELD, --index-params or --graph KIND."
+        )
+
+
+def _report(
+    opened: Index,
+    paths: Sequence[Path],
+    remove: Sequence[str],
+    *,
+    sizes: tuple[int | None, int | None],
+    prune: Mapping[str, int],
+    dry_run: bool,
+) -> IndexReport | None:
+    """Update the files of a collection, then remove some; None if neither is asked for."""
+    report: IndexReport | None = None
+    if paths:
+        known = opened.chunk_sizes()
+        size, overlap = (
+            old if new is None else new for old, new in zip((known.size, known.overlap), sizes, strict=True)
+        )
+        report = opened.get_index_done(size, overlap, prune=prune, also=paths[1:], dry_run=dry_run)
+    if not remove:
+        return report
+    rest = opened.remove_files(*remove, dry_run=dry_run)
+    return replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
+
+
+def _write_dry_run(update: CollectionUpdate, *, as_json: bool) -> None:
+    if as_json:
+        write_json(update.to_document((), seconds=0.0) | {"dry_run": True})
+        return
+    _write_lines(update.lines(0.0, list_skipped=True))
+    say("Dry run: nothing was changed. Graphs and indexes of vectors are not looked at.")
 
 
 def _write_lines(lines: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.terminal import Cell, busy, local_time, say, write_json, write_result, write_rows
-from .options import Json
+from .options import DryRun, Json, Yes
 
 if TYPE_CHECKING:
     from ..server.keys.book import KeyBook
@@ -51,10 +51,13 @@ def add(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Make a key and print it, once. Without -c or --all-collections it grants no collection."""
     with busy("starting"):
+        from ...modules.index.schema import check_documents_name
         from ..server.keys.key import Budget
 
     if all_collections and collection:
         raise SettingsError("Give --all-collections, or the granted ones with -c, not both.")
+    for each in collection or ():
+        check_documents_name(each)
     with _book() as book:
         key, text = book.add(
             name,
@@ -83,10 +86,21 @@ def list_(as_json: Json = False) -> None:
 
 
 @keys_app.command()
-def revoke(key: Annotated[str, typer.Argument(metavar="KEY", help="Id or name of a key.")]) -> None:
-    """Revoke a key for good: running servers refuse it within seconds."""
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Id or name of a key.")],
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Revoke a key for good: running servers refuse it within seconds. A script needs no --yes."""
+    from ..terminal.deleting import may_delete
+
     with _book() as book:
-        revoked = book.revoke(key)
+        found = book.valid(key)
+        used = f"last used {local_time(found.last_used_at)}" if found.last_used_at else "never used"
+        what = f"the key {found.id} of {found.name}, granting {_grants(found)}, {used}"
+        if not may_delete(what, "Revoke it for good?", yes=yes, dry_run=dry_run, asks_scripts=False):
+            return
+        revoked = book.revoke(found.id)
     say(f"revoked the key {revoked.id} of {revoked.name}")
 
 

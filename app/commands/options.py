@@ -19,6 +19,8 @@ EvidenceRankerName = Literal["mmr", "facility_location", "log_det"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Collection = Annotated[str | None, typer.Option("--collection", "-c", metavar="NAME", help="Collection to ask.")]
 Llm = Annotated[
     str | None,

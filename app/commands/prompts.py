@@ -11,7 +11,7 @@ import typer
 from ...modules.errors import SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, say, write_json, write_result, write_rows
-from .options import Json, Prompts
+from .options import DryRun, Json, Prompts
 
 if TYPE_CHECKING:
     from ...modules.calls.prompts import Prompt
@@ -45,6 +45,7 @@ def copy(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML file to write.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's."""
@@ -60,6 +61,11 @@ def copy(
     check_writable(file, option="FILE")
     if file.exists() and not force:
         raise SettingsError(f"{file} exists. Name another file, or give --force to overwrite it.")
+    if file.exists():
+        say(f"{'would overwrite' if dry_run else 'overwriting'} {file}, {file.stat().st_size:,} bytes", style="yellow")
+    if dry_run:
+        say(f"would write {len(copied)} prompts to {file}")
+        return
     write_whole(file, to_yaml(copied))
     if as_json:
         write_json({"file": str(file), "prompts": [prompt.name for prompt in copied]})

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...modules.errors import CollectionError
@@ -98,7 +97,7 @@ class CollectionReader:
 
     def _read(self, connection: MilvusConnection, name: str) -> CollectionContents | None:
         from ...modules.index.content import stored_files
-        from ...modules.index.schema import read_collection_info, revision
+        from ...modules.index.schema import read_collection_info, refuse_reserved, revision
         from ...modules.memory.schema import is_memory
 
         client = connection.client
@@ -109,6 +108,7 @@ class CollectionReader:
         if is_memory(client, name):
             return None
         try:
+            refuse_reserved(name, self._settings)
             info = read_collection_info(client, name)
         except CollectionError as error:
             return CollectionContents(summary=CollectionSummary(name=name, problem=str(error)), files={})
@@ -140,7 +140,6 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
 
 def database_exists(settings: Settings) -> bool:
     """Return whether the database exists; False for a Milvus Lite folder without data."""
-    from ...modules.index.connection import is_address
+    from ...modules.index.connection import database_exists as exists
 
-    address = settings.milvus_address
-    return is_address(address) or not address.endswith(".db") or Path(address).expanduser().exists()
+    return exists(settings.milvus_address)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +28,11 @@ class CollectionUpdate:
     collection: str
     report: IndexReport | None
     """None where no file was read or removed."""
-    indexes: Mapping[str, IndexParams]
+    indexes: Mapping[str, IndexParams] = field(default_factory=dict)
     """By vector field, those that were built anew."""
-    embedders: Mapping[str, str]
-    """Names by vector field."""
-    older_graphs: Sequence[str]
+    embedders: Mapping[str, str] = field(default_factory=dict)
+    """Names by vector field; none in a dry run."""
+    older_graphs: Sequence[str] = ()
     """Kinds of the graphs that are out of date now."""
 
     def lines(self, seconds: float, *, list_skipped: bool) -> Iterator[str]:
@@ -41,12 +41,12 @@ class CollectionUpdate:
             yield from self._summary(self.report, seconds)
             yield from _read_as(self.report)
             yield from _skipped(self.report, None if list_skipped else _NAMES_SHOWN)
-        for field, params in self.indexes.items():
+        for name, params in self.indexes.items():
             values = {key: value for key, value in params.items() if key not in ("index_type", "params")}
             inner = params.get("params")
             values |= inner if isinstance(inner, Mapping) else {}
             shown = ", ".join(f"{key} {value}" for key, value in values.items())
-            yield f"index of {field}: {params.get('index_type')}, {shown}"
+            yield f"index of {name}: {params.get('index_type')}, {shown}"
         if self.older_graphs:
             options = " ".join(f"--graph {kind}" for kind in self.older_graphs)
             kinds = ", ".join(self.older_graphs)
@@ -67,9 +67,10 @@ class CollectionUpdate:
     def _summary(self, report: IndexReport, seconds: float) -> Iterator[str]:
         names = ", ".join(sorted(set(self.embedders.values())))
         speed = f", {each:,.0f} a second" if (each := _chunks_per_second(report)) >= 1 else ""
+        by = f", embedder {names}" if names else ""
         chunks = count_of(report.chunks, "chunk")
         saved = f"; {report.cached:,} from the vector cache" if report.cached else ""
-        yield f"{self.collection}: {chunks} ({report.embedded:,} embedded now{speed}{saved}), embedder {names}"
+        yield f"{self.collection}: {chunks} ({report.embedded:,} embedded now{speed}{saved}){by}"
         yield (
             f"files: {len(report.added)} new, {len(report.changed)} changed, {report.unchanged} unchanged, "
             f"{len(report.removed)} removed, {len(report.skipped)} skipped, {report.ignored} of other types; "

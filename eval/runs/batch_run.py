@@ -17,6 +17,7 @@ from ...graphs.threads.checkpoints import open_call_journal
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
+from ...modules.index.schema import refuse_reserved
 from ...modules.llm.cache import without_reading
 from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
@@ -199,7 +200,13 @@ def run_experiment(
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
-    """Apply the models, embeddings, options and recording of an experiment to settings."""
+    """Apply the models, embeddings, options and recording of an experiment to settings.
+
+    Raises:
+        CollectionError: The experiment names the collection of the conversations' memory.
+    """
+    if experiment.corpus is not None and experiment.corpus_folder is None:
+        refuse_reserved(experiment.corpus, settings)
     return settings.with_models(
         llm=experiment.llm,
         judge_llm=experiment.judge_llm,

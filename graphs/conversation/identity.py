@@ -14,9 +14,10 @@ from langchain_core.runnables import RunnableConfig
 from ...modules.formats import format_of, refuse_other_format
 from ..threads.checkpoints import Saver, record_graph
 from ..threads.snapshots import is_absent
+from ..threads.thread_ids import STORE
 
 _ID = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}")
-_CONFIG: RunnableConfig = {"configurable": {"thread_id": "judgetree:store"}}
+_CONFIG: RunnableConfig = {"configurable": {"thread_id": STORE}}
 
 
 class _StoreState(TypedDict, total=False):

@@ -24,12 +24,13 @@ from ..threads.given_savers import Checkpointer
 from ..threads.interrupts import INTERRUPTS, raise_interrupts
 from ..threads.recording import Recording
 from ..threads.state import RagState
+from ..threads.thread_ids import check_search_thread_id, check_thread_id
 from .compiled import Builder, StoredGraph
 from .preparation import Asked, prepare_run, update_thread
 from .run_start import Given, Options, Run
 from .running_work import RunningWork
 from .served import ServedGraph, served_graph
-from .thread_runs import ThreadKey, ThreadSummary, check_thread, list_root_threads, thread_runs
+from .thread_runs import ThreadKey, ThreadSummary, list_root_threads, thread_id_in, thread_runs
 
 
 class GraphOptions(TypedDict, total=False):
@@ -166,7 +167,7 @@ class RagGraph(Runnable[Given, RagState]):
     @blocking
     async def get_state(self, config: RunnableConfig) -> StateSnapshot:
         """Return the newest checkpoint of a thread; its ``created_at`` is None if the thread does not exist."""
-        check_thread(config)
+        check_thread_id(thread_id_in(config))
         return await (await self.aopen()).aget_state(config)
 
     aget_state = async_twin(get_state)
@@ -174,7 +175,7 @@ class RagGraph(Runnable[Given, RagState]):
     @blocking
     async def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
         """Yield the checkpoints of a thread, newest first."""
-        check_thread(config)
+        check_thread_id(thread_id_in(config))
         async for snapshot in (await self.aopen()).aget_state_history(config, **kwargs):
             yield snapshot
 
@@ -198,7 +199,7 @@ class RagGraph(Runnable[Given, RagState]):
             SettingsError: The thread id cannot be kept, or there is no context.
             InvalidUpdateError: ``as_node`` is no node, or is needed to tell who wrote last.
         """
-        check_thread(config)
+        check_search_thread_id(thread_id_in(config))
         return await update_thread(await self.aopen(), config, values, as_node, self._services(context))
 
     aupdate_state = async_twin(update_state)
@@ -321,7 +322,7 @@ class RagGraph(Runnable[Given, RagState]):
         """Yield the prepared run while holding its thread's lease."""
         services = self._services(context)
         asked = Asked.of(given, config or {}, services, options, streams=streams)
-        check_thread(asked.config)
+        check_search_thread_id(thread_id_in(asked.config))
         async with self._running.entered(), thread_runs().leased(self.thread_key(asked.thread_id)) as lease:
             graph = await self.aopen()
             run = await prepare_run(

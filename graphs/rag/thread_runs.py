@@ -15,7 +15,6 @@ from langgraph.types import StateSnapshot
 
 from ...modules.background_loop import BackgroundLoop, background_loop
 from ...modules.errors import BudgetSpent, ModelCallError
-from ...modules.formats import check_id
 from ..threads.amounts import keep_for_answer
 from ..threads.candidates import findings_of, sub_runs_to_come
 from ..threads.checkpoints import Saver
@@ -27,13 +26,9 @@ from ..tree.fork_record import Fork
 from .nested import own_stream_share
 
 
-def check_thread(config: RunnableConfig) -> None:
-    """Check that every store can keep the thread's id.
-
-    Raises:
-        SettingsError: The id is too long, or holds NUL or half a surrogate pair.
-    """
-    check_id("The thread id", config.get("configurable", {}).get("thread_id", ""))
+def thread_id_in(config: RunnableConfig) -> object:
+    """Return the thread id of a config; an empty text if it has none."""
+    return config.get("configurable", {}).get("thread_id", "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -217,6 +217,11 @@ def is_lite(client: MilvusClient) -> bool:
     return str(client.get_server_version()).startswith("milvus_lite")
 
 
+def database_exists(uri: str) -> bool:
+    """Return whether there may be a database; False for a Milvus Lite folder that does not exist yet."""
+    return is_address(uri) or not uri.endswith(".db") or Path(uri).expanduser().exists()
+
+
 def is_address(uri: str) -> bool:
     """Return whether a URI is a server's address rather than the path of a Lite folder."""
     return bool(_ADDRESS.match(uri))

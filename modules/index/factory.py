@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..errors import CollectionError
 from ..llm.rate_limit import Admissions
 from ..progress import StageProgress
 from ..settings import Settings
+from .connection import connect, database_exists
 from .file_parsers import LoadLimits
 from .index import Index
-from .schema import IndexParams
-from .writer_lock import LockOptions
+from .schema import IndexParams, check_documents_name, check_name, rename_collection
+from .writer_lock import LockOptions, writer_lock
+
+logger = logging.getLogger(__name__)
+
+
+def rename(old: str, new: str, settings: Settings) -> None:
+    """Give a collection of documents another name, at no cost; graphs of it are to be made again.
+
+    Raises:
+        CollectionError: The collection does not exist or is not judgetree's, the new name is taken or not allowed, or
+            another process writes.
+    """
+    check_name(old)
+    check_documents_name(new, settings)
+    if new == old:  # its lock would wait for itself
+        raise CollectionError(f"The collection is called {old!r} already.")
+    if not database_exists(settings.milvus_address):
+        raise CollectionError(f"There is no collection {old!r}: nothing has been indexed yet.")
+    connection = connect(settings.milvus_address, settings.milvus_token.get_secret_value())
+    first, second = sorted((old, new))  # two renames at once take the locks in one order
+    with (
+        closing(connection),
+        writer_lock(connection, first, LockOptions(), on_wait=logger.warning),
+        writer_lock(connection, second, LockOptions(), on_wait=logger.warning),
+    ):
+        rename_collection(connection.client, old, new)
 
 
 def open_index(  # noqa: PLR0913 - one parameter an option
@@ -40,7 +69,12 @@ def open_index(  # noqa: PLR0913 - one parameter an option
 
         with open_index("standards", load_settings(), data_path=Path("data/standards")) as index:
             index.get_index_done()
+
+    Raises:
+        CollectionError: The name is not allowed, or that of the conversations' memory.
     """
+
+    check_documents_name(collection, settings)
 
     def opened(spec: str) -> Embedder:
         embedder = create_embeddings(spec, settings, admissions=admissions)

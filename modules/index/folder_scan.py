@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
@@ -102,6 +102,8 @@ class FileScan:
     """Wanted files that are not to be opened, and folders that cannot be listed; sorted by source."""
     ignored: int = 0
     """Number of files of other types."""
+    named: tuple[SourceFile, ...] = ()
+    """The files and folders that were named, with what the sources of their files begin with."""
 
 
 def scan_folders(
@@ -131,10 +133,11 @@ def merged(scans: Sequence[FileScan]) -> FileScan:
         files=tuple(files[source] for source in sorted(files)),
         skipped=tuple(skipped[source] for source in sorted(skipped)),
         ignored=sum(scan.ignored for scan in scans),
+        named=tuple(named for scan in scans for named in scan.named),
     )
 
 
-def gone_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
+def absent_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
     """Return the stored sources that the scan does not contain, sorted, except those that could not be read."""
     there = {file.source for file in scan.files}
     hidden = {skipped.source for skipped in scan.skipped}
@@ -143,6 +146,72 @@ def gone_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
         for source in set(stored) - there
         if hidden.isdisjoint([source, *map(PurePosixPath.as_posix, PurePosixPath(source).parents)])
     )
+
+
+def gone_sources(
+    stored: Iterable[str],
+    scan: FileScan,
+    *,
+    folders: Mapping[str, str] | None = None,
+    file_type_wanted: Sequence[str] | None = None,
+) -> list[str]:
+    """Return the stored sources whose files were under what the scan names and are no longer there, sorted.
+
+    Left out are sources that could not be read, those of types that were not wanted, those of other folders inside a
+    named one, and files that are still there, such as hidden ones.
+
+    Args:
+        stored: Sources of the collection.
+        scan: A scan with the names of the collection.
+        folders: Folders of the collection by what their sources begin with, as it knew them before the scan.
+        file_type_wanted: The types that were scanned for; None for all.
+    """
+    suffixes = None if file_type_wanted is None else _wanted_suffixes(file_type_wanted)
+    search = _GoneSearch(known={PurePosixPath(prefix): Path(folder) for prefix, folder in (folders or {}).items()})
+    return [
+        source
+        for source in absent_sources(stored, scan)
+        if suffixes is None or PurePosixPath(source).suffix.lower() in suffixes
+        if any(search.is_gone_from(named, PurePosixPath(source)) for named in scan.named)
+    ]
+
+
+@dataclass(kw_only=True)
+class _GoneSearch:
+    """A search for files that are gone, which lists each folder once."""
+
+    known: Mapping[PurePosixPath, Path]
+    """Folders of the collection by the prefix of their sources."""
+    _names: dict[Path, frozenset[str] | None] = field(default_factory=dict)
+
+    def is_gone_from(self, named: SourceFile, source: PurePosixPath) -> bool:
+        """Return whether a source belongs to a named file or folder, and to no other one, and its file is gone."""
+        own = PurePosixPath(named.source)
+        holders = [prefix for prefix in self.known if source.is_relative_to(prefix)]
+        if not source.is_relative_to(own) or any(each != own and each.is_relative_to(own) for each in holders):
+            return False
+        # A folder that takes the prefix of another one has none of its files, which may be there still.
+        places = [
+            named.path / source.relative_to(own),
+            *(self.known[each] / source.relative_to(each) for each in holders),
+        ]
+        return not any(map(self._may_be_there, places))
+
+    def _may_be_there(self, file: Path) -> bool:
+        if file.parent not in self._names:
+            self._names[file.parent] = _names_in(file.parent)
+        names = self._names[file.parent]
+        return names is None or file.name in names
+
+
+def _names_in(folder: Path) -> frozenset[str] | None:
+    """Return the names in a folder, none if it is gone; None if it cannot be read."""
+    try:
+        return frozenset(each.name for each in folder.iterdir())  # some systems find a file by another case
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+    except OSError:
+        return None
 
 
 def scan_files(
@@ -187,6 +256,7 @@ def scan_files(
         files=tuple(sorted(files, key=lambda file: file.source)),
         skipped=tuple(sorted(skipped)),
         ignored=ignored,
+        named=(SourceFile(path=start, source=start.relative_to(folder).as_posix()),),
     )
 
 

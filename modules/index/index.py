@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -15,10 +15,10 @@ from langchain_milvus import Milvus
 from ..addresses import Address
 from ..errors import LoadingError, MilvusFailure
 from ..progress import StageProgress
-from ..settings import SearchSnapshot
+from ..settings import SearchSnapshot, load_settings
 from . import content
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
-from .connection import MilvusConnection, OpenUses, connect
+from .connection import MilvusConnection, OpenUses, connect, database_exists
 from .dense_fields import (
     Embedders,
     EmbedderSource,
@@ -29,14 +29,23 @@ from .dense_fields import (
     spreads,
 )
 from .file_parsers import LoadLimits
-from .folder_scan import gone_sources, scan_folders
+from .folder_scan import FileScan, absent_sources, gone_sources, scan_folders
 from .new_rows import NewRows
-from .plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, plan_removal, read_changes
+from .plan import (
+    ChunkSizes,
+    IndexReport,
+    NamedScan,
+    UpdatePlan,
+    name_sources,
+    none_readable,
+    plan_removal,
+    read_changes,
+)
 from .schema import (
     CollectionInfo,
     IndexParams,
     all_index_params,
-    check_name,
+    check_documents_name,
     list_collections,
     read_collection_info,
     revision,
@@ -44,6 +53,10 @@ from .schema import (
 from .writer_lock import Check, LockOptions, writer_lock
 
 logger = logging.getLogger(__name__)
+
+
+def _unchecked() -> None:
+    """Check nothing: no lock is held."""
 
 
 class Index:
@@ -93,7 +106,7 @@ class Index:
         search_snapshot: SearchSnapshot | None = None,
         on_progress: StageProgress | None = None,
     ) -> None:
-        check_name(vector_store_name)
+        check_documents_name(vector_store_name)
         self.embed_model = embed_model
         self.data_path = Path(data_path).expanduser().resolve() if data_path is not None else None
         self.file_type_wanted = file_type_wanted
@@ -207,8 +220,9 @@ class Index:
         chunk_size: int = CHUNK_SIZE,
         chunk_overlap: int = CHUNK_OVERLAP,
         *,
-        prune: bool = False,
+        prune: bool | Collection[str] = False,
         also: Sequence[Path | str] = (),
+        dry_run: bool = False,
     ) -> IndexReport:
         """Bring the collection up to date with ``data_path``, creating it if needed.
 
@@ -219,8 +233,10 @@ class Index:
         Args:
             chunk_size: Most characters of a chunk.
             chunk_overlap: Most characters that neighbours share.
-            prune: Remove all files that are not under these paths, also those of other folders.
+            prune: Remove the files that were under these paths and are gone (see ``gone_files``), no other folder's.
+                Sources in place of True remove those of them that are not under these paths.
             also: Further files or folders.
+            dry_run: Only report what would be added, changed and removed; nothing is embedded or written.
 
         Raises:
             LoadingError: A path does not exist, or has nothing readable.
@@ -232,7 +248,36 @@ class Index:
         if self.data_path is None:
             raise LoadingError("This index has no data_path. Give one, or use add_new_files(path).")
         sizes = ChunkSizes(size=chunk_size, overlap=chunk_overlap)
+        if dry_run:
+            named = self._named(self._scanned([self.data_path, *also]))
+            return self._planned(named, sizes, prune).report(named.stored, ignored=named.scan.ignored)
         return self._update([self.data_path, *also], sizes, prune=prune)
+
+    def gone_files(self, *, also: Sequence[Path | str] = (), everywhere: bool = False) -> Mapping[str, int]:
+        """Return the files that ``get_index_done(prune=True, also=also)`` would remove, with their numbers of chunks.
+
+        These are files that were under these paths and are gone. Files of other folders, of types that are not wanted,
+        and files that cannot be read are not among them. Nothing is changed.
+
+        Args:
+            also: Further files or folders.
+            everywhere: Return all files of the collection that are not under these paths, those of other folders and
+                uploads too; to remove them, give them to ``prune``.
+
+        Raises:
+            LoadingError: A path does not exist, or has nothing readable.
+            CollectionError: The database cannot be used, or the collection has another embedder.
+        """
+        if self.data_path is None:
+            raise LoadingError("This index has no data_path. Give one.")
+        named = self._named(self._scanned([self.data_path, *also]))
+        gone = absent_sources(named.stored, named.scan) if everywhere else self._gone(named)
+        return {source: len(named.stored[source].chunk_ids) for source in gone}
+
+    def sizes_of(self, sources: Sequence[str]) -> Mapping[str, int]:
+        """Return the numbers of chunks by source, of those of some files that the collection holds."""
+        stored = self._stored() if sources and self._exists() else {}
+        return {source: len(stored[source].chunk_ids) for source in sources if source in stored}
 
     def add_new_files(
         self,
@@ -258,17 +303,19 @@ class Index:
         overlap = known.overlap if chunk_overlap is None else chunk_overlap
         return self._update([path, *also], ChunkSizes(size=size, overlap=overlap), prune=False)
 
-    def remove_files(self, *sources: str) -> IndexReport:
+    def remove_files(self, *sources: str, dry_run: bool = False) -> IndexReport:
         """Remove files from the collection by source (as in the chunks' metadata); the files themselves stay.
+
+        With ``dry_run`` nothing is changed.
 
         Raises:
             LoadingError: A source is not in the collection; then nothing is removed.
             CollectionError: The collection does not exist.
         """
-        with self._writing() as check:
+        with nullcontext(_unchecked) if dry_run else self._writing() as check:
             info, stored = self.info(), self._stored()
             plan = plan_removal(self.vector_store_name, stored, sources)
-            if plan.removed:
+            if plan.removed and not dry_run:
                 self._write(info, check, removed=plan.replaced_ids(stored))
             return plan.report(stored, ignored=0)
 
@@ -299,6 +346,8 @@ class Index:
                 self._connection = None
 
     def _exists(self) -> bool:
+        if self._connection is None and not database_exists(self._uri or load_settings().milvus_address):
+            return False  # a look makes no folder
         return bool(self.connection.client.has_collection(self.vector_store_name))
 
     def _stored(self) -> dict[str, content.StoredFile]:
@@ -317,39 +366,59 @@ class Index:
 
         return writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=report_wait)
 
-    def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool) -> IndexReport:
-        found = scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)
+    def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool | Collection[str]) -> IndexReport:
+        found = self._scanned(paths)
         with self._writing() as check:
             content.drop_leftovers(self.connection, self.vector_store_name)
-            collection = self._open_collection() if self._exists() else None
-            stored = self._stored() if collection else {}
-            info = collection[0] if collection else None
-            root = self.data_path.parent if self.data_path and self.data_path.is_file() else self.data_path
-            limit = self.limits.file_bytes
-            scan, folders = name_sources(found, info, stored, root=root, prefix=self.source_prefix, max_bytes=limit)
-            plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
-            if prune:
-                plan.removed = gone_sources(stored, scan)
+            named = self._named(found)
+            plan, stored = self._planned(named, sizes, prune), named.stored
+            info = named.collection[0] if named.collection else None
             rows: NewRows | None = None
-            if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
-                info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
-                info = replace(self._with_news(info, folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
+            if plan.chunks or plan.removed or (info and self._with_news(info, named.folders) != info):
+                info, embedders = named.collection or plan_collection(plan.chunks, self.embed_model)
+                info = replace(self._with_news(info, named.folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
                 with closing(self._new_rows(plan, embedders, stored)) as rows:
                     info = rows.described(self.vector_store_name, info)
                     # Workers embed for hours: a server takes their vectors as they come, Lite all at once.
                     is_stream = spreads(embedders) and not self.connection.is_lite
                     self._write(info, check, rows if is_stream else list(rows), removed=plan.replaced_ids(stored))
-            elif not stored:
-                raise LoadingError(none_readable(plan.skipped))
             if rows is None:
-                return plan.report(stored, ignored=scan.ignored)
+                return plan.report(stored, ignored=named.scan.ignored)
             return plan.report(
                 stored,
-                ignored=scan.ignored,
+                ignored=named.scan.ignored,
                 embedded=rows.embedded,
                 cached=rows.cached,
                 embedding_s=rows.embedding_s,
             )
+
+    def _scanned(self, paths: Sequence[Path | str]) -> list[FileScan]:
+        return scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)
+
+    def _named(self, found: Sequence[FileScan]) -> NamedScan:
+        """Name scanned files as the collection does, which is read if it exists."""
+        collection = self._open_collection() if self._exists() else None
+        info, stored = (collection[0], self._stored()) if collection else (None, {})
+        root = self.data_path.parent if self.data_path and self.data_path.is_file() else self.data_path
+        scan, folders = name_sources(
+            found, info, stored, root=root, prefix=self.source_prefix, max_bytes=self.limits.file_bytes
+        )
+        return NamedScan(scan=scan, folders=folders, stored=stored, collection=collection)
+
+    def _planned(self, named: NamedScan, sizes: ChunkSizes, prune: bool | Collection[str]) -> UpdatePlan:
+        plan = read_changes(named.scan, named.stored, sizes, self.on_progress, self.limits)
+        if not isinstance(prune, bool):
+            wanted = set(prune)
+            plan.removed = [source for source in absent_sources(named.stored, named.scan) if source in wanted]
+        elif prune:
+            plan.removed = self._gone(named)
+        if not (named.stored or plan.chunks):
+            raise LoadingError(none_readable(plan.skipped))
+        return plan
+
+    def _gone(self, named: NamedScan) -> list[str]:
+        known = named.collection[0].folders if named.collection else {}
+        return gone_sources(named.stored, named.scan, folders=known, file_type_wanted=self.file_type_wanted)
 
     def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:
         client, reused = self.connection.client, plan.reused_ids(stored)

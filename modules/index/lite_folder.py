@@ -1,24 +1,20 @@
 """Milvus Lite folders, shared by the processes of one user.
 
 A Milvus Lite folder belongs to the process that holds its lock. The first process that opens a folder serves it to the
-others through a Unix socket in a directory that only this user can enter; no port is opened. The others look several
-times a second whether the lock is free. When the serving process ends or is killed, one of them takes the folder over
-and serves it at the same socket, where the clients of all find it again: pymilvus repeats a call whose server is away.
+others through a Unix socket in a folder that only this user can enter (``trust.private_address``); no port is opened.
+The others look several times a second whether the lock is free. When the serving process ends or is killed, one of them
+takes the folder over and serves it at the same socket, where the clients of all find it again: pymilvus repeats a call
+whose server is away.
 
-Where there are no Unix sockets (Windows), or the path of one would be too long or hold ``%``, ``?`` or ``#``, a folder
-serves one process at a time.
+Where there are no Unix sockets (Windows), a folder serves one process at a time, at a port with a random password.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
 import json
 import logging
 import os
-import socket
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -32,6 +28,15 @@ from typing import TYPE_CHECKING
 from ..errors import CollectionError
 from ..trust.closed import close_all, is_open, open_private
 from ..trust.private import private_folder
+from ..trust.private_address import (
+    earlier_address,
+    has_unix_sockets,
+    new_password,
+    password_check,
+    port_address,
+    remake_folder,
+    socket_address,
+)
 from ..trust.saved_names import check_saved_addresses
 from ..trust.usable import NotTrusted
 from .lock_holder import is_locked, lock_holder
@@ -56,7 +61,6 @@ WAITING: Mapping[str, int | str] = {
 _OPEN_WITHIN_S = 10.0
 _PUBLISHED_WITHIN_S = 5.0
 """How long another process may hold the lock of a new folder before it names its address."""
-_MOST_SOCKET_BYTES = 100
 _MESSAGE_BYTES = 256 << 20
 _CALLS_AT_ONCE = 10
 
@@ -69,8 +73,8 @@ class OpenFolder:
     """A folder that this process uses, served by it or by another one."""
 
     path: Path
-    address: str
-    """Address for clients; empty until it is served where there are no Unix sockets."""
+    address: str = field(repr=False)
+    """Address for clients, which may hold a password; empty until it is served for the first time."""
     users: int = 0
     """Connections of this process."""
     _db: MilvusLite | None = None
@@ -112,13 +116,19 @@ class OpenFolder:
         for name in db.list_collections() if loaded else ():
             db.get_collection(name).load()
         sizes = [(f"grpc.max_{way}_message_length", _MESSAGE_BYTES) for way in ("receive", "send")]
-        server = grpc.server(ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="milvus-lite"), options=sizes)
+        password = "" if has_unix_sockets() else new_password()
+        checks = [password_check(password)] if password else []
+        calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="milvus-lite")
+        server = grpc.server(calls, interceptors=checks, options=sizes)
         milvus_pb2_grpc.add_MilvusServiceServicer_to_server(MilvusServicer(db), server)
-        port = server.add_insecure_port(self.address or "127.0.0.1:0")
-        if self.address:
+        if password:
+            self.address = port_address(server.add_insecure_port("127.0.0.1:0"), password)
+        else:
+            self.address = self.address or socket_address(self.path)
+            remake_folder(self.address)
+            server.add_insecure_port(self.address)
             _publish(self.path, self.address)
         server.start()
-        self.address = self.address or f"http://127.0.0.1:{port}"
         self._db, self._server = db, server
 
     def follow(self) -> None:
@@ -208,7 +218,7 @@ def is_served_here(address: str) -> bool:
 def _opened(path: Path) -> OpenFolder:
     began = time.monotonic()
     while True:
-        folder = OpenFolder(path=path, address=_new_address(path))
+        folder = OpenFolder(path=path, address=earlier_address(path, _published(path)))
         with _explained(path):
             if folder.serve(loaded=False):
                 return folder
@@ -258,49 +268,13 @@ def _explained(path: Path) -> Iterator[None]:
 
     try:
         yield
+    except NotTrusted as error:
+        raise CollectionError(str(error)) from error
     except (MilvusLiteError, OSError, RuntimeError) as error:
         raise CollectionError(
             f"Milvus Lite cannot open {path} ({error}). Check that the folder is writable and was written by Milvus "
             "Lite 3."
         ) from error
-
-
-def _new_address(path: Path) -> str:
-    """Return the address of a folder's socket, in a directory that only this user can enter; empty if none is possible.
-
-    Raises:
-        CollectionError: Others can enter the directory.
-    """
-    if not hasattr(socket, "AF_UNIX"):
-        return ""
-    name = hashlib.sha256(str(path).encode()).hexdigest()[:16]
-    before = Path(_published(path).removeprefix("unix:"))
-    if before.name == name and _is_private(before.parent):  # users of an earlier server find the next one there
-        return f"unix:{before}"
-    base = next(
-        Path(one) for one in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()) if one and Path(one).is_dir()
-    )
-    folder = base / f"judgetree-{os.getuid()}"
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    if not folder.exists():
-        return ""
-    if not _is_private(folder):
-        raise CollectionError(
-            f"{folder} is open to other users, so that no socket is put there. Remove it, chmod 700 it, or set TMPDIR "
-            "to another folder."
-        )
-    place = str(folder / name)
-    # gRPC reads the path as that of an address: it decodes %20, and cuts off what follows "?" or "#".
-    is_possible = len(os.fsencode(place)) <= _MOST_SOCKET_BYTES and not set("%?#") & set(place)
-    return f"unix:{place}" if is_possible else ""
-
-
-def _is_private(folder: Path) -> bool:
-    with suppress(OSError):
-        status = folder.lstat()
-        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    return False
 
 
 def _close_to_others(path: Path) -> None:
@@ -338,9 +312,11 @@ def _answers(address: str) -> bool:
 
 def _why_not_open(folder: Path) -> str:
     holder = lock_holder(folder / "LOCK") or "another process"
+    why = "which does not share it with this one" if has_unix_sockets() else "and on this system one process at a time"
     return (
-        f"{folder} is in use by {holder}, which does not share it with this one. "
-        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it: "
+        f"{folder} is in use by {holder}, {why}. "
+        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it, at a port that "
+        "every user of this machine can reach: "
         f"milvus-lite server --data-dir {folder} --host 127.0.0.1 --port 19530, "
         "and set JUDGETREE_MILVUS_URI=http://127.0.0.1:19530 for both."
     )

@@ -20,6 +20,7 @@ from ..errors import LoadingError
 from ..progress import StageProgress
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
 from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile, file_digest
+from .dense_fields import Embedders
 from .file_parsers import PARSER_VERSION, UTF_8_SUFFIXES, LoadLimits
 from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
@@ -92,6 +93,7 @@ def _known_above(folder: Path, folders: Mapping[str, str]) -> str | None:
 def _named(scan: FileScan, prefix: str, folders: Mapping[str, str]) -> FileScan:
     files = [replace(file, source=_joined(prefix, file.source)) for file in scan.files]
     skipped = [replace(file, source=_joined(prefix, file.source)) for file in scan.skipped]
+    named = tuple(replace(each, source=_joined(prefix, each.source)) for each in scan.named)
     # A folder inside the first one may have the name of another folder that was indexed before.
     others = {other: known for other, known in folders.items() if other and prefix in ("", ".")}
     shadowed = {file.source: others[top] for file in files if (top := PurePosixPath(file.source).parts[0]) in others}
@@ -103,6 +105,7 @@ def _named(scan: FileScan, prefix: str, folders: Mapping[str, str]) -> FileScan:
         scan,
         files=tuple(file for file in files if file.source not in shadowed),
         skipped=tuple(sorted([*skipped, *reasons])),
+        named=named,
     )
 
 
@@ -195,6 +198,19 @@ class UpdatePlan:
             embedding_s=embedding_s,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedScan:
+    """Files that were found, under their names in a collection, with what the collection holds."""
+
+    scan: FileScan
+    folders: Mapping[str, str]
+    """Folders to save with the collection, by the prefix of their sources."""
+    stored: Mapping[str, StoredFile]
+    """Files of the collection by source."""
+    collection: tuple[CollectionInfo, Embedders] | None
+    """The collection as it was opened; None for a new one."""
 
 
 def read_changes(

@@ -13,11 +13,13 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import CollectionError
+from ..errors import CollectionError, SettingsError
 from ..formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ..settings import Settings, load_settings
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
 from .connection import is_lite
 
@@ -111,6 +113,37 @@ def check_name(name: str) -> None:
         )
 
 
+def check_documents_name(name: str, settings: Settings | None = None) -> None:
+    """Refuse a name that no collection of documents can have: one that ``check_name`` or ``refuse_reserved`` refuses.
+
+    Raises:
+        CollectionError: The name is not allowed.
+    """
+    check_name(name)
+    refuse_reserved(name, settings)
+
+
+def refuse_reserved(name: str, settings: Settings | None = None) -> None:
+    """Refuse the names of the conversations' memory: the default one, and that of the settings.
+
+    Whatever takes the name of a collection of documents calls this first. None takes the settings of the environment,
+    as far as they can be read.
+
+    Raises:
+        CollectionError: The name is one of them; the message says what to do with documents that have it.
+    """
+    field = "conversation_collection"
+    taken = {Settings.model_fields[field].default}
+    with suppress(SettingsError):
+        taken.add(getattr(settings or load_settings(), field))
+    if name in taken:
+        raise CollectionError(
+            f"{name!r} is the name of the collection that remembers conversations (JUDGETREE_{field.upper()}). Choose "
+            "another name for documents. Documents that it holds from before stay, under another name: "
+            f"judgetree collections --rename {name} NEW"
+        )
+
+
 def new_physical_name(name: str) -> str:
     """Return a fresh name for a physical collection behind ``name``."""
     return f"{name}__{uuid.uuid4().hex[:8]}"
@@ -175,9 +208,9 @@ def list_collections(client: MilvusClient) -> list[str]:
 
 
 def leftovers(client: MilvusClient, name: str) -> list[str]:
-    """Return the physical collections that ``name`` does not point to, left by interrupted rewrites."""
-    current = physical_name(client, name)
-    return [physical for physical in physical_of(client.list_collections(), name) if physical != current]
+    """Return the physical collections of a name to which no name points, left by interrupted rewrites."""
+    made = physical_of(client.list_collections(), name)
+    return [physical for physical in made if not client.list_aliases(collection_name=physical)["aliases"]]
 
 
 def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
@@ -197,6 +230,19 @@ def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
     if info is None:
         raise CollectionError(f"The collection {name!r} was not made by judgetree. Choose another name.")
     return info
+
+
+def rename_collection(client: MilvusClient, old: str, new: str) -> None:
+    """Give a collection of documents another name; its content stays in place, and under both names if interrupted.
+
+    Raises:
+        CollectionError: The collection does not exist or is not judgetree's, or the new name is taken.
+    """
+    read_collection_info(client, old)
+    if client.has_collection(new):
+        raise CollectionError(f"There is a collection {new!r} already. Choose another name.")
+    client.create_alias(physical_name(client, old), new)
+    client.drop_alias(old)
 
 
 def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -> None:

@@ -209,4 +209,4 @@ def _local_endpoint(spec: str, settings: Settings, on_progress: StageProgress | 
         on_progress=lambda done, total: report(done, total, "joining the local model's file"),
     )
     report(1, 1, "starting the local model")
-    return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=NO_KEY)
+    return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=running.api_key)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import logging
+import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,10 @@ class LocalModel:
     """A model served on this machine until the process ends."""
 
     base_url: str
-    """Address of its OpenAI-compatible endpoint, with ``/v1``; no key is needed."""
+    """Address of its OpenAI-compatible endpoint, with ``/v1``."""
     model_name: str
+    api_key: str = field(repr=False)
+    """Random key that its endpoint demands, since other users of the machine reach its port too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +94,9 @@ def _start(path: Path, context_tokens: int) -> _Running:
             "The embedded language model needs xllamacpp, which is not installed. Run: pip install 'judgetree[local]'. "
             "Or name another model: set JUDGETREE_LLM to openai:MODEL, dashscope:MODEL or URL#MODEL."
         ) from error
+    key = secrets.token_urlsafe(32)
     try:
-        server = xllamacpp.Server(_parameters(xllamacpp.CommonParams(), path, context_tokens))
+        server = xllamacpp.Server(_parameters(xllamacpp.CommonParams(), path, context_tokens, key))
     except RuntimeError as error:
         raise SettingsError(
             f"llama.cpp cannot load {path}: {error} Give a complete GGUF file of a chat model."
@@ -100,10 +104,13 @@ def _start(path: Path, context_tokens: int) -> _Running:
     # A server that is stopped before its loop runs hangs for ever; an answer proves that it runs, and warms it up.
     server.handle_completions({"prompt": ".", "max_tokens": 1})
     logger.info("%s answers at %s", path.name, server.listening_address)
-    return _Running(server=server, model=LocalModel(base_url=f"{server.listening_address}/v1", model_name=path.stem))
+    address = f"{server.listening_address}/v1"
+    return _Running(server=server, model=LocalModel(base_url=address, model_name=path.stem, api_key=key))
 
 
-def _parameters(parameters: xllamacpp.CommonParams, path: Path, context_tokens: int) -> xllamacpp.CommonParams:
+def _parameters(
+    parameters: xllamacpp.CommonParams, path: Path, context_tokens: int, key: str
+) -> xllamacpp.CommonParams:
     parameters.model.path = str(path)
     parameters.n_ctx = context_tokens
     # Two prompts at once share the cores, and take longer than one after the other.
@@ -112,6 +119,7 @@ def _parameters(parameters: xllamacpp.CommonParams, path: Path, context_tokens: 
     parameters.model_alias = {path.stem}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
+    parameters.api_keys = [key]
     parameters.warmup = False  # see _start
     parameters.verbosity = _SILENT
     # Browser pages on this machine could reach these.

@@ -118,7 +118,7 @@ BY_THE_UMASK = {
     "graphs/threads/sqlite_saver.py": "opens what private_file has made",
     "modules/calls/transcripts.py": "reads; and a run's are the user's own",
     "modules/index/lite_files.py": "within a folder of Milvus Lite, which is private and closed when it is closed",
-    "modules/index/lite_folder.py": "the folder of the socket, with a mode of its own",
+    "modules/trust/private_address.py": "the folder of the socket, with a mode of its own",
     "modules/cluster.py": "within a temporary folder of this user",
     "modules/disk.py": "reports and tables of the user; private where it is asked to be",
     "graphs/conversation/qa_log.py": "a file that the user names, with a mode of its own",

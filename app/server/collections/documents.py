@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
 from sse_starlette import ServerSentEvent
 
-from ....modules.index.schema import check_name
+from ....modules.index.schema import check_documents_name
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError
 from ..serving.served import ServedBy
@@ -73,7 +73,7 @@ async def upload_documents(
     """
     if not served.may_use(caller, name):
         raise ApiError.not_found("collection", name)
-    check_name(name)
+    check_documents_name(name, served.settings)
     return _answer(await uploads.add(caller, name, [(file.filename or "", file.file) for file in files]))
 
 

@@ -51,10 +51,11 @@ class KeyBook:
             per_question: What one question may use.
 
         Raises:
-            SettingsError: The name is empty, too long or has unprintable characters, or another key has it.
+            SettingsError: The name is empty, too long or has unprintable characters, or another key has it as its name
+                or id.
         """
         _check_name(name)
-        if any(key.name == name and not key.revoked_at for key in self.entries()):
+        if any(name in (key.name, key.id) and not key.revoked_at for key in self.entries()):
             raise SettingsError(f"There is a key {name!r} already. Take another name, or revoke that key first.")
         key_id, text = new_key_text()
         key = Key(
@@ -78,8 +79,8 @@ class KeyBook:
         rows = self._tables.read("SELECT id, digest, revoked_at, last_used_at, document FROM keys")
         return sorted((_key(*map(str, row)) for row in rows), key=lambda key: (key.created_at, key.id))
 
-    def revoke(self, id_or_name: str) -> Key:
-        """Revoke a key; servers refuse it within seconds.
+    def valid(self, id_or_name: str) -> Key:
+        """Return a key that is not revoked.
 
         Raises:
             SettingsError: No valid key has this id or name.
@@ -87,8 +88,17 @@ class KeyBook:
         found = [key for key in self.entries() if id_or_name in (key.id, key.name) and not key.revoked_at]
         if not found:
             raise SettingsError(f"There is no valid key {id_or_name!r:.100}. To see them: judgetree keys list")
-        self._tables.write(("UPDATE keys SET revoked_at = ? WHERE id = ?", (_now(), found[0].id)))
         return found[0]
+
+    def revoke(self, id_or_name: str) -> Key:
+        """Revoke a key; servers refuse it within seconds.
+
+        Raises:
+            SettingsError: No valid key has this id or name.
+        """
+        found = self.valid(id_or_name)
+        self._tables.write(("UPDATE keys SET revoked_at = ? WHERE id = ?", (_now(), found.id)))
+        return found
 
     def has_any(self) -> bool:
         """Return whether any key is valid."""

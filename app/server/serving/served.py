@@ -16,6 +16,7 @@ from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
 from ....modules.calls.prices import load_prices
+from ....modules.index.schema import refuse_reserved
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
 from ....modules.llm.factory import create_llm
@@ -60,6 +61,8 @@ class Served:
     """The collections, systems and models of a server."""
 
     def __init__(self, settings: Settings, options: ServerOptions) -> None:
+        for name in options.collections or ():
+            refuse_reserved(name, settings)
         self.settings = settings
         self.options = options
         self.trees = SavedTrees(settings)
@@ -115,6 +118,7 @@ class Served:
 
         Raises:
             ApiError: HTTP 404: there is none, or the caller may not use it.
+            CollectionError: It names the collection of the conversations' memory.
         """
         for model in self._opened:  # spares the reading of all collections
             is_allowed = not model.collection or self.may_use(caller, model.collection)
@@ -122,6 +126,9 @@ class Served:
                 return model
         found = {model.id: model for model in await self.models(caller)}
         if model_id not in found:
+            collection, slash, _ = model_id.partition("/")
+            if slash and self.may_use(caller, collection):
+                refuse_reserved(collection, self.settings)
             allowed = ", ".join([*found, FAST])
             message = f"There is no model {model_id!r:.200}. Models: {allowed}."
             raise ApiError(404, message, param="model", code="model_not_found")

@@ -18,12 +18,11 @@ from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
 from ...threads.checkpoints import Saver, keep_latest, newest_first, record_graph
 from ...threads.snapshots import is_absent
+from ...threads.thread_ids import CONVERSATION, TURN
 from .state import ConversationState, read_state
 
 logger = logging.getLogger(__name__)
 
-_PREFIX = "conversation:"
-_TURN_PREFIX = "turn:"
 _KIND = {"kind": "conversation"}
 PRUNE_EVERY = 20
 """Number of writes between deletions of a conversation's earlier states; the first is at the first write of a process.
@@ -117,7 +116,7 @@ class ConversationStore:
         found: list[ConversationSummary] = []
         for thread_id in threads[offset : None if limit is None else offset + limit]:
             try:
-                state = await self.load(thread_id.removeprefix(_PREFIX))
+                state = await self.load(thread_id.removeprefix(CONVERSATION))
             except LoadingError as error:
                 logger.warning("left out of the list: %s", error)
                 continue
@@ -142,8 +141,8 @@ class ConversationStore:
         names: dict[str, str] = {}
         async for saved in self._checkpoints():
             thread_id, conversation_id = _thread_of(saved), str(dict(saved.metadata).get("conversation_id", ""))
-            if thread_id.startswith(_PREFIX):
-                name = thread_id.removeprefix(_PREFIX)
+            if thread_id.startswith(CONVERSATION):
+                name = thread_id.removeprefix(CONVERSATION)
                 conversation_id = conversation_id or name  # an older format without ids
                 names[conversation_id] = name
             threads.setdefault(conversation_id, []).append(thread_id)
@@ -164,7 +163,7 @@ class ConversationStore:
         turn is saved; its recorded calls stay with the turn's search tree.
         """
         deleted = list(thread_ids)
-        recorded = [each for each in (*deleted, conversation_id) if each and not each.startswith(_TURN_PREFIX)]
+        recorded = [each for each in (*deleted, conversation_id) if each and not each.startswith(TURN)]
         if recorded:
             await forget_transcripts(self.transcripts, recorded)
         for thread_id in deleted:
@@ -198,7 +197,7 @@ class ConversationStore:
 
 def conversation_thread(name: str) -> str:
     """Return the thread id of a conversation; the prefix keeps it apart from search threads."""
-    return f"{_PREFIX}{name}"
+    return f"{CONVERSATION}{name}"
 
 
 async def conversation_name(saver: Saver, conversation_id: str) -> str | None:
@@ -207,12 +206,12 @@ async def conversation_name(saver: Saver, conversation_id: str) -> str | None:
     It takes some microseconds a checkpoint of the store. A conversation keeps its name and id.
     """
     found = saver.alist(None, filter={"conversation_id": conversation_id, **_KIND}, limit=1)
-    return next((_thread_of(saved).removeprefix(_PREFIX) for saved in [each async for each in found]), None)
+    return next((_thread_of(saved).removeprefix(CONVERSATION) for saved in [each async for each in found]), None)
 
 
 def turn_thread(rag_thread_id: str) -> str:
     """Return the thread id of a turn's graph; the thread is deleted once the turn is saved."""
-    return f"{_TURN_PREFIX}{rag_thread_id}"
+    return f"{TURN}{rag_thread_id}"
 
 
 def _thread_of(saved: CheckpointTuple) -> str:

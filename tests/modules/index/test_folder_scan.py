@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.index.folder_scan import FileScan, SkippedFile, SourceFile, gone_sources, scan_files
+from judgetree.modules.index.folder_scan import (
+    FileScan,
+    SkippedFile,
+    SourceFile,
+    absent_sources,
+    gone_sources,
+    scan_files,
+)
 
 
 def sources(scan: FileScan) -> list[str]:
@@ -84,7 +91,7 @@ def test_what_cannot_be_read_is_not_gone() -> None:
     skipped = (SkippedFile(source="b.txt", reason="r"), SkippedFile(source="locked", reason="r"))
     scan = FileScan(folder=Path(), files=files, skipped=skipped)
     stored = ["a.txt", "b.txt", "locked/c.txt", "locked2/c.txt", "d.txt"]
-    assert gone_sources(stored, scan) == ["d.txt", "locked2/c.txt"]
+    assert absent_sources(stored, scan) == ["d.txt", "locked2/c.txt"]
     everything = FileScan(folder=Path(), files=(), skipped=(SkippedFile(source=".", reason="r"),))
     assert gone_sources(stored, everything) == []
 

@@ -63,6 +63,7 @@ def chat(model: LocalModel, messages: list[Message], **params: object) -> dict[s
     request = urllib.request.Request(
         f"{model.base_url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
     )
+    request.add_header("authorization", f"Bearer {model.api_key}")
     with urllib.request.urlopen(request, timeout=300) as response:
         reply: dict[str, object] = json.load(response)
     return reply
@@ -127,13 +128,25 @@ def test_schema_holds(model: LocalModel) -> None:
 @pytest.mark.local_model
 def test_web_pages_cannot_read_the_server(model: LocalModel) -> None:
     address = model.base_url.removesuffix("/v1")
-    request = urllib.request.Request(f"{address}/v1/models", headers={"Origin": "https://elsewhere.example"})
+    headers = {"Origin": "https://elsewhere.example", "Authorization": f"Bearer {model.api_key}"}
+    request = urllib.request.Request(f"{address}/v1/models", headers=headers)
     with urllib.request.urlopen(request, timeout=30) as response:
         assert response.headers["Access-Control-Allow-Origin"] == ""
     for path in ("/", "/slots"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(address + path, timeout=30)
         refused.value.close()
+
+
+@pytest.mark.local_model
+def test_other_users_of_the_machine_cannot_ask_it(model: LocalModel) -> None:
+    for headers in ({}, {"Authorization": "Bearer none"}):
+        request = urllib.request.Request(f"{model.base_url}/completions", b'{"prompt": "."}', headers)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=30)
+        assert refused.value.code == 401
+        refused.value.close()
+    assert model.api_key not in repr(model)
 
 
 @pytest.mark.local_model
