@@ -39,6 +39,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from types import GenericAlias
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
+from .background.threads import SpareThreads
 from .errors import LoopReentryError, SessionError
 
 T = TypeVar("T")
@@ -107,7 +108,8 @@ class _Loop(asyncio.SelectorEventLoop if sys.platform != "win32" else asyncio.Pr
 
     def __init__(self) -> None:
         super().__init__()
-        self._lookups = concurrent.futures.ThreadPoolExecutor(_LOOKUPS_AT_ONCE, "judgetree-lookup")
+        self.set_default_executor(SpareThreads(name="judgetree-work"))
+        self._lookups = SpareThreads(_LOOKUPS_AT_ONCE, name="judgetree-lookup")
 
     async def getaddrinfo(  # type: ignore[no-untyped-def]
         self, host, port, *, family=0, type=0, proto=0, flags=0

@@ -58,6 +58,19 @@ def serve(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(min=1, metavar="N", help="Requests of one key in a minute, or of one address; default 600."),
     ] = None,
+    max_connections: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Connections that are open at once; default 1000.")
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Connections of one address, or of one IPv6 network; default 250."),
+    ] = None,
+    trusted_proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address or network of proxies whose X-Forwarded-For is believed, may be repeated."
+        ),
+    ] = None,
     shutdown_seconds: Annotated[
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
@@ -71,6 +84,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
             import uvicorn
 
             from ..server.application import create_app
+            from ..server.safety.descriptors import check_descriptors
             from ..server.safety.start import check_can_start, listening_socket, uvicorn_config
             from ..server.serving.options import ServerOptions
         except ImportError as error:
@@ -98,6 +112,9 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "expire_days": expire_days,
         "max_runs": max_runs,
         "requests_per_minute": requests_per_minute,
+        "max_connections": max_connections,
+        "max_connections_per_address": max_connections_per_address,
+        "trusted_proxies": tuple(part.strip() for each in trusted_proxies or () for part in each.split(",")),
         "max_shutdown_seconds": shutdown_seconds,
     }
     options = ServerOptions.model_validate(
@@ -108,6 +125,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         with closing(KeyTables(settings)) as tables:
             check_can_start(options, KeyBook(tables))
     config = uvicorn_config(create_app(settings, options), options)
+    check_descriptors(options)
     _log(as_json=log_json)
     with listening_socket(options) as listening:
         name = f"[{host}]" if ":" in host else host

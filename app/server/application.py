@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from ...modules.background.threads import SpareThreads
 from ...modules.settings import Settings
 from .chat.completions import router as chat_router
 from .chat.models import router as models_router
@@ -25,6 +26,7 @@ from .knowledge.question import router as knowledge_router
 from .page.serving import router as page_router
 from .runs.doors import router as runs_router
 from .runs.folder import RunsFolder
+from .safety.connections import Connections
 from .safety.guard import Guard
 from .safety.start import check_can_start
 from .serving.errors import ErrorAnswer, add_error_handlers
@@ -75,6 +77,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(SpareThreads(name="judgetree-server"))
         try:
             await asyncio.to_thread(check_can_start, options, served.keys)
             async with expiring(served):
@@ -99,12 +102,13 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     app.state.uploads = uploads
     app.state.runs = RunsFolder(options.runs, settings)
     app.state.prober = Prober(served)
-    app.state.metrics = Metrics(served)
+    app.state.connections = connections = Connections(options)
+    app.state.metrics = Metrics(served, connections)
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     if settings.telemetry == "otlp":
         app.add_middleware(Tracing)
-    app.add_middleware(Guard, options=options, keys=served.keys)
+    app.add_middleware(Guard, options=options, keys=served.keys, connections=connections)
     app.add_middleware(Watch, metrics=app.state.metrics)  # around the guard, whose refusals count too
     return app

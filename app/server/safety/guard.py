@@ -11,8 +11,10 @@ from ..serving.errors import ApiError, answer_of, as_api_error
 from ..serving.options import ServerOptions
 from .answer_headers import add_headers
 from .bodies import BodyLimits, LimitedBody
+from .connections import Connections
 from .hosts import HostCheck
 from .key_check import KeyCheck
+from .peers import TrustedProxies
 from .request_rate import RequestRate
 
 
@@ -22,8 +24,10 @@ class Guard:
     There is no CORS: pages of other sites get no answer to read.
     """
 
-    def __init__(self, app: ASGIApp, *, options: ServerOptions, keys: KeyBook) -> None:
+    def __init__(self, app: ASGIApp, *, options: ServerOptions, keys: KeyBook, connections: Connections) -> None:
         self._app = app
+        self._proxies = TrustedProxies(options.trusted_proxies)
+        self._connections = connections
         self._hosts = HostCheck(options)
         self._keys = KeyCheck(keys, demands_keys=options.demands_keys)
         self._rate = RequestRate(options.requests_per_minute)
@@ -39,11 +43,13 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._proxies.see_through(scope)
         answer = _Answer(send)
         try:
-            await self._check(scope)
-            answer.body = self._bodies.body_of(scope, receive)
-            await self._app(scope, answer.body.receive, answer.send)
+            with self._connections.request(scope):
+                await self._check(scope)
+                answer.body = self._bodies.body_of(scope, receive)
+                await self._app(scope, answer.body.receive, answer.send)
             refusal = answer.body.refusal
         except asyncio.CancelledError:  # the client has left, or the server has no more time
             if answer.is_started:
