@@ -28,6 +28,7 @@ from .runs.doors import router as runs_router
 from .runs.folder import RunsFolder
 from .safety.connections import Connections
 from .safety.guard import Guard
+from .safety.key_watch import KeyWatch
 from .safety.start import check_can_start
 from .serving.errors import ErrorAnswer, add_error_handlers
 from .serving.expiry import expiring
@@ -73,7 +74,9 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
         uvicorn.run(create_app(load_settings()), port=8808)
     """
     options = options or ServerOptions()
-    served, library, uploads = Served(settings, options), Library(settings), Uploads(settings, options)
+    served, library = Served(settings, options), Library(settings)
+    watch = KeyWatch(served.keys)
+    uploads = Uploads(settings, options, watch)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -109,6 +112,6 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
         app.include_router(router)
     if settings.telemetry == "otlp":
         app.add_middleware(Tracing)
-    app.add_middleware(Guard, options=options, keys=served.keys, connections=connections)
+    app.add_middleware(Guard, options=options, keys=served.keys, connections=connections, watch=watch)
     app.add_middleware(Watch, metrics=app.state.metrics)  # around the guard, whose refusals count too
     return app

@@ -103,8 +103,7 @@ class KeyBook:
         key_id = id_in(text)
         if key_id is None:
             return None
-        if self._clock() - self._read_at > FRESH_S:
-            await asyncio.to_thread(self._read_again)
+        await self._refresh()
         key = self._known.get(key_id)
         if key is None or not key.fits(text):
             return None
@@ -112,6 +111,19 @@ class KeyBook:
             self._noted_at[key.id] = self._clock()
             await asyncio.to_thread(self._note_use, key)
         return key
+
+    async def is_valid(self, key_id: str) -> bool:
+        """Return whether a key that was valid still is.
+
+        Raises:
+            SettingsError: The keys cannot be read.
+        """
+        await self._refresh()
+        return key_id in self._known
+
+    async def _refresh(self) -> None:
+        if self._clock() - self._read_at > FRESH_S:
+            await asyncio.to_thread(self._read_again)
 
     def _note_use(self, key: Key) -> None:
         try:

@@ -9,11 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..keys.book import KeyBook
 from ..serving.errors import ApiError, answer_of, as_api_error
 from ..serving.options import ServerOptions
+from ..serving.validity import Validity, key_ended
 from .answer_headers import add_headers
 from .bodies import BodyLimits, LimitedBody
 from .connections import Connections
 from .hosts import HostCheck
 from .key_check import KeyCheck
+from .key_watch import KeyWatch
 from .peers import TrustedProxies
 from .request_rate import RequestRate
 
@@ -24,8 +26,11 @@ class Guard:
     There is no CORS: pages of other sites get no answer to read.
     """
 
-    def __init__(self, app: ASGIApp, *, options: ServerOptions, keys: KeyBook, connections: Connections) -> None:
+    def __init__(
+        self, app: ASGIApp, *, options: ServerOptions, keys: KeyBook, connections: Connections, watch: KeyWatch
+    ) -> None:
         self._app = app
+        self._watch = watch
         self._proxies = TrustedProxies(options.trusted_proxies)
         self._connections = connections
         self._hosts = HostCheck(options)
@@ -47,14 +52,15 @@ class Guard:
         answer = _Answer(send)
         try:
             with self._connections.request(scope):
-                await self._check(scope)
+                key_id = await self._check(scope)
                 answer.body = self._bodies.body_of(scope, receive)
-                await self._app(scope, answer.body.receive, answer.send)
+                with self._watch.request(scope, key_id) as answer.validity:
+                    await self._app(scope, answer.body.receive, answer.send)
             refusal = answer.body.refusal
-        except asyncio.CancelledError:  # the client has left, or the server has no more time
+        except asyncio.CancelledError:  # the key or the server has ended, or the client has left
             if answer.is_started:
                 raise
-            refusal = ApiError(503, "The server ends. Ask the same again.", kind="api_error", code="server_ends")
+            refusal = key_ended() if answer.validity.has_ended else _server_ends()
         except Exception as error:
             if answer.is_started:
                 raise
@@ -63,7 +69,7 @@ class Guard:
             answer.refused = refusal
             await answer_of(refusal)(scope, receive, answer.send)
 
-    async def _check(self, scope: Scope) -> None:
+    async def _check(self, scope: Scope) -> str:
         self._hosts.check(scope)
         try:
             key_id = await self._keys.check(scope)
@@ -71,6 +77,7 @@ class Guard:
             self._rate.check(scope, "")
             raise
         self._rate.check(scope, key_id)
+        return key_id
 
 
 class _Answer:
@@ -80,6 +87,7 @@ class _Answer:
         self._send = send
         self.is_started = False
         self.body: LimitedBody | None = None
+        self.validity = Validity()
         self.refused: ApiError | None = None
         """The guard's own answer."""
 
@@ -92,3 +100,7 @@ class _Answer:
             # What was not read of the body would be taken for the next request.
             add_headers(message, closes=self.refused is not None)
         await self._send(message)
+
+
+def _server_ends() -> ApiError:
+    return ApiError(503, "The server ends. Ask the same again.", kind="api_error", code="server_ends")
