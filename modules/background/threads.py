@@ -24,7 +24,7 @@ HANGS_AFTER_S = 2.0
 MOST_THREADS = 500
 """Most threads of a pool, those with calls that hang included."""
 _IDLE_S = 30.0
-_LAST_WORDS_S = 2.0
+LAST_WORDS_S = 2.0
 """Seconds that calls still have when Python exits."""
 
 
@@ -151,6 +151,6 @@ def _wait_for_calls() -> None:
     """Let calls that run come to their end, which is short unless they hang."""
     if os.getpid() != _PID:  # a forked child has no threads of its parent
         return
-    until = time.monotonic() + _LAST_WORDS_S
+    until = time.monotonic() + LAST_WORDS_S
     for pool in list(_POOLS):
         pool.wait_until_idle(max(until - time.monotonic(), 0.0))

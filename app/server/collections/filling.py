@@ -22,7 +22,7 @@ from ....modules.progress import StageProgress
 from ....modules.settings import Settings
 
 _UPLOADS = "uploads"
-_LOCK = LockOptions(wait_s=30.0)  # also the longest time that the end of the server waits for another writer
+LOCK = LockOptions(wait_s=30.0)  # also the longest time that the end of the server waits for another writer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def fill(
         settings,
         data_path=folder,
         limits=LoadLimits(file_bytes=max_file_bytes),
-        lock=_LOCK,
+        lock=LOCK,
         on_progress=on_progress,
     ) as index:
         index.source_prefix = _source_prefix(index, folder)

@@ -70,6 +70,10 @@ class ServerOptions(BaseModel):
     """Addresses and networks of proxies, whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed."""
     max_stall_seconds: float = Field(default=60.0, gt=0)
     """Seconds in which a client must read what is written to its connection, which is closed else."""
+    max_store_seconds: float = Field(default=5.0, gt=0)
+    """Seconds in which Milvus must list or describe collections."""
+    max_search_seconds: float = Field(default=60.0, gt=0)
+    """Seconds in which a search without a question must be done, the embeddings of its query included."""
     max_shutdown_seconds: float = Field(default=20.0, ge=0)
     """Seconds that running questions get at the end of the server; then they are cancelled after a checkpoint."""
     max_question_chars: int = Field(default=20_000, ge=1)

@@ -14,7 +14,6 @@ import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.server.application import create_app
-from judgetree.app.server.collections.filling import uploads_folder
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
@@ -191,6 +190,5 @@ def test_an_upload_is_not_indexed(settings: Settings) -> None:
             assert next(lines) in ("event: queued", "event: running")
             case.revoke()
             assert "event: failed" in list(lines)
-    assert not (uploads_folder(settings, COLLECTION) / "kettles.md").exists()
     with closing(CollectionReader(settings)) as reader:
         assert list(((found := reader.read(COLLECTION)) and found.files) or ()) == sorted(CORPUS)
