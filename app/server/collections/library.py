@@ -9,13 +9,14 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from ....modules.background.patience import Patience
 from ....modules.calls.usage import CallMeter
 from ....modules.index.factory import open_index
 from ....modules.retriever.retriever import Retriever
 from ....modules.retriever.search import Hits
 from ....modules.settings import Settings
+from ..serving.errors import NoAnswerInTime
 from ..serving.options import ServerOptions
-from ..serving.patience import Patience
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Library:
 
     def __init__(self, settings: Settings, options: ServerOptions) -> None:
         self._settings = settings
-        self._patience = Patience(options.max_search_seconds)
+        self._patience = Patience(options.max_search_seconds, NoAnswerInTime)
         self._retrievers: dict[str, Retriever] = {}
         self._opening = asyncio.Lock()
         self._resources = ExitStack()

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from starlette.types import Scope
 
-from ....modules.errors import JudgetreeError
+from ....modules.settings import without_secrets
 from ..keys.book import KeyBook
 from ..serving.caller import Caller
 from ..serving.validity import Validity
@@ -74,8 +74,8 @@ class KeyWatch:
             for key_id in list(self._watched):
                 try:
                     is_valid = await self._keys.is_valid(key_id)
-                except JudgetreeError as error:  # new requests are refused; running ones have been paid for
-                    logger.warning("It was not seen whether keys were revoked: %s", error)
+                except Exception as error:  # noqa: BLE001 - new requests are refused; running ones go on, and are watched
+                    logger.warning("It was not seen whether keys were revoked: %s", without_secrets(str(error)))
                     break
                 for validity in () if is_valid else list(self._watched.get(key_id, ())):
                     validity.end()

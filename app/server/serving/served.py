@@ -15,6 +15,7 @@ from ....graphs.conversation.turn.store import ConversationPage
 from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
+from ....modules.background.patience import Patience
 from ....modules.calls.prices import load_prices
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
@@ -27,9 +28,8 @@ from ..keys.spending import Ledger
 from ..keys.tables import KeyTables
 from .admission import Admissions, per_question_of
 from .caller import LOCAL, Caller
-from .errors import ApiError
+from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
-from .patience import NoAnswerInTime, Patience
 
 FAST = "fast"
 """Id of the cheap model that runs no tree."""
@@ -78,7 +78,7 @@ class Served:
         self._resources.push_async_callback(asyncio.to_thread, tables.close)
         self._fast: ChatLLM | None = None
         self._reader = CollectionReader(settings)
-        self._patience = Patience(options.max_store_seconds)
+        self._patience = Patience(options.max_store_seconds, NoAnswerInTime)
         self._listed: list[CollectionSummary] = []
         self._closed = [ServedModel(collection="", system=each) for each in options.systems if is_closed(each)]
 
