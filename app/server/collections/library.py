@@ -9,12 +9,12 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from ....modules.background.patience import Patience
 from ....modules.calls.usage import CallMeter
 from ....modules.index.factory import open_index
 from ....modules.retriever.retriever import Retriever
 from ....modules.retriever.search import Hits
 from ....modules.settings import Settings
+from ...stores.patience import Patience
 from ..serving.errors import NoAnswerInTime
 from ..serving.options import ServerOptions
 

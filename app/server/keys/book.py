@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from ....modules.background.patience import Patience
 from ....modules.errors import SettingsError, StoreFailure
 from ....modules.formats import check_id
+from ...stores.patience import Patience
 from .key import NO_LIMITS, Budget, Key, digest_of, id_in, new_key_text
 from .tables import KeyTables
 

@@ -25,7 +25,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         refusal = self.limits.opened(self, self.client[0] if self.client else "")
         if refusal is not None:
-            self.app = health_only(self.app, refusal)  # type: ignore[arg-type, assignment]
+            self.app = health_only(self.app, refusal)
         self._await_head()
 
     def data_received(self, data: bytes) -> None:

@@ -15,13 +15,13 @@ from ....graphs.conversation.turn.store import ConversationPage
 from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
-from ....modules.background.patience import Patience
 from ....modules.calls.prices import load_prices
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
 from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
+from ...stores.patience import Patience
 from ...stores.saved_trees import SavedTrees
 from ..keys.book import KeyBook
 from ..keys.spending import Ledger

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from judgetree.modules.background.patience import Patience
+from judgetree.app.stores.patience import Patience
 from judgetree.modules.errors import StoreFailure
 
 

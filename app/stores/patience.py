@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from ..errors import JudgetreeError
+from ...modules.errors import JudgetreeError
 
 T = TypeVar("T")
 P = ParamSpec("P")
