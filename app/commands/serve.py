@@ -84,7 +84,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
             import uvicorn
 
             from ..server.application import create_app
-            from ..server.safety.descriptors import check_descriptors
+            from ..server.safety.descriptors import within_descriptors
             from ..server.safety.start import check_can_start, listening_socket, uvicorn_config
             from ..server.serving.options import ServerOptions
         except ImportError as error:
@@ -120,12 +120,12 @@ def serve(  # noqa: PLR0913 - one parameter an option
     options = ServerOptions.model_validate(
         {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
     )
+    options = within_descriptors(options)
     settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
     if options.demands_keys:
         with closing(KeyTables(settings)) as tables:
             check_can_start(options, KeyBook(tables))
     config = uvicorn_config(create_app(settings, options), options)
-    check_descriptors(options)
     _log(as_json=log_json)
     with listening_socket(options) as listening:
         name = f"[{host}]" if ":" in host else host
