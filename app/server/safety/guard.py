@@ -37,6 +37,7 @@ class Guard:
         self._keys = KeyCheck(keys, demands_keys=options.demands_keys)
         self._rate = RequestRate(options.requests_per_minute)
         self._bodies = BodyLimits(options)
+        self._max_answer_s = options.max_answer_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -55,7 +56,8 @@ class Guard:
                 key_id = await self._check(scope)
                 answer.body = self._bodies.body_of(scope, receive)
                 with self._watch.request(scope, key_id) as answer.validity:
-                    await self._app(scope, answer.body.receive, answer.send)
+                    async with asyncio.timeout(self._max_s_of(scope)) as answer.waiting:
+                        await self._app(scope, answer.body.receive, answer.send)
             refusal = answer.body.refusal
         except asyncio.CancelledError:  # the key or the server has ended, or the client has left
             if answer.is_started:
@@ -64,10 +66,14 @@ class Guard:
         except Exception as error:
             if answer.is_started:
                 raise
-            refusal = as_api_error(error)
+            refusal = _late() if answer.waiting and answer.waiting.expired() else as_api_error(error)
         if refusal is not None and not answer.is_started:
             answer.refused = refusal
             await answer_of(refusal)(scope, receive, answer.send)
+
+    def _max_s_of(self, scope: Scope) -> float | None:
+        """Return the seconds in which an answer must start; None for what may change something or ask a model."""
+        return self._max_answer_s if scope["method"] in ("GET", "HEAD") else None
 
     async def _check(self, scope: Scope) -> str:
         self._hosts.check(scope)
@@ -88,6 +94,8 @@ class _Answer:
         self.is_started = False
         self.body: LimitedBody | None = None
         self.validity = Validity()
+        self.waiting: asyncio.Timeout | None = None
+        """The time in which it must start."""
         self.refused: ApiError | None = None
         """The guard's own answer."""
 
@@ -97,9 +105,15 @@ class _Answer:
             return
         if message["type"] == "http.response.start":
             self.is_started = True
+            if self.waiting is not None and not self.waiting.expired():
+                self.waiting.reschedule(None)
             # What was not read of the body would be taken for the next request.
             add_headers(message, closes=self.refused is not None)
         await self._send(message)
+
+
+def _late() -> ApiError:
+    return ApiError(503, "A store does not answer. Try again later.", kind="api_error", code="store_hangs")
 
 
 def _server_ends() -> ApiError:

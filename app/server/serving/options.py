@@ -74,6 +74,8 @@ class ServerOptions(BaseModel):
     """Seconds in which Milvus must list or describe collections."""
     max_search_seconds: float = Field(default=60.0, gt=0)
     """Seconds in which a search without a question must be done, the embeddings of its query included."""
+    max_answer_seconds: float = Field(default=90.0, gt=0)
+    """Seconds in which the answer to a request that only reads must start; others have limits of their own."""
     max_shutdown_seconds: float = Field(default=20.0, ge=0)
     """Seconds that running questions get at the end of the server; then they are cancelled after a checkpoint."""
     max_question_chars: int = Field(default=20_000, ge=1)

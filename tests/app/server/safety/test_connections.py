@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi.responses import StreamingResponse
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.server.application import create_app
@@ -158,3 +160,26 @@ def test_a_network_of_ipv6_is_one_address() -> None:
 def test_a_proxy_is_named_by_address(named: str) -> None:
     with pytest.raises(SettingsError, match="no address of a trusted proxy"):
         ServerOptions(trusted_proxies=(named,))
+
+
+def test_a_request_that_only_reads_is_not_held_by_what_hangs(tmp_path: Path) -> None:
+    options = ServerOptions(max_answer_seconds=0.1)
+    app = create_app(Settings(home=tmp_path), options)
+
+    @app.get("/hangs", include_in_schema=False)
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    async def pieces() -> AsyncIterator[str]:
+        yield "a"
+        await asyncio.sleep(0.3)  # longer than an answer may take to start
+        yield "b"
+
+    @app.get("/streams", include_in_schema=False)
+    async def streams() -> StreamingResponse:
+        return StreamingResponse(pieces())
+
+    with serving_app(app, options) as url, httpx.Client(base_url=url, timeout=60) as http:
+        answer = http.get("/hangs")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "store_hangs")
+        assert http.get("/streams").text == "ab"
