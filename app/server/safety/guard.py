@@ -105,7 +105,7 @@ class _Answer:
             return
         if message["type"] == "http.response.start":
             self.is_started = True
-            if self.waiting is not None and not self.waiting.expired():
+            if self.refused is None and self.waiting is not None and not self.waiting.expired():
                 self.waiting.reschedule(None)
             # What was not read of the body would be taken for the next request.
             add_headers(message, closes=self.refused is not None)
