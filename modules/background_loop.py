@@ -39,6 +39,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from types import GenericAlias
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
+from .background.threads import SpareThreads
 from .errors import LoopReentryError, SessionError
 
 T = TypeVar("T")
@@ -51,13 +52,17 @@ class _End:
 _END: Final = _End()
 
 
+_STUCK_AFTER_S = 3.0
+"""Seconds without a turn after which the loop is taken for stuck while something waits for the end of its work."""
+
+
 class _Work(Generic[T]):
     """A coroutine on the loop; ``outcome`` is set when it has ended, also after a cancel.
 
     Call ``start`` inside the ``try`` that cancels: Ctrl-C may arrive before it has returned.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[object, object, T]) -> None:
+    def __init__(self, loop: _Loop, coroutine: Coroutine[object, object, T]) -> None:
         self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
         self.outcome.set_running_or_notify_cancel()  # a waiter that is cancelled cannot cancel it any more
         self._loop = loop
@@ -71,9 +76,26 @@ class _Work(Generic[T]):
         self._loop.call_soon_threadsafe(self._cancel)
 
     async def cancel_and_wait(self) -> None:
-        """Cancel, and wait on the caller's own loop for the end of the work."""
+        """Cancel, and wait on the caller's own loop for the end of the work, unless judgetree's loop is stuck."""
         self.cancel()
-        await asyncio.gather(asyncio.wrap_future(self.outcome), return_exceptions=True)
+        ending = asyncio.wrap_future(self.outcome)
+        while not (await asyncio.wait([ending], timeout=_STUCK_AFTER_S))[0]:
+            if not await asyncio.to_thread(self._turns):
+                return
+        await asyncio.gather(ending, return_exceptions=True)
+
+    def cancel_and_join(self) -> None:
+        """Cancel, and wait in the caller's thread for the end of the work, unless the loop is stuck."""
+        self.cancel()
+        while not concurrent.futures.wait([self.outcome], _STUCK_AFTER_S).done and self._turns():
+            pass
+
+    def _turns(self) -> bool:
+        """Return whether the loop serves its callbacks; a part that blocks it for good can only be left behind."""
+        turned = threading.Event()
+        self._loop.call_soon_threadsafe(turned.set)
+        self._loop.is_stuck = not turned.wait(_STUCK_AFTER_S)
+        return not self._loop.is_stuck
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._coroutine)
@@ -105,9 +127,13 @@ class _Loop(asyncio.SelectorEventLoop if sys.platform != "win32" else asyncio.Pr
     threads would wait for those calls to end.
     """
 
+    is_stuck = False
+    """True once a part has blocked it while something waited for the end of its work."""
+
     def __init__(self) -> None:
         super().__init__()
-        self._lookups = concurrent.futures.ThreadPoolExecutor(_LOOKUPS_AT_ONCE, "judgetree-lookup")
+        self.set_default_executor(SpareThreads(name="judgetree-work"))
+        self._lookups = SpareThreads(_LOOKUPS_AT_ONCE, name="judgetree-lookup")
 
     async def getaddrinfo(  # type: ignore[no-untyped-def]
         self, host, port, *, family=0, type=0, proto=0, flags=0
@@ -152,8 +178,7 @@ class BackgroundLoop:
             work.start()
             return work.outcome.result()
         except BaseException:  # the work's own error too, after which there is nothing to cancel
-            work.cancel()
-            concurrent.futures.wait([work.outcome])
+            work.cancel_and_join()
             raise
 
     async def arun(self, coroutine: Coroutine[object, object, T]) -> T:
@@ -187,11 +212,10 @@ class BackgroundLoop:
                 consumer = threading.current_thread()
             work.outcome.result()
         finally:
-            work.cancel()
             # An abandoned stream is collected on any thread, the loop's own or one that its producer's end needs
             # included, and in forked children, where no loop runs: to wait there is to wait for ever.
-            if threading.current_thread() is consumer and self.pid == os.getpid():
-                concurrent.futures.wait([work.outcome])
+            is_ours = threading.current_thread() is consumer and self.pid == os.getpid()
+            (work.cancel_and_join if is_ours else work.cancel)()
 
     async def aiterate(self, items: AsyncIterator[T]) -> AsyncGenerator[T]:
         """Iterate from a coroutine on any loop; leaving early cancels the producer and waits for its end."""
@@ -221,6 +245,9 @@ class BackgroundLoop:
         if sys.is_finalizing():  # the loop's thread has been stopped
             coroutine.close()
             raise SessionError("Python is exiting: make this call before, for instance in a with block.")
+        if self._loop.is_stuck:
+            coroutine.close()
+            raise SessionError("A part blocks judgetree's event loop, where no more can be done. End the process.")
         return _Work(self._loop, coroutine)
 
 

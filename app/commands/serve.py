@@ -58,6 +58,19 @@ def serve(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(min=1, metavar="N", help="Requests of one key in a minute, or of one address; default 600."),
     ] = None,
+    max_connections: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Connections that are open at once; default 1000.")
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Connections of one address, or of one IPv6 network; default 250."),
+    ] = None,
+    trusted_proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address or network of proxies whose X-Forwarded-For is believed, may be repeated."
+        ),
+    ] = None,
     shutdown_seconds: Annotated[
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
@@ -71,6 +84,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
             import uvicorn
 
             from ..server.application import create_app
+            from ..server.safety.descriptors import within_descriptors
             from ..server.safety.start import check_can_start, listening_socket, uvicorn_config
             from ..server.serving.options import ServerOptions
         except ImportError as error:
@@ -98,11 +112,15 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "expire_days": expire_days,
         "max_runs": max_runs,
         "requests_per_minute": requests_per_minute,
+        "max_connections": max_connections,
+        "max_connections_per_address": max_connections_per_address,
+        "trusted_proxies": tuple(part.strip() for each in trusted_proxies or () for part in each.split(",")),
         "max_shutdown_seconds": shutdown_seconds,
     }
     options = ServerOptions.model_validate(
         {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
     )
+    options = within_descriptors(options)
     settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
     if options.demands_keys:
         with closing(KeyTables(settings)) as tables:

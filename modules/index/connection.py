@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ..addresses import Address
-from ..errors import CollectionError, MilvusFailure
+from ..errors import MilvusFailure
 from ..redaction import starred
 from ..settings import load_settings
 from .lite_folder import WAITING, OpenFolder, open_folder, release_folder
@@ -188,7 +188,7 @@ def connect(uri: str | None, token: str | None = "") -> MilvusConnection:
         return MilvusConnection(uri=str(address), token=token, client=explained(client), is_lite=is_lite(client))
     except MilvusException as error:
         secrets = (token, *token.split(":", 1)[1:], *address.secrets())
-        raise CollectionError(
+        raise MilvusFailure(
             f"No Milvus server can be used at {address} ({starred(error.message, secrets)}). Check that it runs and "
             "the token is right, or unset JUDGETREE_MILVUS_URI to use the embedded Milvus Lite."
         ) from error

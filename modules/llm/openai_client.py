@@ -24,6 +24,7 @@ from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
 from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
 from ..calls.reported_usage import keep_known_usage, telling, usage_in
+from ..errors import SessionError
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
 
@@ -321,5 +322,5 @@ def _unused_client() -> httpx2.Client:
 def _close(client: httpx2.AsyncClient, loop: BackgroundLoop) -> None:
     if loop.pid != os.getpid():  # a forked child inherits the exit handler, but not the loop's thread
         return
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(TimeoutError, SessionError):  # a loop that a part blocks closes nothing
         loop.run(asyncio.wait_for(client.aclose(), _CLOSING_S))

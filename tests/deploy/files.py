@@ -21,6 +21,7 @@ OTHERS_NAMES = {
     "POSTGRES_PASSWORD",
     "PUBLIC_NAME",
     "LISTEN",
+    "PROXY_SUBNET",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 }
 """Variables that are read by Python, libpq, OpenTelemetry and the compose file itself."""

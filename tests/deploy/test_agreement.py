@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from judgetree import __version__
-from judgetree.app.server.application import create_app
-from judgetree.app.server.collections.filling import _LOCK
+from judgetree.app.server.application import CLOSING_S, create_app
 from judgetree.app.server.safety.start import uvicorn_config
 from judgetree.app.server.serving.options import ServerOptions
+from judgetree.modules.background.threads import LAST_WORDS_S
 from judgetree.modules.settings import Settings, load_settings, without_secrets
 from tests.app.conftest import every_command
 from tests.deploy.files import (
@@ -157,4 +157,6 @@ def test_a_server_has_the_time_to_end(server: str) -> None:
     given = parsed([filled_in(word) for word in command])["shutdown_seconds"]
     config = uvicorn_config(create_app(load_settings()), ServerOptions(max_shutdown_seconds=given))
     assert config.timeout_graceful_shutdown is not None
-    assert config.timeout_graceful_shutdown + _LOCK.wait_s <= grace_s, "an upload may wait for another writer"
+    assert config.timeout_graceful_shutdown + CLOSING_S + LAST_WORDS_S <= grace_s, (
+        "an upload may wait for another writer"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from ipaddress import ip_network
 
 import pytest
 
@@ -60,3 +61,11 @@ def test_a_server_starts_after_its_stores_and_writes_to_its_volumes_alone() -> N
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))))
 def test_each_variable_stands_in_the_example(name: str) -> None:
     assert name in env_file(DEPLOY / "env.example")
+
+
+def test_the_servers_believe_the_network_of_the_proxy() -> None:
+    (network,) = compose()["networks"]["default"]["ipam"]["config"]
+    assert "networks" not in compose()["services"]["proxy"]  # and so in the default one
+    for server in servers().values():
+        assert f"--trusted-proxies={network['subnet']}" in server["command"]
+        assert ip_network(filled_in(network["subnet"])).is_private

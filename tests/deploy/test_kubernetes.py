@@ -46,6 +46,7 @@ def test_probes_and_service_ask_at_the_port_of_the_server() -> None:
     (entry,) = resource("Service")["spec"]["ports"]
     assert entry["targetPort"] == port["name"]
     assert f"--allowed-host={resource('Service')['metadata']['name']}" in server["args"]
+    assert any(arg.startswith("--trusted-proxies=") for arg in server["args"]), "an ingress is one address"
 
 
 @pytest.mark.parametrize("kind", pods())

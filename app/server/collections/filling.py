@@ -23,7 +23,7 @@ from ....modules.settings import Settings
 from ....modules.trust.private import private_folder
 
 _UPLOADS = "uploads"
-_LOCK = LockOptions(wait_s=30.0)  # also the longest time that the end of the server waits for another writer
+LOCK = LockOptions(wait_s=30.0)  # also the longest time that the end of the server waits for another writer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def fill(
         settings,
         data_path=folder,
         limits=LoadLimits(file_bytes=max_file_bytes),
-        lock=_LOCK,
+        lock=LOCK,
         on_progress=on_progress,
     ) as index:
         index.source_prefix = _source_prefix(index, folder)

@@ -14,6 +14,9 @@ from ....modules.index.factory import open_index
 from ....modules.retriever.retriever import Retriever
 from ....modules.retriever.search import Hits
 from ....modules.settings import Settings
+from ...stores.patience import Patience
+from ..serving.errors import NoAnswerInTime
+from ..serving.options import ServerOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +37,9 @@ class Library:
     In this process they share an embedded Milvus Lite with the conversations.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, options: ServerOptions) -> None:
         self._settings = settings
+        self._patience = Patience(options.max_search_seconds, NoAnswerInTime)
         self._retrievers: dict[str, Retriever] = {}
         self._opening = asyncio.Lock()
         self._resources = ExitStack()
@@ -44,13 +48,13 @@ class Library:
         """Search an existing collection in three ways; it costs at most two embeddings of the query.
 
         Raises:
-            CollectionError: The collection has another embedder, or cannot be searched.
+            CollectionError: The collection has another embedder, or cannot be searched in time.
             ModelCallError: The query could not be embedded.
         """
         async with self._opening:
             if collection not in self._retrievers:
-                self._retrievers[collection] = await asyncio.to_thread(self._open, collection)
-        return await asyncio.to_thread(_search, self._retrievers[collection], query, topk)
+                self._retrievers[collection] = await self._patience.call(self._open, collection)
+        return await self._patience.call(_search, self._retrievers[collection], query, topk)
 
     async def close(self) -> None:
         """Close the indexes; the next search opens its own again."""

@@ -17,9 +17,11 @@ from fastapi import Depends, Request
 
 from ....modules.errors import JudgetreeError
 from ....modules.settings import Settings
+from ..safety.key_watch import KeyWatch
 from ..serving.caller import Caller
 from ..serving.errors import ApiError, as_api_error
 from ..serving.options import ServerOptions
+from ..serving.validity import Validity, key_ended
 from .arriving import check_unpacked, file_names
 from .filling import Arrived, fill
 
@@ -49,15 +51,22 @@ class Job:
     total: int = 0
     """Chunks to embed; 0 until the files are read."""
     error: str | None = None
+    is_stopped: bool = False
+    """Whether its key was revoked."""
 
     @property
     def is_open(self) -> bool:
         """Whether it waits or is running."""
         return self.status in ("queued", "running")
 
+    def stop(self) -> None:
+        """Fail the job, since its key was revoked; the rest of it ends before its next piece."""
+        self.is_stopped = True
+        self.status, self.error = "failed", str(key_ended())
 
-class _ServerEnds(JudgetreeError):
-    """The server ends before an upload is indexed."""
+
+class _Stopped(JudgetreeError):
+    """The server, or the key, ends before an upload is indexed."""
 
 
 class Uploads:
@@ -67,8 +76,10 @@ class Uploads:
     and not yet indexed is indexed when the same files are sent again.
     """
 
-    def __init__(self, settings: Settings, options: ServerOptions) -> None:
+    def __init__(self, settings: Settings, options: ServerOptions, watch: KeyWatch) -> None:
+        """``watch`` knows which keys are revoked, whose uploads end."""
         self._settings = settings
+        self._watch = watch
         self._options = options
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -133,12 +144,17 @@ class Uploads:
             del self._jobs[next(known.id for known in self._jobs.values() if not known.is_open)]
 
     async def _index(self, job: Job, arrived: Sequence[Arrived], folder: Path) -> None:
+        with self._watch.watched(job.owner, Validity(job.stop)):
+            await self._indexed(job, arrived, folder)
+
+    async def _indexed(self, job: Job, arrived: Sequence[Arrived], folder: Path) -> None:
         try:
             # The turn first: an upload that waits for its collection keeps none of another from running.
             async with self._turns.setdefault(job.collection, asyncio.Lock()), self._running:
-                job.status = "running"
-                problem = await asyncio.to_thread(self._fill, job, arrived)
-            job.status, job.error = ("failed", problem) if problem else ("done", None)
+                if not job.is_stopped:
+                    job.status = "running"
+                    problem = await asyncio.to_thread(self._fill, job, arrived)
+                    job.status, job.error = ("failed", problem) if problem else ("done", None)
         except Exception as error:  # noqa: BLE001 - a failure is data of the job; an unexpected one is logged
             job.status, job.error = "failed", str(as_api_error(error))
         finally:
@@ -151,8 +167,10 @@ class Uploads:
         """Index an upload; returns which files could not be read, in words."""
 
         def on_progress(done: int, total: int, stage: str) -> None:
-            if self._ending.is_set() and stage in _SAFE_TO_STOP:
-                raise _ServerEnds("The server ended before the files were indexed. Send them again.")
+            if stage in _SAFE_TO_STOP and job.is_stopped:
+                raise _Stopped(str(key_ended()))
+            if stage in _SAFE_TO_STOP and self._ending.is_set():
+                raise _Stopped("The server ended before the files were indexed. Send them again.")
             if stage == "embed":
                 job.done, job.total = done, total
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import threading
@@ -11,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from ....modules.errors import SettingsError
+from ....modules.errors import SettingsError, StoreFailure
 from ....modules.formats import check_id
+from ...stores.patience import Patience
 from .key import NO_LIMITS, Budget, Key, digest_of, id_in, new_key_text
 from .tables import KeyTables
 
@@ -20,19 +20,24 @@ logger = logging.getLogger(__name__)
 
 FRESH_S = 2.0
 """Seconds for which a worker goes by the keys that it has read: a key that was revoked is refused no later."""
+PATIENCE_S = 5.0
+"""Seconds that a request waits for the store of the keys."""
 _NOTE_USE_EVERY_S = 600.0
 
 
 class KeyBook:
     """The keys of a server, shared by its workers."""
 
-    def __init__(self, tables: KeyTables, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, tables: KeyTables, *, clock: Callable[[], float] = time.monotonic, patience_s: float = PATIENCE_S
+    ) -> None:
         self._tables = tables
         self._clock = clock
         self._known: Mapping[str, Key] = {}
         self._read_at = float("-inf")
         self._noted_at: dict[str, float] = {}
         self._reading = threading.Lock()
+        self._patience = Patience(patience_s, _no_answer)
 
     def add(
         self,
@@ -113,15 +118,27 @@ class KeyBook:
         key_id = id_in(text)
         if key_id is None:
             return None
-        if self._clock() - self._read_at > FRESH_S:
-            await asyncio.to_thread(self._read_again)
+        await self._refresh()
         key = self._known.get(key_id)
         if key is None or not key.fits(text):
             return None
         if self._clock() - self._noted_at.get(key.id, float("-inf")) > _NOTE_USE_EVERY_S:
             self._noted_at[key.id] = self._clock()
-            await asyncio.to_thread(self._note_use, key)
+            await self._patience.call(self._note_use, key)
         return key
+
+    async def is_valid(self, key_id: str) -> bool:
+        """Return whether a key that was valid still is.
+
+        Raises:
+            SettingsError: The keys cannot be read.
+        """
+        await self._refresh()
+        return key_id in self._known
+
+    async def _refresh(self) -> None:
+        if self._clock() - self._read_at > FRESH_S:
+            await self._patience.call(self._read_again)
 
     def _note_use(self, key: Key) -> None:
         try:
@@ -136,6 +153,12 @@ class KeyBook:
             began = self._clock()
             self._known = {key.id: key for key in self.entries() if not key.revoked_at}
             self._read_at = began
+
+
+def _no_answer(limit_s: float) -> StoreFailure:
+    return StoreFailure(
+        f"The store of the keys has not answered for {limit_s:g} s. Check that it runs, then send the request again."
+    )
 
 
 def _document(key: Key) -> str:

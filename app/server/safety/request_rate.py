@@ -6,14 +6,14 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
 
 from ..serving.errors import ApiError
+from .connections import HEALTH_PATHS
+from .peers import host_of, peer_of
 
 _MOST_SENDERS = 10_000
-_NOT_COUNTED = frozenset({"/healthz", "/readyz"})
 
 
 class RequestRate:
@@ -33,9 +33,9 @@ class RequestRate:
         Raises:
             ApiError: HTTP 429: the sender's requests of this minute are used up.
         """
-        if scope["path"] in _NOT_COUNTED:
+        if scope["path"] in HEALTH_PATHS:
             return
-        wait_s = self.take(f"key {key_id}" if key_id else _network(scope))
+        wait_s = self.take(f"key {key_id}" if key_id else peer_of(host_of(scope)))
         if wait_s > 0:
             raise ApiError(
                 429,
@@ -54,15 +54,3 @@ class RequestRate:
         while len(self._buckets) > _MOST_SENDERS:
             self._buckets.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) / per_s
-
-
-def _network(scope: Scope) -> str:
-    """Return the sender's address; of IPv6 its network, whose addresses are one customer's."""
-    client = scope.get("client")
-    try:
-        address = ip_address(client[0].partition("%")[0] if client else "")
-    except ValueError:
-        return "unknown"
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return f"{int(address) >> 64:x}/64"
-    return str(address)

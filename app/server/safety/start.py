@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from fastapi import FastAPI
 
 from ....modules.errors import SettingsError
 from ..keys.book import KeyBook
 from ..serving.options import ServerOptions
+from .protocol import protocol_of
 
 _KEEP_ALIVE_S = 75
 """Seconds for which an unused connection is kept: more than proxies keep theirs, which else use a closed one."""
 _HEAD_BYTES = 32_768
 _AFTER_RUNS_S = 5
-_BACKLOG = 2048
-"""Connections that the system holds until the server takes them; uvicorn's default."""
+BACKLOG = 2048
+"""Connections that the system holds until the server takes them, all at once; uvicorn's default."""
 
 
 def check_can_start(options: ServerOptions, keys: KeyBook) -> None:
@@ -33,23 +32,20 @@ def check_can_start(options: ServerOptions, keys: KeyBook) -> None:
         raise SettingsError(f"{who} demands a key, and there is none yet. Make one first: judgetree keys add NAME")
 
 
-def uvicorn_config(app: ASGIApp, options: ServerOptions, **more: Any) -> uvicorn.Config:
-    """Return how uvicorn runs the application: its address, and limits of time and size for connections."""
-
-    class Protocol(_Hasty):
-        head_s = options.max_header_seconds
-
+def uvicorn_config(app: FastAPI, options: ServerOptions, **more: Any) -> uvicorn.Config:
+    """Return how uvicorn runs the application: its address, and limits of time, size and number for connections."""
     given: dict[str, Any] = {
         "host": options.host,
         "port": options.port,
         "log_level": "warning",
         "server_header": False,
         "lifespan": "on",
-        "http": Protocol,  # httptools bounds no heads
+        "http": protocol_of(options, app.state.connections),  # httptools bounds no heads
+        "proxy_headers": False,  # uvicorn would believe all programs of this machine
         "ws": "none",
         "h11_max_incomplete_event_size": _HEAD_BYTES,
-        "limit_concurrency": options.max_connections,
         "timeout_keep_alive": _KEEP_ALIVE_S,
+        "backlog": BACKLOG,
         "timeout_graceful_shutdown": int(options.max_shutdown_seconds) + _AFTER_RUNS_S,
     }
     return uvicorn.Config(app, **given | more)
@@ -63,49 +59,13 @@ def listening_socket(options: ServerOptions) -> socket.socket:
     """
     try:
         kind, *_, address = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=kind, backlog=_BACKLOG)
+        listening = socket.create_server(address[:2], family=kind, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SettingsError(
             f"Cannot listen on {options.host}:{options.port}: {reason}. Give a free --port, and as --host an address "
             "of this machine."
         ) from error
-
-
-class _Hasty(H11Protocol):
-    """A connection that is closed if the head of a request takes too long, for which uvicorn has no limit."""
-
-    head_s: float = 10.0
-    _head_due: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._await_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._is_answering:
-            self._stop_waiting()
-        elif self._head_due is None:
-            self._await_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    @property
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def _await_head(self) -> None:
-        self._head_due = self.loop.call_later(self.head_s, self._give_up)
-
-    def _stop_waiting(self) -> None:
-        if self._head_due is not None:
-            self._head_due.cancel()
-            self._head_due = None
-
-    def _give_up(self) -> None:
-        self._head_due = None
-        if not self._is_answering and not self.transport.is_closing():
-            self.transport.close()
+    # asyncio does it only for sockets that name their protocol; else an answer's second piece waits 40 ms for an ACK.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
+    return listening

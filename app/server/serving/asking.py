@@ -17,6 +17,7 @@ from .caller import LOCAL, Caller
 from .errors import ApiError
 from .options import ServerOptions
 from .served import Served
+from .validity import Validity
 
 T = TypeVar("T")
 
@@ -51,7 +52,8 @@ def asked(
     process, the same question gets the same turn.
 
     Raises:
-        ApiError: (At the first event) HTTP 429: no place is free, or the key's budget is spent.
+        ApiError: (At the first event) HTTP 429: no place is free, or the key's budget is spent. (At any) HTTP 401:
+            the key was revoked meanwhile.
     """
     limits = arguments.pop("limits", None) or served.limits_of(caller)
     if limits != served.limits_of(LOCAL):
@@ -62,7 +64,7 @@ def asked(
         if isinstance(event, DoneEvent):
             delivery.confirm()
 
-    return OwnTask(_events(served, caller, conversation, question, arguments), sent)
+    return OwnTask(_events(served, caller, conversation, question, arguments), sent, caller.validity)
 
 
 async def _events(
@@ -106,10 +108,16 @@ class OwnTask(Generic[T]):
     cancel every further await of its own task.
     """
 
-    def __init__(self, items: AsyncGenerator[T], used: Callable[[T], None] = lambda _: None) -> None:
-        """Call ``used`` with each item whose successor is wanted."""
+    def __init__(
+        self,
+        items: AsyncGenerator[T],
+        used: Callable[[T], None] = lambda _: None,
+        validity: Validity | None = None,
+    ) -> None:
+        """Call ``used`` with each item whose successor is wanted; no more are given once the ``validity`` has ended."""
         self._items = items
         self._used = used
+        self._validity = validity or Validity()
         self._last: T | _End = _END
         self._received: asyncio.Queue[T | _End] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -124,7 +132,9 @@ class OwnTask(Generic[T]):
             self._task.add_done_callback(_forget)
         if not isinstance(self._last, _End):
             self._used(self._last)
-        self._last = item = await self._received.get()
+        async with self._validity.required():
+            item = await self._received.get()
+        self._last = item
         if isinstance(item, _End):
             self._received.put_nowait(item)
             await self._task

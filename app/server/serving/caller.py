@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
 from ..keys.key import NO_LIMITS, Budget
+from .validity import Validity
 
 _SEPARATOR = "/"
 _KEY_PREFIX = "key:"
@@ -27,6 +28,8 @@ class Caller:
     """What the caller may use on a day."""
     per_question: Budget = NO_LIMITS
     """What one question may use."""
+    validity: Validity = field(default_factory=Validity, compare=False, repr=False)
+    """Whether the key is still valid while the request is served."""
 
     @property
     def is_local(self) -> bool:

@@ -72,6 +72,15 @@ class ApiError(JudgetreeError):
         return cls(404, f"There is no {what} {name!r:.200}.", code=f"{what}_not_found")
 
 
+class NoAnswerInTime(MilvusFailure):
+    """Milvus did not answer within a door's limit."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            f"Milvus has not answered for {limit_s:g} s. Check that the server runs and can be reached, then try again."
+        )
+
+
 _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (ConversationBusy, 409, "invalid_request_error"),
     (NoRunningQuestion, 409, "invalid_request_error"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ....modules.errors import SettingsError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts on which a server may listen without keys."""
@@ -57,7 +60,22 @@ class ServerOptions(BaseModel):
     max_header_seconds: float = Field(default=10.0, gt=0)
     """Seconds in which the head of a request must arrive."""
     max_connections: int = Field(default=1_000, ge=1)
-    """Open connections; further ones are answered with HTTP 503."""
+    """Open connections. For further ones those that have been idle the longest are closed; if a request is in progress
+    on all, HTTP 503."""
+    max_connections_per_address: int = Field(default=250, ge=1)
+    """Open connections of one address, of IPv6 of one /64 network, and requests in progress that trusted proxies
+    forward for it. Further ones close its idle ones, or are answered with HTTP 429. A quarter of all: more than an
+    office behind one address needs, and three others find room beside one that takes all it can."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies, whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed."""
+    max_stall_seconds: float = Field(default=60.0, gt=0)
+    """Seconds in which a client must read what is written to its connection, which is closed else."""
+    max_store_seconds: float = Field(default=5.0, gt=0)
+    """Seconds in which Milvus must list or describe collections."""
+    max_search_seconds: float = Field(default=60.0, gt=0)
+    """Seconds in which a search without a question must be done, the embeddings of its query included."""
+    max_answer_seconds: float = Field(default=90.0, gt=0)
+    """Seconds in which the answer to a request that only reads must start; others have limits of their own."""
     max_shutdown_seconds: float = Field(default=20.0, ge=0)
     """Seconds that running questions get at the end of the server; then they are cancelled after a checkpoint."""
     max_question_chars: int = Field(default=20_000, ge=1)
@@ -68,6 +86,18 @@ class ServerOptions(BaseModel):
     """Requests that one key, or one address without keys, may send in a minute."""
     heartbeat_s: float = Field(default=15.0, gt=0)
     """Seconds of silence in a stream after which a comment is sent."""
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, named: tuple[str, ...]) -> tuple[str, ...]:
+        for each in named:
+            try:
+                ip_network(each, strict=False)
+            except ValueError:
+                raise SettingsError(
+                    f"{each!r:.100} is no address of a trusted proxy. Give an address or a network, such as 10.0.0.0/8."
+                ) from None
+        return named
 
     @property
     def is_local(self) -> bool:

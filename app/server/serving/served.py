@@ -22,13 +22,14 @@ from ....modules.llm.contract import ChatLLM
 from ....modules.llm.factory import create_llm
 from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
+from ...stores.patience import Patience
 from ...stores.saved_trees import SavedTrees
 from ..keys.book import KeyBook
 from ..keys.spending import Ledger
 from ..keys.tables import KeyTables
 from .admission import Admissions, per_question_of
 from .caller import LOCAL, Caller
-from .errors import ApiError
+from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
 
 FAST = "fast"
@@ -80,11 +81,14 @@ class Served:
         self._resources.push_async_callback(asyncio.to_thread, tables.close)
         self._fast: ChatLLM | None = None
         self._reader = CollectionReader(settings)
+        self._patience = Patience(options.max_store_seconds, NoAnswerInTime)
+        self._listed: list[CollectionSummary] = []
+        self._closed = [ServedModel(collection="", system=each) for each in options.systems if is_closed(each)]
 
     async def collections(self, caller: Caller) -> list[CollectionSummary]:
         """Return the served collections that the caller may use, sorted by name."""
-        found = [each.summary for each in await asyncio.to_thread(self._reader.read_all)]
-        return [each for each in found if self.may_use(caller, each.name)]
+        self._listed = [each.summary for each in await self._patience.call(self._reader.read_all)]
+        return self._usable(caller)
 
     async def collection(self, caller: Caller, name: str) -> CollectionContents:
         """Return a served collection with its files.
@@ -92,10 +96,13 @@ class Served:
         Raises:
             ApiError: HTTP 404: there is none of this name, or the caller may not use it.
         """
-        found = await asyncio.to_thread(self._reader.read, name) if self.may_use(caller, name) else None
+        found = await self._patience.call(self._reader.read, name) if self.may_use(caller, name) else None
         if found is None:
             raise ApiError.not_found("collection", name)
         return found
+
+    def _usable(self, caller: Caller) -> list[CollectionSummary]:
+        return [each for each in self._listed if self.may_use(caller, each.name)]
 
     def may_use(self, caller: Caller, collection: str) -> bool:
         """Return whether a caller may search and fill a collection, existing or not, on this server."""
@@ -103,15 +110,27 @@ class Served:
         return caller.may_use(collection) and (served is None or collection in served)
 
     async def models(self, caller: Caller) -> list[ServedModel]:
-        """Return what the caller may ask: each collection under each system, and the systems without a search."""
-        collections = [each.name for each in await self.collections(caller) if not each.problem]
+        """Return what the caller may ask: each collection under each system, and the systems without a search.
+
+        While Milvus does not answer, the collections are those that it named last.
+
+        Raises:
+            NoAnswerInTime: It has not named any yet.
+        """
+        try:
+            listed = await self.collections(caller)
+        except NoAnswerInTime:
+            if not self._listed:
+                raise
+            listed = self._usable(caller)
+        collections = [each.name for each in listed if not each.problem]
         searching = [
             ServedModel(collection=collection, system=system)
             for collection in collections
             for system in self.options.systems
             if retrieves(system)
         ]
-        return searching + [ServedModel(collection="", system=each) for each in self.options.systems if is_closed(each)]
+        return searching + self._closed
 
     async def find_model(self, caller: Caller, model_id: str) -> ServedModel:
         """Return the model of an id.
@@ -120,7 +139,7 @@ class Served:
             ApiError: HTTP 404: there is none, or the caller may not use it.
             CollectionError: It names the collection of the conversations' memory.
         """
-        for model in self._opened:  # spares the reading of all collections
+        for model in [*self._opened, *self._closed]:  # spares the reading of all collections
             is_allowed = not model.collection or self.may_use(caller, model.collection)
             if model.id == model_id and is_allowed and model.system in self.options.systems:
                 return model

@@ -59,11 +59,11 @@ async def get_events(
     """
     head = await _awaited_thread(request, thread, served, caller, wait)
     if wanted_form(request.headers.get("Accept", "*/*"), (EVENTS, AG_UI)) == AG_UI:
-        return event_stream(_agui_events(served, head), heartbeat_s=served.options.heartbeat_s)
+        return event_stream(_agui_events(served, head, caller), heartbeat_s=served.options.heartbeat_s)
     known = Mark.of_header(last_event_id)
     if known is not None and known.is_end and await _is_unchanged(served, head, known):
         return Response(status_code=204)  # which ends the reconnecting of browsers
-    return event_stream(_events(served, head, known), heartbeat_s=served.options.heartbeat_s)
+    return event_stream(_events(served, head, caller, known), heartbeat_s=served.options.heartbeat_s)
 
 
 async def _awaited_thread(request: Request, thread_id: str, served: Served, caller: Caller, wait: float) -> TreeThread:
@@ -88,14 +88,15 @@ async def _is_unchanged(served: Served, thread: TreeThread, known: Mark) -> bool
     return first.mark.digest == known.digest and first.root.status != "open"
 
 
-async def _agui_events(served: Served, thread: TreeThread) -> AsyncIterator[ServerSentEvent]:
+async def _agui_events(served: Served, thread: TreeThread, caller: Caller) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a tree in the AG-UI protocol, which knows no coming back; an error is the last one."""
     from .agui import AgUiRun, document_of, failed  # its models take 0.3 s to build
 
     def sent(event: BaseEvent) -> ServerSentEvent:
         return json_event(json_text(document_of(event)))
 
-    run, states, last = AgUiRun(thread), growths(served.trees.watch(thread)), None
+    run, last = AgUiRun(thread), None
+    states = growths(caller.validity.limited(served.trees.watch(thread)))
     try:
         async with aclosing(states):
             async for last in states:
@@ -108,9 +109,11 @@ async def _agui_events(served: Served, thread: TreeThread) -> AsyncIterator[Serv
         yield sent(failed(as_api_error(error).body.message))
 
 
-async def _events(served: Served, thread: TreeThread, known: Mark | None) -> AsyncIterator[ServerSentEvent]:
+async def _events(
+    served: Served, thread: TreeThread, caller: Caller, known: Mark | None
+) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a tree; an error is the last one."""
-    states, last = growths(served.trees.watch(thread), known), None
+    states, last = growths(caller.validity.limited(served.trees.watch(thread)), known), None
     try:
         async with aclosing(states):
             async for last in states:

@@ -82,12 +82,28 @@ class Prober:
 
 async def _outcome(probe: Callable[[], Awaitable[object]]) -> str:
     """Return ``ok`` or what is wrong, without addresses and text of stores, which are the owner's."""
+    probing = asyncio.ensure_future(probe())
+    await asyncio.wait([probing], timeout=_TIMEOUT_S)
+    if not probing.done():
+        probing.cancel()  # and not awaited: a store that hangs may also take long to be left
+        _LEFT.add(probing)
+        probing.add_done_callback(_forget)
+        return TimeoutError.__name__
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            await probe()
+        probing.result()
     except (JudgetreeError, httpx.HTTPError, OSError, TimeoutError) as error:
         return type(error).__name__
     return "ok"
+
+
+_LEFT: set[asyncio.Future[object]] = set()
+"""Probes that came too late: asyncio itself keeps no reference to them."""
+
+
+def _forget(probing: asyncio.Future[object]) -> None:
+    _LEFT.discard(probing)
+    if not probing.cancelled():
+        probing.exception()  # retrieved, so that asyncio does not log it
 
 
 @router.get("/healthz")

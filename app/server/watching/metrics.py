@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..safety.connections import Connections
 from ..serving.served import Served
 from .request_log import door_of, log_request, request_id_of
 
@@ -23,7 +24,7 @@ _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 class Metrics:
     """The metrics of one application."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, connections: Connections) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "judgetree_requests", "Requests by door and HTTP status.", ("door", "status"), registry=self.registry
@@ -35,20 +36,29 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.registry.register(_Running(served))
+        self.registry.register(_Counted(served, connections))
 
 
-class _Running(Collector):
-    """Counts the running questions when it is asked."""
+class _Counted(Collector):
+    """Counts running questions and connections when it is asked."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, connections: Connections) -> None:
         self._served = served
+        self._connections = connections
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the gauge."""
-        gauge = GaugeMetricFamily("judgetree_running_questions", "Questions that this process is answering.")
-        gauge.add_metric((), self._served.admissions.running)
-        yield gauge
+        """Yield the gauges and counters."""
+        running, counted = self._served.admissions.running, self._connections
+        yield GaugeMetricFamily(
+            "judgetree_running_questions", "Questions that this process is answering.", value=running
+        )
+        yield GaugeMetricFamily("judgetree_connections", "Connections that are open.", value=counted.open)
+        yield CounterMetricFamily(
+            "judgetree_connections_closed", "Idle connections that were closed to make room.", value=counted.closed_idle
+        )
+        yield CounterMetricFamily(
+            "judgetree_connections_refused", "Connections and requests beyond a limit.", value=counted.refused
+        )
 
 
 @router.get(

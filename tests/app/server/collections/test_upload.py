@@ -21,6 +21,7 @@ from judgetree.app.server.collections.filling import uploads_folder
 from judgetree.app.server.collections.uploads import MAX_OPEN, Job, Uploads
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
+from judgetree.app.server.safety.key_watch import KeyWatch
 from judgetree.app.server.serving.caller import LOCAL
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.app.stores.collections import CollectionReader
@@ -261,7 +262,7 @@ def test_a_key_takes_half_of_a_full_queue(settings: Settings) -> None:
 
 def test_the_end_of_the_server_ends_uploads(settings: Settings) -> None:
     async def end_while_another_writes() -> list[Job]:
-        uploads = Uploads(settings, PATIENT)
+        uploads = Uploads(settings, PATIENT, KeyWatch(KeyBook(KeyTables(settings))))
         with closing(connect(str(settings.milvus_address))) as connection:
             with writer_lock(connection, COLLECTION, LockOptions(), on_wait=lambda _: None):
                 files = [[(f"{number}.md", io.BytesIO(b"Kettles whistle."))] for number in range(3)]

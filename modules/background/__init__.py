@@ -1,0 +1,1 @@
+"""Threads for blocking work beside event loops."""
