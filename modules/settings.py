@@ -29,12 +29,14 @@ _SWITCH = {"": None, "on": True, "off": False, "true": True, "false": False, "1"
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _PREFIX = "JUDGETREE_"
-_OTHER_VARIABLE = re.compile(r"DEBUG|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?")
+_OTHER_VARIABLE = re.compile(r"DEBUG|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?", re.DOTALL)
 """Variables with the prefix that are no settings: of the command line, of tests, and of Kubernetes for its services."""
 _said_unknown: set[str] = set()
 
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
-_KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]*)=[^&#\s'\"]+", re.IGNORECASE)
+_KEY_IN_QUERY = re.compile(
+    r"(?<=[?&])(?=[\w-]*+=[^&#\s'\"])([\w-]*?(?:key|token|secret|passw|pwd)[\w-]*+)=[^&#\s'\"]++", re.IGNORECASE
+)
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
 _LONGEST_ECHO = 20
 """Longest wrong value that a message repeats: a key pasted into the wrong variable is longer."""
