@@ -30,6 +30,22 @@ def reading_functions() -> dict[str, str]:
     return found
 
 
+@functools.cache
+def looping_functions() -> list[str]:
+    """Return the names of further functions with a loop over what they make of a ``str`` argument."""
+    found = []
+    for package, folder in PACKAGES.items():
+        for path in sorted((REPO / folder).glob("*.py")):
+            module = package + (f".{path.stem}" if path.stem != "__init__" else "")
+            for name, function in _functions(ast.parse(path.read_text(encoding="utf-8")), module):
+                texts = {arg.arg for arg in function.args.args if ast.unparse(arg.annotation or arg) == "str"}
+                loops = [node.iter for node in ast.walk(function) if isinstance(node, ast.For | ast.comprehension)]
+                names = {node.id for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Name)}
+                if texts & names:
+                    found.append(name)
+    return found
+
+
 def _pattern_names(tree: ast.Module) -> set[str]:
     """Return the names in capitals to which a module gives what ``re.compile`` makes."""
     return {

@@ -10,7 +10,8 @@ _CHARACTERS = (
 )
 _PIECES = (
     # words, sentences and lists
-    "a ", "A. ", "Dr. ", "a.", "a, ", "a-", "a/", "the ", "1. ", "1) ", "1, ", "- ", "* ", "** ", "•\t", "- [ ] ", ". ",
+    "a ", "A. ", "Dr. ", "a.", "a, ", "a-", "a/", "the ", "The ", "Bank of ",
+    "1. ", "1) ", "1, ", "- ", "* ", "** ", "•\t", "- [ ] ", ". ",
     ".\n", "a\n", "a\n\n", "\n\n", "\n \n", "\r\n", " \n", "> ", "# ", "---\n", "a\u0301", "? ", "…\n", "= ",
     # labels of the prompts
     "answer", "Answer:", "Answer: a\n", "Fact: a\n", "fact ", "答案：", "confidence", "Confidence: 5 ",

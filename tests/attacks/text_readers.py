@@ -236,6 +236,8 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._answers_still": "reads one sentence of the 2,000 characters that it takes",
     "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",
     "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
+    "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
+    "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
     "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",
 }
 """Functions that need no reader of their own, with the reason."""
