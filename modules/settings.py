@@ -32,7 +32,9 @@ Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _PREFIX = "JUDGETREE_"
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
-_KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]*)=[^&#\s'\"]+", re.IGNORECASE)
+_KEY_IN_QUERY = re.compile(
+    r"(?<=[?&])(?=[\w-]*+=[^&#\s'\"])([\w-]*?(?:key|token|secret|passw|pwd)[\w-]*+)=[^&#\s'\"]++", re.IGNORECASE
+)
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
 _LONGEST_ECHO = 20
 """Longest wrong value that a message repeats: a key pasted into the wrong variable is longer."""

@@ -297,7 +297,7 @@ def parsed_index_params(text: str | None) -> dict[str, IndexParams] | None:
     """
     if text is None:
         return None
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         given = json.loads(text)
         if isinstance(given, dict) and all(isinstance(params, dict) for params in given.values()):
             return given

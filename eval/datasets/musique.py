@@ -85,7 +85,7 @@ def _answers(row: _Row) -> tuple[str, ...]:
 def _hops(row: _Row) -> int | None:
     if row.question_decomposition:
         return len(row.question_decomposition)
-    prefix = re.match(r"(\d+)hop", row.id)
+    prefix = re.match(r"(\d{1,9})hop", row.id)
     return int(prefix[1]) if prefix else None
 
 

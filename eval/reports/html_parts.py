@@ -12,7 +12,7 @@ from ...modules.formats import printable
 from .compare import Comparison
 from .inline_svg import Plot
 
-_INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
+_INTERVAL = re.compile(r" \((?=[^()<]*+\)</td>)([^()<]*? to [^()<]*+)\)</td>")
 
 
 def as_text(value: object) -> str:

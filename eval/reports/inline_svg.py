@@ -21,7 +21,7 @@ _SVG = "http://www.w3.org/2000/svg"
 _LINK = "http://www.w3.org/1999/xlink"
 _INK = "#010203"
 """Placeholder for the page's text colour; no plot may use it for anything else."""
-_FONT_SIZE = re.compile(r"([\d.]+)px")
+_FONT_SIZE = re.compile(r"(?<![\d.])([\d.]++)px")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,11 +34,12 @@ def decisive_sentence(text: str, *, query: str, reason: str = "") -> str:
 
 
 def _quoted_place(sentences: list[str], reason: str) -> int | None:
+    folded = [sentence.casefold() for sentence in sentences]
+    whole = "\n".join(folded)
     for found in _QUOTE.finditer(one_line(reason)):
         quote = found["quote"].strip(" .…").casefold()
-        for place, sentence in enumerate(sentences):
-            if quote in sentence.casefold():
-                return place
+        if quote in whole:
+            return next(place for place, sentence in enumerate(folded) if quote in sentence)
     return None
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...modules.errors import SettingsError
 from .nodes import ChunkNode, QueryNode, walk_queries
 
-_NAME = re.compile(r"(?P<number>\d+)(?:#(?P<rank>\d+))?")
+_NAME = re.compile(r"(?P<number>\d{1,9})(?:#(?P<rank>\d{1,9}))?")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,9 +26,9 @@ from .file_parsers import LoadLimits, Parsed, parse_file
 logger = logging.getLogger(__name__)
 
 LARGE_BYTES = 4_000_000
-"""Least size of JSON and CSV files for the process: Python objects may take twenty times the bytes."""
+"""Least size of JSON, CSV and Markdown files for the process: they take up to twenty times the bytes, and seconds."""
 _ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm"})
-_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv"})
+_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv", ".md", ".markdown"})
 _RECYCLE_BYTES = 256_000_000
 _LENGTH = struct.Struct(">Q")
 _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import serve; serve()"

@@ -78,7 +78,9 @@ def question_in(reply: str) -> str:
     'Where was Irene Maddow born?'
     """
     first = next((line for line in reply.splitlines() if line.strip()), "")
-    return _BEFORE_A_QUESTION.sub("", first.strip(), count=1).strip(_AROUND_A_QUESTION)
+    first = first.strip()
+    label = _BEFORE_A_QUESTION.match(first)
+    return first[label.end() if label else 0 :].strip(_AROUND_A_QUESTION)
 
 
 def query_with_name(query: str, *, name: str, passage: str) -> str:

@@ -18,7 +18,7 @@ from ..calls.messages import version_of
 from ..index.content import SOURCE
 from ..retriever.search import ALSO_IN, ALSO_KEYS
 
-_SUB_QUESTION = re.compile(r'What is stated about "(?P<title>.+)"(?:, and about the (?P<then>\d+) that follow)?\?')
+_SUB_QUESTION = re.compile(r'What is stated about "(?P<title>.+)"(?:, and about the (?P<then>\d{1,9}) that follow)?\?')
 
 
 def sub_question(title: str, *, then: int = 0) -> str:
@@ -179,7 +179,7 @@ def also_of(metadata: Mapping[str, object], key_field: str) -> tuple[str, ...]:
     """Return the keys of further documents with a chunk's text, in the order of the search (``search.best_hits``)."""
     given = metadata.get(ALSO_IN if key_field == SOURCE else ALSO_KEYS)
     if isinstance(given, str):  # A search tree keeps lists as JSON.
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             given = json.loads(given)
     named = dict.fromkeys(map(str, given)) if isinstance(given, list | tuple) else {}
     return tuple(key for key in named if key not in ("", metadata.get(key_field)))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
@@ -159,12 +161,21 @@ def quotation_in(text: str, quoted: str) -> str:
     >>> quotation_in("Class Delta needs Vellin.", "Delta needs oil")
     ''
     """
-    for words in (quoted.split(), quoted.strip(_QUOTES).split()):
-        if words and (found := re.search(r"\s+".join(map(re.escape, words)), text)):
-            return found[0]
+    words = [(word.start(), word[0]) for word in _WORD.finditer(text)]
+    on_one_line = " ".join(word for _, word in words)
+    starts = [0, *accumulate(len(word) + 1 for _, word in words)]
+
+    def place(at: int) -> int:
+        word = bisect_right(starts, at) - 1
+        return words[word][0] + at - starts[word]
+
+    for sought in (" ".join(quoted.split()), " ".join(quoted.strip(_QUOTES).split())):
+        if sought and (at := on_one_line.find(sought)) >= 0:
+            return text[place(at) : place(at + len(sought) - 1) + 1]
     return ""
 
 
+_WORD = re.compile(r"\S+")
 _QUOTES = " \t\r\n\"'“”‘’「」『』«»…"
 
 

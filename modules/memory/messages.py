@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -207,12 +208,9 @@ def _turn_messages(turn: QaPair) -> list[Message]:
 
 def fitting_passages(knowledge: str, max_tokens: int) -> str:
     """Return the first passages that fit as a whole; ``""`` if the first is too long."""
-    fitting = ""
-    for end in _passage_ends(knowledge):
-        if is_longer(knowledge[:end], max_tokens):
-            break
-        fitting = knowledge[:end]
-    return fitting
+    ends = _passage_ends(knowledge)
+    fitting = bisect_left(ends, True, key=lambda end: is_longer(knowledge[:end], max_tokens))
+    return knowledge[: ends[fitting - 1]] if fitting else ""
 
 
 def _passage_ends(knowledge: str) -> list[int]:

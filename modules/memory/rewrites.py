@@ -41,11 +41,11 @@ _AFTERWORD = re.compile(
     r"注[:：意]|说明|解释|希望|如果|此问题|这个问题|该问题|我(?:已|将|把))",
     re.IGNORECASE,
 )
-_REMARK = re.compile(
-    r"\s*[(（\[](?:note|i |where |rewritten|replaced|here|注|说明|已将|将|其中)[^()（）]*[)）\]]$", re.IGNORECASE
-)
+_REMARK = re.compile(r"[(（\[](?:note|i |where |rewritten|replaced|here|注|说明|已将|将|其中)", re.IGNORECASE)
 _FENCE = re.compile(r"^```\w*\s*$")
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)])\s+")
+_MOST_LAYERS = 50
+"""Bullets, prefaces and quotes around one another that are removed."""
 _QUOTES = ("**", '"', "'", "“”", "‘’", "「」", "『』", "«»", "`", "*", "_")
 
 
@@ -111,15 +111,26 @@ def _without_chatter(reply: str, *, keep_all: bool) -> list[str]:
 
 def _unwrapped(line: str) -> str:
     """Remove bullet, preface, remark and quotes from a line; ``""`` if nothing is left."""
-    text, before = line, ""
-    while text != before:
+    text = line
+    for _ in range(_MOST_LAYERS):
         before = text
         text = _BULLET.sub("", text)
         for opening in (_PREFACE, _BARE_OPENING):
             if (match := opening.match(_without_marks(text))) is not None:
                 text = _without_marks(text)[match.end() :]
-        text = _REMARK.sub("", _unquoted(text.strip())).strip()
+        text = _without_remark(_unquoted(text.strip())).strip()
+        if text == before:
+            break
     return text
+
+
+def _without_remark(text: str) -> str:
+    """Remove a remark in brackets from the end of a text; there are no parentheses in it."""
+    if not text.endswith((")", "）", "]")):
+        return text
+    last = max(0, *(text.rfind(each, 0, -1) for each in "()（）"))
+    remark = _REMARK.search(text, last)
+    return text[: remark.start()] if remark else text
 
 
 def _without_marks(text: str) -> str:

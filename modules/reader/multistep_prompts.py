@@ -196,6 +196,8 @@ _SAYS_ANSWER = re.compile(
 _SENTENCE_END = re.compile(r"[.!?][\"”’)\]]*(?=\s+[^\sa-z])|[。！？][”」』）]*")
 _ABBREVIATION = re.compile(r"(?:^|[\s(.])(?:[A-Z]|[A-Z][a-z]{1,2}|Prof|vs|approx)$")
 """Text before a full stop that ends no sentence: an initial, "Dr", "No". A few real ends are missed."""
+_LONGEST_ABBREVIATION = 8
+"""More characters than an abbreviation has, with the one before it."""
 
 _LIST_MARK = re.compile(r"^\s*(?:[-*•>#]+\s+|\d+[.)]\s+)")
 _SECTION = re.compile(
@@ -237,9 +239,13 @@ def parse_thought(reply: str) -> Thought:
     True
     """
     line = next((line for line in map(_unlisted, reply.splitlines()) if line), "")
-    ends = (match.end() for match in _SENTENCE_END.finditer(line) if not _ABBREVIATION.search(line[: match.start()]))
+    ends = (match.end() for match in _SENTENCE_END.finditer(line) if not _is_abbreviation(line, match.start()))
     sentence = _query(line[: next(ends, None)])
     return Thought(text=sentence, is_last=not sentence or _SAYS_ANSWER.search(sentence) is not None)
+
+
+def _is_abbreviation(line: str, stop: int) -> bool:
+    return _ABBREVIATION.search(line[max(0, stop - _LONGEST_ABBREVIATION) : stop]) is not None
 
 
 def parse_draft(reply: str) -> str:

@@ -203,14 +203,16 @@ def scored_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS
 
 
 _LABEL = re.compile(
-    r"^[\s>#*_`-]*(?:(?P<answer>answer|答案|回答)|(?P<fact>facts?|事实|事實))[*_` ]*[:：][*_` ]*",
+    r"^[\s>#*_`-]*+(?:(?:(?P<answer>answer|答案|回答)|(?P<fact>facts?|事实|事實))[*_` ]*+[:：][*_` ]*+)?+",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Marks at the start of a line, with the label behind them if there is one, so that no mark is looked at again."""
 _CONFIDENCE = re.compile(
-    r"[\s(\[（*_`;,，；]*(?:confidence|score|certainty|置信度|信心|把握)[^\d\n]{0,20}"
+    r"(?:confidence|score|certainty|置信度|信心|把握)[^\d\n]{0,20}"
     r"(?P<number>\d+(?:\.\d+)?)\s*(?:%|/\s*100\b)?[\s)\]）*_`.。]*",
     re.IGNORECASE,
 )
+_BEFORE_CONFIDENCE = re.compile(r"(?<![\s(\[（*_`;,，；])[\s(\[（*_`;,，；]++\Z")
 _AROUND = " \t\r\n*_`"
 
 
@@ -244,8 +246,9 @@ def parse_scored(reply: str) -> ScoredAnswer:
     scores = list(_CONFIDENCE.finditer(reply))
     rest, confidence = reply, NO_CONFIDENCE
     if scores:
-        last = scores[-1]
-        rest = f"{reply[: last.start()]}\n{reply[last.end() :]}"
+        last, before = scores[-1], scores[-2].end() if len(scores) > 1 else 0
+        between = _BEFORE_CONFIDENCE.sub("", reply[before : last.start()])
+        rest = f"{reply[:before]}{between}\n{reply[last.end() :]}"
         confidence = _percent(last["number"])
     text = next((text for label, text in _sections(rest) if label == "answer"), rest).strip(_AROUND)
     return ScoredAnswer(text=text, confidence=confidence)
@@ -258,7 +261,7 @@ def _percent(number: str) -> float:
 
 def _sections(reply: str) -> list[tuple[str, str]]:
     """Return (label, text) of each labelled part: an answer's first line, all lines of a fact."""
-    labels = list(_LABEL.finditer(reply))
+    labels = [found for found in _LABEL.finditer(reply) if found["answer"] or found["fact"]]
     ends = [*(label.start() for label in labels), len(reply)][1:]
     parts = [(label, reply[label.end() : end].strip()) for label, end in zip(labels, ends, strict=True)]
     return [("answer", part.partition("\n")[0]) if label["answer"] else ("fact", part) for label, part in parts]

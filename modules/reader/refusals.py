@@ -19,7 +19,7 @@ _LONGEST = 2_000
 _AROUND_AN_ANSWER = " \t\r\n\"'“”‘’「」*_`"
 _LABEL = re.compile(r"(?:(?:the |my |final ){0,2}answer(?: is)? ?[:：]|答案是?[:：])\s*")
 _HAN = re.compile(r"[\u3400-\u9fff]")
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*|\s+[-–—]+\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s++|(?<!\s)(?:[^\S\n]*+\n\s*+|\s++[-–—]++\s++)")
 _CHINESE_CLAUSE_END = re.compile(r"[，,。；;！!？?：:\s]+")
 
 # References to the evidence: "the provided passages", "none of the documents", "it".
@@ -186,11 +186,12 @@ _KNOW = (
 _NONE = r"(?:没有|沒有|没|未|并未|均未|都未|不|缺乏|缺少|无|無|暂无)"
 _STATE = r"(?:提及|提到|说明|說明|提供|给出|涉及|包含|记载|显示|指出|交代|描述|介绍|回答|包括|列出|规定|说|讲|写)"
 _MATERIAL = r"(?:资料|資料|证据|信息|上下文|文中|文章|段落|材料|文档|原文|内容|文本|数据|给出的|提供的|文献|标准)"
+_CANNOT_KNOW = rf"{_CANNOT}(?:从.{{0,15}}|根据.{{0,15}}|直接|准确|明确|确切|据此|由此|给您|为您)?{_KNOW}(?!的[^答信结])"
 _CHINESE = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"(?:因此|所以|故|我们|我|目前|暂时|尚|也|还|仍|并|这个问题|该问题|此问题|答案|.{{0,8}}问题)*{_CANNOT}(?:从.{{0,15}}|根据.{{0,15}}|直接"
-        rf"|准确|明确|确切|据此|由此|给您|为您)?{_KNOW}(?!的[^答信结])",
+        # One way only through the words before it: the nearest end of one, so that no other split of them is tried.
+        rf"(?:(?!{_CANNOT_KNOW})(?>因此|所以|故|我们|我|目前|暂时|尚|也|还|仍|并|答案|.{{0,8}}?问题))*+{_CANNOT_KNOW}",
         r"(?:我|我们)?(?:也|并|还|真的)?(?:不知道|不清楚|不太清楚|不确定|不太确定|不晓得)(?:答案|这|该|此|具体|是否|$)",
         rf".{{0,12}}{_MATERIAL}.{{0,10}}?{_NONE}(?:有)?(?:明确|具体|直接|任何|相关|关于.{{0,15}})?(?:{_STATE}|足够|相关|答案|信息|内容)",
         r"(?:我|我们|目前|.{0,8}中)?(?:没有|沒有|缺乏|缺少)足够的?(?:信息|资料|证据|数据|内容)",
@@ -269,7 +270,7 @@ def _answers_still(clause: str) -> bool:
 
 def _is_title(text: str) -> bool:
     """Return whether words are capitalised as no sentence is: "I Don't Know", but not "NOT ENOUGH INFO"."""
-    words = re.findall(r"[^\W\d_][\w']*", re.sub(r"\s*\([^()]*\)$", "", text))
+    words = re.findall(r"[^\W\d_][\w']*", re.sub(r"\([^()]*+\)$", "", text))
     if len(words) < 2 or text.isupper() or text[-1] in ".;" or len(words) > 20:
         return False
     later = [word for word in words[1:] if word.casefold() not in _SMALL_WORDS]

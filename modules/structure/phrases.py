@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import dropwhile
 
 from ..index.schema import STOP_WORDS
 from ..language import CJK, cjk_share, is_cjk, language_of
@@ -13,7 +14,8 @@ from .titles import MOST_WORDS, words_of
 
 _TOKEN = re.compile(rf"[^\W_{CJK}]+")
 _QUOTED = re.compile(r"《([^《》]{2,60})》")
-_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]{2,}")
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]{2,1000}")
+"""A run for jieba, whose time is quadratic in its length."""
 _JOINED = frozenset({" ", "-", "'", "’", "–", " & ", "&", ".", "/"})
 """What may stand between two words of one name."""
 _AFTER_INITIAL = ". "
@@ -84,9 +86,7 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             at += 1
             continue
         end = _end_of_name(text, tokens, at)
-        words = [token[0].casefold() for token in tokens[at:end]]
-        while words and words[0] in _STOP_WORDS:
-            words.pop(0)
+        words = list(dropwhile(_STOP_WORDS.__contains__, (token[0].casefold() for token in tokens[at:end])))
         if _says_enough(words):
             first = len(words) == end - at and _starts_sentence(text, tokens, at)
             yield joined(words[:MOST_WORDS]), len(words) > 1 or not first or not words[0].isalpha()

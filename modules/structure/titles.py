@@ -20,7 +20,7 @@ MOST_WORDS = 16
 _TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _HEADING = re.compile(r"\s*(?:#+\s+)?(\S[^\r\n]{0,99})(?=[\r\n]|$)")
 _SENTENCE_END = (".", "!", "?", ":", ";", ",", "。", "！", "？", "：", "；", "，")
-_PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_PARENTHESES = re.compile(r" ?[(（][^()（）]*+[)）]\s*$")
 _DESIGNATION = re.compile(rf"(?=[^\s{CJK}]*[A-Za-z])(?=[^\s{CJK}]*\d)[^\s{CJK}]+")
 _STOP_WORDS = frozenset(STOP_WORDS)
 

@@ -13,7 +13,9 @@ from .usable import env_file_here
 
 logger = logging.getLogger(__name__)
 
-_OTHER_VARIABLE = re.compile(r"DEBUG|SAFE_FOLDERS|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?")
+_OTHER_VARIABLE = re.compile(
+    r"DEBUG|SAFE_FOLDERS|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?", re.DOTALL
+)
 """Variables with the prefix that are no settings: of the command line, of tests, and of Kubernetes for its services."""
 _said: set[str] = set()
 

@@ -50,11 +50,14 @@ def calls(
             _say_how_to_see_more([call for each in chosen.values() for call in each], thread_id, run)
 
 
+_MOST_DIGITS = 10
+
+
 def _numbers(node: str | None) -> tuple[int | None, int | None]:
     if node is None:
         return None, None
     query_number, dot, number = node.partition(".")
-    if not query_number.isdecimal() or (dot and not number.isdecimal()):
+    if not all(part.isdecimal() and len(part) < _MOST_DIGITS for part in (query_number, number if dot else "0")):
         raise SettingsError(f"--node {node!r} is no number. Allowed: that of a query, such as 2, or of a call, 2.1.")
     return int(query_number), int(number) if dot else None
 

@@ -14,6 +14,8 @@ from ..serving.options import ServerOptions
 _UPLOADS = re.compile(r"/v1/collections/[^/]+/documents/?")
 _FORM_BYTES = 100_000
 """What a form may have besides its files."""
+_LENGTH_DIGITS = 15
+"""More digits of a length are too large without being read; Python refuses to read thousands."""
 _BYTES_PER_S = 20_000
 """Slowest upload: each such piece earns its body another second."""
 
@@ -34,7 +36,7 @@ class BodyLimits:
         is_upload = scope["method"] == "POST" and _UPLOADS.fullmatch(scope["path"]) is not None
         most = options.max_upload_bytes + _FORM_BYTES if is_upload else options.max_body_bytes
         said = Headers(scope=scope).get("content-length", "")
-        if said.isdecimal() and int(said) > most:
+        if said.isdecimal() and (len(said) > _LENGTH_DIGITS or int(said) > most):
             raise _too_large(most)
         return LimitedBody(receive, max_bytes=most, max_s=options.max_body_seconds)
 

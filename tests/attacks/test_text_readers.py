@@ -1,0 +1,183 @@
+"""Every function that reads foreign text takes time linear in it, whatever the text repeats."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgetree.modules.errors import JudgetreeError
+
+from .cpu_limit import cpu_seconds, least_cpu_seconds
+from .package_patterns import FoundPattern, package_patterns
+from .pumps import ENDINGS, pumps_of
+from .reading_functions import called_with_a_text, looping_functions, reading_functions
+from .repetitions import repetitions
+from .text_readers import CHAINS, EXCUSED, READERS, Reader, is_excused
+
+CAP = 200_000
+"""Longest reply and question."""
+QUICK = 10_000
+PUMPS = 60
+_ENDLESS = ("[" * 100_000, '{"a":' * 50_000, '{"a": ' + "9" * 5_000 + "}", "9" * 5_000)
+"""What Python's own parsers refuse with other errors than ValueError, or in other versions of it."""
+
+
+def allowed_s(size: int) -> float:
+    """1 s for the longest text, and its share for a shorter one."""
+    return size / CAP
+
+
+def _readers() -> dict[str, Reader]:
+    found = {
+        name: READERS.get(name) or called_with_a_text(name)
+        for name in (*reading_functions(), *looping_functions())
+        if not is_excused(name)
+    }
+    return {**READERS, **CHAINS, **{name: reader for name, reader in found.items() if reader}}
+
+
+ALL = _readers()
+
+
+def _read(reader: Reader, text: str) -> None:
+    with suppress(ValueError, JudgetreeError):
+        found = reader(text)
+        if isinstance(found, Iterator):
+            deque(found, maxlen=0)
+
+
+def _check(reader: Reader, texts: Iterable[str], size: int) -> None:
+    for text in texts:
+        took = least_cpu_seconds(lambda: _read(reader, text), allowed_s=allowed_s(size))  # noqa: B023
+        assert took <= allowed_s(size), f"{took:.2f} s for {len(text):,} characters like {text[:40]!r}"
+
+
+def test_every_function_that_reads_a_text_is_called_or_excused() -> None:
+    reading = reading_functions()
+    unknown = {name: by for name, by in reading.items() if not (name in ALL or is_excused(name))}
+    assert not unknown, "give each an entry in READERS, or a reason in EXCUSED (tests/attacks/text_readers.py)"
+
+
+def test_no_reason_outlives_its_function() -> None:
+    reading = {*reading_functions(), *looping_functions()}
+    assert [name for name in EXCUSED if name not in reading] == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_reader_is_linear(name: str) -> None:
+    _check(ALL[name], repetitions(QUICK, framed=False), QUICK)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_reader_raises_typed_errors(name: str) -> None:
+    for text in _ENDLESS:
+        _read(ALL[name], text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_a_reader_takes_a_second_at_most(name: str) -> None:
+    _check(ALL[name], repetitions(CAP, framed=name in CHAINS), CAP)
+    pieces = [
+        pump.repeated
+        for pattern in _fixed_patterns()
+        if pattern.place.startswith(_file_of(name))
+        for pump in pumps_of(pattern.pattern, pattern.flags)
+    ]
+    chosen = random.Random(1).sample(sorted(set(pieces)), min(PUMPS // 3, len(set(pieces))))
+    _check(ALL[name], ((piece * CAP)[:CAP] for piece in chosen), CAP)
+
+
+def _file_of(name: str) -> str:
+    return name.rpartition(".")[0].replace(".", "/").replace("evaluation/", "eval/")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(sorted(CHAINS)),
+    st.lists(
+        st.text(st.sampled_from("aA1 .,:;\n-*`<>[](){}\"'问题我答案是无法，。"), min_size=1, max_size=6),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_a_chain_is_linear_in_any_repetition(name: str, pieces: list[str]) -> None:
+    text = "".join(piece * (QUICK // len(pieces) // len(piece)) for piece in pieces)
+    _check(CHAINS[name], [text, "".join(pieces) * (QUICK // len("".join(pieces)))], QUICK)
+
+
+# --- patterns ---
+
+_FOR_SHORT_TEXTS = {
+    "modules/reader/refusals.py": 2_000,
+    "modules/memory/rewrites.py": 4_000,
+}
+"""Longest texts that a file's patterns are searched in, where it cuts them before."""
+_MADE = {
+    "modules/redaction.py: _base64_runs",
+    "modules/redaction.py: _pattern",
+    "modules/calls/call_files.py: __init__",
+    "modules/calls/stops.py: _any_of",
+    "modules/reader/multistep_prompts.py: _action_pattern",
+    "graphs/neighbourhood/words.py: _as_written",
+}
+"""Functions that make patterns from their arguments; each has a reader."""
+
+
+def _fixed_patterns() -> list[FoundPattern]:
+    found, _ = package_patterns()
+    each = {(pattern.pattern, pattern.flags, pattern.only_from_the_start): pattern for pattern in found}
+    return [pattern for pattern in each.values() if not pattern.place.startswith("app/scripted/")]
+
+
+def _uses(pattern: FoundPattern) -> Callable[[str], object]:
+    compiled = re.compile(pattern.pattern, pattern.flags)
+    if pattern.only_from_the_start:
+        return lambda text: (compiled.match(text), compiled.fullmatch(text))
+    return lambda text: sum(1 for _ in compiled.finditer(text))
+
+
+def _check_pattern(pattern: FoundPattern, size: int, pumps: int) -> None:
+    size = min(size, _FOR_SHORT_TEXTS.get(pattern.place.partition(":")[0], size))
+    chosen = sorted(pumps_of(pattern.pattern, pattern.flags))
+    random.Random(1).shuffle(chosen)
+    texts = (pump.text(size, ending) for pump in chosen[:pumps] for ending in ENDINGS)
+    _check(_uses(pattern), texts, size)
+
+
+def test_every_pattern_is_linear() -> None:
+    for pattern in _fixed_patterns():
+        try:
+            _check_pattern(pattern, QUICK, PUMPS // 4)
+        except AssertionError as error:
+            raise AssertionError(f"{pattern.place}: {error}") from error
+
+
+@pytest.mark.slow
+def test_every_pattern_takes_a_second_at_most() -> None:
+    for pattern in _fixed_patterns():
+        try:
+            _check_pattern(pattern, CAP // 4, PUMPS)
+        except AssertionError as error:
+            raise AssertionError(f"{pattern.place}: {error}") from error
+
+
+def test_patterns_that_are_made_from_arguments_have_a_reader() -> None:
+    _, made = package_patterns()
+    assert {each.place for each in made if not each.place.startswith("app/scripted/")} == _MADE
+
+
+@pytest.mark.parametrize("pattern", [r"(?:.{0,8}ab|ab)*c", r"^[\s>]*x", r"(\w+\s?)+:"])
+def test_a_pattern_that_takes_too_long_is_found(pattern: str) -> None:
+    chosen = sorted(pumps_of(pattern, re.MULTILINE))
+    uses = _uses(FoundPattern("here", pattern, re.MULTILINE, only_from_the_start=False))
+    texts = [pump.text(QUICK, ending) for pump in chosen for ending in ENDINGS]
+    limit = allowed_s(QUICK)
+    assert any(cpu_seconds(lambda: uses(text), at_most_s=limit) >= limit for text in texts)  # noqa: B023

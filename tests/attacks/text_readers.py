@@ -1,0 +1,248 @@
+"""How the functions are called that read a text of a model, a user or a document and need more than the text.
+
+Those that need nothing else are found by themselves (``reading_functions.called_with_a_text``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from langchain_core.documents import Document
+from pydantic import BaseModel
+
+from judgetree.app.commands.index import parsed_index_params
+from judgetree.app.server.knowledge.framing import line_event, text_events
+from judgetree.evaluation.metrics.answers import answer_tokens, normalize_answer
+from judgetree.evaluation.metrics.conversation import _words as metric_words
+from judgetree.graphs.drawing.decisive import decisive_sentence
+from judgetree.graphs.neighbourhood.words import _as_written
+from judgetree.graphs.tree.documents import json_text
+from judgetree.modules.addresses import Address
+from judgetree.modules.calls.stops import UntilStop
+from judgetree.modules.calls.thinking import split_thinking, whole_text
+from judgetree.modules.calls.tokens import beginning
+from judgetree.modules.errors import LoadingError
+from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
+from judgetree.modules.index.parser_process import needs_process
+from judgetree.modules.json_objects import object_spans
+from judgetree.modules.judge.asker import question_in
+from judgetree.modules.judge.contract import sub_question_problem, usable_question
+from judgetree.modules.judge.gold import ALSO_KEYS, also_of
+from judgetree.modules.judge.insert_block import quotation_in
+from judgetree.modules.language import cjk_share
+from judgetree.modules.lasting_text import lasting_text
+from judgetree.modules.llm.json_reply import parse_json_reply
+from judgetree.modules.llm.one_prompt import messages_of, one_prompt
+from judgetree.modules.memory.rewrites import read_rewrite
+from judgetree.modules.reader.evidence import as_material, foreign_addresses, split_evidence
+from judgetree.modules.reader.multistep_prompts import parse_action, parse_draft, parse_follow_up, parse_thought
+from judgetree.modules.reader.prompts import parse_note, parse_scored
+from judgetree.modules.reader.refusals import is_refusal
+from judgetree.modules.reader.tool_inputs import text_within, tool_input
+from judgetree.modules.redaction import starred
+from judgetree.modules.settings import Settings
+from judgetree.modules.tools.calculator import calculate
+
+Reader = Callable[[str], object]
+
+
+class _AnyReply(BaseModel):
+    reason: str = ""
+    next_query: str = ""
+
+
+_REWRITE_TOKENS = Settings.model_fields["max_rewrite_tokens"].default
+
+
+def _document(text: str) -> Document:
+    return Document(page_content=text[:4_000], metadata={"chunk_id": "c", "source": text[:200], "title": text[:200]})
+
+
+def _stopped(text: str) -> None:
+    until = UntilStop(("\nObservation:", "\n\n", "User:"))
+    for at in range(0, len(text), len(text) // 100 + 1):
+        until.feed(text[at : at + len(text) // 100 + 1])
+    until.finish()
+
+
+def _parsed_here(text: str) -> None:
+    """Parse a text as each format that needs no process of its own."""
+    for suffix in PARSERS:
+        if not needs_process(suffix, len(text)):
+            with suppress(LoadingError):
+                parse_file(suffix, text.encode("utf-8", "replace"), LoadLimits())
+
+
+READERS: Mapping[str, Reader] = {
+    "app.commands.index.parsed_index_params": parsed_index_params,
+    "app.server.knowledge.framing.line_event": lambda text: line_event("answer", text),
+    "app.server.knowledge.framing.text_events": lambda text: list(text_events("answer", text)),
+    "evaluation.metrics.conversation._words": lambda text: metric_words(text, "en"),
+    "graphs.drawing.decisive.decisive_sentence": lambda text: decisive_sentence(text, query=text, reason=text),
+    "graphs.neighbourhood.words._as_written": lambda text: _as_written(text[:60], text),
+    "graphs.tree.documents.json_text": lambda text: json_text({"text": text}),
+    "modules.addresses.Address.secrets": lambda text: Address(text).secrets(),
+    "modules.calls.stops.UntilStop.feed": _stopped,
+    "modules.calls.thinking.ThinkingText.feed": lambda text: whole_text(text, ("\n\n",)).new_everything(),
+    "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
+    "modules.json_objects.object_at": lambda text: list(object_spans(text)),
+    "modules.index.file_parsers.parse_file": _parsed_here,
+    "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
+    "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
+    "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
+    "modules.lasting_text._shown": lasting_text,
+    "modules.language.cjk_share": cjk_share,
+    "modules.llm.one_prompt.one_prompt": lambda text: messages_of(one_prompt([("system", text), ("user", text)])),
+    "modules.memory.rewrites._without_chatter": lambda text: read_rewrite(text, "Who?", max_tokens=_REWRITE_TOKENS),
+    "modules.reader.evidence.foreign_addresses": lambda text: foreign_addresses(text, text[:-9]),
+    "modules.reader.evidence.split_evidence": lambda text: split_evidence(text, [_document(text)]),
+    "modules.reader.multistep_prompts.parse_action": lambda text: parse_action(text, ("calculator", "web")),
+    "modules.reader.refusals._refuses_in_english": is_refusal,
+    "modules.reader.tool_inputs.tool_input": lambda text: (text_within(text, "["), tool_input(text, "(")),
+    "modules.redaction._hides": lambda text: starred(text, ["hunter2", "s3cr3t-of-mine", "pw"]),
+    "modules.tools.calculator.calculate": calculate,
+}
+"""How a reader is called with one text."""
+
+CHAINS: Mapping[str, Reader] = {
+    "a reply of the reader": lambda text: is_refusal(split_thinking(text)[0]),
+    "a note of a passage": lambda text: parse_note(split_thinking(text)[0]),
+    "a scored answer": lambda text: is_refusal(parse_scored(split_thinking(text)[0]).text),
+    "a thought, searched for and shown": lambda text: as_material(parse_thought(split_thinking(text)[0]).text),
+    "a follow-up question": lambda text: parse_follow_up(split_thinking(text)[0]),
+    "a draft": lambda text: parse_draft(split_thinking(text)[0]),
+    "an action and its result": lambda text: calculate(parse_action(split_thinking(text)[0], ("calculator",)).query),
+    "a verdict and its sub-question": lambda text: usable_question(parse_json_reply(text, _AnyReply).next_query, text),
+    "a small model's sub-question": lambda text: usable_question(question_in(split_thinking(text)[0]), "Who?"),
+    "a rewrite": lambda text: read_rewrite(split_thinking(text)[0], text, max_tokens=_REWRITE_TOKENS),
+    "an answer and its score": lambda text: (normalize_answer(text), answer_tokens(text, lang="zh")),
+}
+"""Readers one behind another, as a node of a graph calls them."""
+
+_OWN = "reads what judgetree itself has written to its home, a store or a run's folder"
+_SHORT = "reads a name, number, header or option, which is bounded before"
+_PROCESS = "runs in the parser process, which is killed after its time"
+_MAKES = "makes a pattern; the function that uses it is a reader"
+_CALLED = "is the inner part of a reader, or waits for the network before it"
+
+EXCUSED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "modules.calls.journal._call_of",
+            "modules.calls.transcripts._call_of",
+            "modules.extraction.cache.TripleCache.get_many",
+            "modules.index.lite_files.CollectionFiles.metadata",
+            "modules.index.lite_state.FilesWatch._physical",
+            "modules.index.schema.CollectionInfo.from_json",
+            "modules.judge.fits.read_fits",
+            "modules.judge.thresholds.read_calibrations",
+            "modules.memory.schema.to_turn",
+            "modules.retriever.snapshot.Snapshot.entity",
+            "modules.structure.passage_graph.PassageGraph.from_bytes",
+            "modules.structure.passages._read",
+            "modules.prebuilt.corpus._read_line",
+            "graphs.conversation.turn.result.TurnResult.to_document",
+            "graphs.rag.result.RagResult.to_document",
+            "graphs.threads.fingerprint._unfolded",
+            "graphs.tree.documents.Documents.load",
+            "graphs.tree.fork_record.Fork.of_fingerprint",
+            "graphs.drawing.svg._render",
+            "evaluation.labels.store.LabelStore._label_in",
+            "evaluation.replay.recording_lines.RecordingFile.__init__",
+            "evaluation.replay.recording_lines.RecordingFile.lines",
+            "evaluation.reports.inline_svg._presentation_attributes",
+            "evaluation.reports.inline_svg._drop_unused_ids",
+            "evaluation.reports.report._prompt_lines",
+            "evaluation.rows.code_version.git_revision",
+            "evaluation.rows.store.RunStore.read_manifest",
+            "evaluation.rows.store.RunStore._row",
+            "evaluation.rows.trees.TreeStore._index",
+            "evaluation.rows.trees.TreeStore._tree_of",
+            "evaluation.scoring.scores.ScoreStore.read",
+            "evaluation.sweeps.run_sweep.saved_points",
+            "app.commands.ask.AskOptions.of_thread",
+            "app.server.keys.book._key",
+            "modules.lazy_exports.lazy_exports",
+            "modules.calls.kept.KeptCall.from_json",
+            "modules.calls.transcripts._reply_of",
+            "modules.index.writer_lock._parsed",
+            "evaluation.reports.html_parts.render_markdown",
+            "app.server.runs.report.policy_of",
+        ),
+        _OWN,
+    ),
+    **dict.fromkeys(
+        (
+            "modules.calls.prices.Prices.of",
+            "modules.index.connection.client_arguments",
+            "modules.index.schema.lock_number",
+            "modules.index.schema.physical_of",
+            "modules.index.schema.list_collections",
+            "modules.tools.factory.create_tools",
+            "graphs.tree.places.find_place",
+            "evaluation.calibration.data.refuse_held_back",
+            "evaluation.datasets.musique._hops",
+            "evaluation.reports.report._cut_offs_in",
+            "evaluation.runs.services.collection_of",
+            "evaluation.sweeps.grid.Point.name",
+            "app.server.safety.bodies.BodyLimits.body_of",
+            "app.server.safety.hosts.HostCheck._is_own",
+            "app.server.safety.hosts.HostCheck._is_same_site",
+            "app.server.watching.request_log.request_id_of",
+            "modules.structure.titles._file_title",
+        ),
+        _SHORT,
+    ),
+    **dict.fromkeys(
+        (
+            "modules.index.file_parsers._parse_html",
+            "modules.index.file_parsers._parse_json",
+            "modules.index.file_parsers._parse_jsonl",
+            "modules.index.parser_process.ParserProcess._reply_in_time",
+            "modules.index.parser_process.serve",
+        ),
+        _PROCESS,
+    ),
+    **dict.fromkeys(
+        (
+            "modules.redaction._base64_runs",
+            "modules.redaction._pattern",
+            "modules.calls.call_files.PostgresCallFile.__init__",
+            "modules.calls.stops._any_of",
+            "modules.reader.multistep_prompts._action_pattern",
+        ),
+        _MAKES,
+    ),
+    **dict.fromkeys(
+        (
+            "modules.embedding.hosted._parsed",
+            "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
+            "modules.llm.openai_client._whole_completion",
+            "modules.retriever.rerank._post",
+            "modules.retriever.web.SearxngSearch._parsed",
+            "modules.reader.multistep_prompts._is_abbreviation",
+            "modules.structure.phrases._starts_sentence",
+            "modules.tools.tool.LangChainTool._arguments",
+            "modules.yaml_files.read_yaml",
+            "graphs.drawing.decisive._quoted_place",
+            "evaluation.datasets.standards_qa._parse",
+            "app.labelling.server._Handler.do_POST",
+        ),
+        _CALLED,
+    ),
+    "modules.reader.refusals._refusing": "reads one sentence of the 2,000 characters that a reader of refusals takes",
+    "modules.reader.refusals._main_clause": "reads one sentence of the 2,000 characters that it takes",
+    "modules.reader.refusals._answers_still": "reads one sentence of the 2,000 characters that it takes",
+    "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",
+    "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
+    "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
+    "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
+    "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",
+}
+"""Functions that need no reader of their own, with the reason."""
+
+
+def is_excused(name: str) -> bool:
+    """Return whether a function has a reason not to be called; ``app.scripted`` plays models in demonstrations."""
+    return name in EXCUSED or name.startswith("app.scripted.")
