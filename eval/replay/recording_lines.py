@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError, faults_of
 from ...modules.formats import FORMAT_KEY, refuse_other_format
+from ...modules.regular_files import MAX_DATA_BYTES, read_named
 from .world import JudgedQuery
 
 
@@ -111,6 +112,7 @@ _LINES: Mapping[str, type[Line]] = {
     "question_id": DoneLine,
 }
 """By the key that only they have."""
+_ADVICE = "Record it again in another folder."
 _OF = TypeAdapter(dict[str, str])
 
 
@@ -124,7 +126,8 @@ class RecordingFile:
             LoadingError: Its first line is missing or damaged, or has another format.
         """
         self._file = file
-        head, *self._lines = file.read_bytes().split(b"\n")[:-1] or [b""]
+        data = read_named(file, what="the recording", advice=_ADVICE, max_bytes=MAX_DATA_BYTES)
+        head, *self._lines = data.split(b"\n")[:-1] or [b""]
         try:
             content = json.loads(head)
             found = content.get(FORMAT_KEY) if isinstance(content, dict) else None

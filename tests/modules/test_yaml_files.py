@@ -23,7 +23,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9
         ("yes: !!bool maybe", "maybe"),
         ("topk: 3\njudge: auto\ntopk: 10", "'topk' stands twice"),
         (BOMB, "more than 1,000,000 values"),
-        ("deep: " + "[" * 3000, "recursion"),
+        ("deep: " + "[" * 3000, "nested too deep"),
         ("!!python/object/apply:os.getcwd []", "python/object"),
     ],
 )
