@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...graphs.depth import MAX_REC_DEPTH
 from ...modules.errors import SettingsError
 
 # Copies, since the modules that define these names take seconds to import; a test compares them.
@@ -39,7 +40,8 @@ RayAddress = Annotated[
     typer.Option("--ray", metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine."),
 ]
 MaxDepth = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
+    int | None,
+    typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of questions, or further rounds; default 3."),
 ]
 SearchType = Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")]
 SearchGraph = Annotated[

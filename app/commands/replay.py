@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...graphs.depth import MAX_REC_DEPTH
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
 from .options import (
@@ -62,7 +63,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
     evidence_tokens: EvidenceTokens = None,
     evidence_ranker: EvidenceRanker = None,
     max_depth: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Levels of questions; default as recorded.")
+        int | None,
+        typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of questions; default as recorded."),
     ] = None,
     width: Width = None,
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, get_args
 
+from ...graphs.depth import check_depth
 from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.checkpoints import open_call_journal
 from ...modules.background_loop import background_loop
@@ -146,6 +147,7 @@ def run_experiment(
         UserError: A wrong data set or setting, or a directory that holds another run or is in use.
     """
     settings = settings or (options.again.settings if options.again else load_settings())
+    check_depth(experiment.max_rec_depth)
     settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
     identity = identity_of(experiment, whole, settings)

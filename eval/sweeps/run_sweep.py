@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from ...graphs.depth import check_depth
 from ...modules.calls.prices import FREE, Cost, Prices, load_prices
 from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, SettingsError
@@ -153,6 +154,8 @@ def is_sweep_folder(out: Path) -> bool:
 
 
 def _record(sweep: Sweep, out: Path) -> None:
+    for point in sweep.points:  # before the first of them is paid
+        check_depth(point.experiment.max_rec_depth)
     if RunStore(out).read_manifest() is not None:
         raise SettingsError(f"{out} holds a run, and a sweep needs a folder of its own. Give another --out.")
     known = {point.folder.name: point.values for point in saved_points(out)} if is_sweep_folder(out) else {}

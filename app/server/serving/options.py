@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ....graphs.depth import MAX_REC_DEPTH
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts on which a server may listen without keys."""
 
@@ -33,7 +35,7 @@ class ServerOptions(BaseModel):
     policy: str = "breadth"
     """Policy of the systems that judge, as in ``RagSession``."""
     topk: int = Field(default=3, ge=1)
-    max_rec_depth: int = Field(default=3, ge=0)
+    max_rec_depth: int = Field(default=3, ge=0, le=MAX_REC_DEPTH)
     max_llm_calls: int = Field(default=60, ge=1)
     max_tree_tokens: int | None = Field(default=None, ge=1)
     max_tree_cost_usd: float | None = Field(default=None, gt=0)
