@@ -39,6 +39,10 @@ RayAddress = Annotated[
     str | None,
     typer.Option("--ray", metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine."),
 ]
+Spreadsheet = Annotated[
+    bool,
+    typer.Option("--spreadsheet", help="CSV for a spreadsheet too, where no text runs as a formula."),
+]
 MaxDepth = Annotated[
     int | None,
     typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of questions, or further rounds; default 3."),

@@ -17,7 +17,8 @@ from ...modules.errors import LoadingError, SettingsError, needs_extra
 from ...modules.index.file_parsers import LoadLimits, clean_text
 from ...modules.index.folder_scan import scan_files
 from ...modules.index.parser_process import LARGE_BYTES, ParserProcess
-from ...modules.regular_files import read_named
+from ...modules.reading.regular_files import read_named
+from ...modules.reading.spreadsheet_cells import of_cell
 from .questions import Dataset, EvalQuestion
 from .rows import RowReader, language_tag, parse_json, unique_answers, with_digests
 
@@ -211,9 +212,14 @@ def _table(path: Path, names: Collection[str]) -> tuple[Sequence[object], Iterat
         parser = "workbook"
     else:
         parser = f"cells{_separator(path, data, names)}"
-    rows = cast("Iterator[tuple[int, list[object]]]", _rows_of(path, parser, data))
+    rows = ((number, _unmarked(cells)) for number, cells in _rows_of(path, parser, data))
     _, header = next(rows, (1, []))
     return header, (each for each in rows if not _is_blank(each[1]))
+
+
+def _unmarked(cells: object) -> list[object]:
+    """Return the cells of a row without the marks of ``to_cell``."""
+    return [of_cell(cell) if isinstance(cell, str) else cell for cell in cast("list[object]", cells)]
 
 
 def _bytes_of(path: Path) -> bytes:

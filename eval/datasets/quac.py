@@ -28,7 +28,7 @@ from pathlib import Path
 from pydantic import Field
 
 from ...modules.errors import LoadingError
-from ...modules.regular_files import MAX_DATA_BYTES, read_regular
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_regular
 from .dialogue_turns import History, in_dialogue_order
 from .questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
 from .rows import (

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError, faults_of
 from ...modules.judge.oracle import GoldFact
-from ...modules.regular_files import MAX_DATA_BYTES, read_named_text
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named_text
 
 QuestionType = Literal["single", "2hop", "3hop", "compare", "unanswerable"]
 Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

@@ -16,8 +16,8 @@ from ...graphs.tree.nodes import VerdictLabel
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, check_text, format_of, refuse_other_format
 from ...modules.judge.contract import Score
-from ...modules.plausible_numbers import MOST, RecordReader
-from ...modules.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.reading.plausible_numbers import MOST, RecordReader
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..rows.json_lines import append_line, cut_torn_end, sync_file
 
 _ADVICE = "Name another --labels, or delete it."

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError, faults_of
 from ...modules.formats import FORMAT_KEY, refuse_other_format
-from ...modules.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from .world import JudgedQuery
 
 

@@ -17,8 +17,8 @@ from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
-from ...modules.plausible_numbers import RecordReader
-from ...modules.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.reading.plausible_numbers import RecordReader
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..metrics.context import ContextFigures
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
-from ...modules.regular_files import read_named, read_named_json
+from ...modules.reading.regular_files import read_named, read_named_json
 
 logger = logging.getLogger(__name__)
 

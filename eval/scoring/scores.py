@@ -10,8 +10,8 @@ from typing import Generic, Protocol, TypeVar
 from pydantic import ValidationError
 
 from ...modules.errors import LoadingError
-from ...modules.plausible_numbers import RecordReader
-from ...modules.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.reading.plausible_numbers import RecordReader
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..rows.json_lines import append_line, cut_torn_end
 from ..rows.store import RunRow
 

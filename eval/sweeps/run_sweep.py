@@ -25,8 +25,8 @@ from .grid import Point, Sweep
 
 FILE_NAME = "sweep.json"
 _REPAIR = (
-    "Move it away and repeat the sweep's command: the runs in its folders are kept, and only what they lack is asked. Or "
-    "give another --out."
+    "Move it away and repeat the sweep's command: the runs in its folders are kept, and only what they lack is asked. "
+    "Or give another --out."
 )
 
 Watch = Callable[[Point, int, int], tuple[Callable[[int, int, str], None] | None, Callable[[Progress], None] | None]]

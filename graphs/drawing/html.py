@@ -21,9 +21,9 @@ from string import Template
 
 from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript
-from ...modules.deep_json import dumps
 from ...modules.errors import DependencyError
 from ...modules.formats import printable
+from ...modules.reading.deep_json import dumps
 from ..tree.counts import count_verdicts
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
 from .calls import call_words, texts_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
-from ...modules.deep_json import dumps, loads
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
+from ...modules.reading.deep_json import dumps, loads
 from .nodes import ChunkNode, QueryNode, fold_queries, walk_chunks, walk_queries, walk_shared
 
 if TYPE_CHECKING:

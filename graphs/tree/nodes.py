@@ -238,6 +238,9 @@ class QueryNode:
             return NotImplemented
         return self is other or all(a == b for a, b in zip_longest(_rows(self), _rows(other)))
 
+    def __hash__(self) -> int:
+        return hash(self.thread_id)
+
     def __reduce__(self) -> tuple[Callable[[Sequence[_Row]], QueryNode], tuple[Sequence[_Row]]]:
         return _tree_of, ([*_rows(self)],)
 
@@ -285,7 +288,7 @@ def fold_queries(root: QueryNode, make: Callable[[QueryNode, list[list[T]]], T])
 
 
 _Row = tuple[dict[str, object], list[tuple[dict[str, object], int]]]
-"""The fields of a query without its chunks, and of each chunk its own without the sub-runs, with the number of those."""
+"""The fields of a query without its chunks, and of each chunk its own without the sub-runs, with their number."""
 
 
 def _rows(root: QueryNode) -> Iterator[_Row]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import SettingsError, faults_of
-from ..regular_files import read_named_text
+from ..reading.regular_files import read_named_text
 from .record import INTERRUPTED, CallKind, CallRecord
 
 FILE_NAME = "prices.toml"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ..errors import LoadingError
-from ..regular_files import not_regular, open_regular, read_regular
+from ..reading.regular_files import not_regular, open_regular, read_regular
 from .file_parsers import PARSERS
 
 logger = logging.getLogger(__name__)

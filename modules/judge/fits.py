@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..disk import write_whole
 from ..errors import LoadingError, SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
-from ..regular_files import MAX_SMALL_BYTES, read_regular
+from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
 from .contract import AnyJudge, Verdict
 from .wrapper import wrapped

@@ -19,7 +19,7 @@ from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
 from ..disk import write_whole
 from ..errors import LoadingError, SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
-from ..regular_files import MAX_SMALL_BYTES, read_regular
+from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 

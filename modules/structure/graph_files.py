@@ -18,7 +18,7 @@ from ..disk import refusing_full_disk, write_whole
 from ..errors import CollectionError, LoadingError
 from ..index.index import Index
 from ..index.lock_holder import holding
-from ..regular_files import MAX_DATA_BYTES, read_regular
+from ..reading.regular_files import MAX_DATA_BYTES, read_regular
 from .passage_graph import PassageGraph
 
 FOLDER = "graphs"

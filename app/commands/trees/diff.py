@@ -71,7 +71,7 @@ def _runs(first: str, second: str, question: str | None, systems: str | None) ->
 
 def _tree(side: str) -> SearchTree:
     from ....graphs.rag.search_tree import SearchTree
-    from ....modules.regular_files import MAX_DATA_BYTES, read_named_text
+    from ....modules.reading.regular_files import MAX_DATA_BYTES, read_named_text
     from ....modules.settings import load_settings
     from ...terminal.saved import read_saved_tree
 

@@ -1,11 +1,11 @@
-"""JSON of any depth: texts as the standard library writes and reads them, also where that would nest too deep for it."""
+"""JSON of any depth, as the standard library writes and reads it, also where the nesting is too deep for that."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 
-from .json_objects import BRACKET, DEPTH
+from ..json_objects import BRACKET, DEPTH
 
 _LEVELS = 100
 """Levels of a text that are parsed in one go."""

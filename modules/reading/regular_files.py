@@ -1,4 +1,4 @@
-"""Opens files that people name: only regular ones, within a size, so that no FIFO, device or endless file hangs a reader.
+"""Opens files that people name: only regular ones within a size, so that no FIFO, device or endless file hangs.
 
 Every reader of a file goes through here; ``tests/attacks/test_readers.py`` finds those that do not.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-from .errors import LoadingError, UserError
+from ..errors import LoadingError, UserError
 
 MAX_SMALL_BYTES = 16_000_000
 """Most bytes of a file that people write by hand or that describes other data: YAML, TOML, manifests, calibrations."""
