@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..graphs.depth import check_depth
 from ..graphs.search.expansion_rule import follows_links
 from ..graphs.threads.context import Limits, RagContext
+from ..graphs.threads.depth import check_depth
 from ..modules.calls.prices import load_prices
 from ..modules.errors import LoadingError, SettingsError
 from ..modules.judge.noise import Noise

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...graphs.depth import MAX_REC_DEPTH
+from ...graphs.threads.depth import MAX_REC_DEPTH
 from ...modules.errors import SettingsError
 
 # Copies, since the modules that define these names take seconds to import; a test compares them.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...graphs.depth import MAX_REC_DEPTH
+from ...graphs.threads.depth import MAX_REC_DEPTH
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
 from .options import (
@@ -152,10 +152,10 @@ def _answered(played: Replay, readers: ReplayReaders, *, yes: bool) -> Replay:
 
 
 def _write_files(played: Replay, *, csv: Path | None, spreadsheet: bool, html: Path | None, plots: Path | None) -> None:
-    from ...evaluation.csv_tables import csv_of
     from ...evaluation.papers.files import save_plots
     from ...evaluation.replay.replay_page import draw_replay
     from ...evaluation.replay.replay_plots import replay_plots
+    from ...evaluation.rows.csv_tables import csv_of
     from ...modules.disk import write_whole
 
     if csv is not None:

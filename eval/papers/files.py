@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 
 from ...modules.disk import refusing_full_disk, write_whole
 from ...modules.errors import SettingsError
-from ..csv_tables import csv_of
 from ..reports.compare import comparison_frame
 from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
 from ..reports.report import Report
+from ..rows.csv_tables import csv_of
 from .latex import latex_document
 from .tables import PaperTable, paper_tables
 

@@ -20,8 +20,8 @@ import pandas as pd
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.settings import Settings
-from ..csv_tables import SPREADSHEET, csv_of
 from ..metrics.statistics import PairedComparison
+from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of
 from .compare import Comparison
 from .contenders import ALL_PAIRS

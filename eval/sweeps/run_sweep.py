@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ...graphs.depth import check_depth
+from ...graphs.threads.depth import check_depth
 from ...modules.calls.prices import FREE, Cost, Prices, load_prices
 from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, SettingsError

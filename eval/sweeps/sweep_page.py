@@ -14,10 +14,10 @@ from urllib.parse import quote
 from ...graphs.drawing.html import html_page
 from ...modules.disk import write_whole
 from ...modules.settings import Settings
-from ..csv_tables import SPREADSHEET, csv_of
 from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report
+from ..rows.csv_tables import SPREADSHEET, csv_of
 from .sweep_plots import sweep_plots
 from .sweep_report import SweepReport, score_sweep
 

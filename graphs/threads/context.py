@@ -26,7 +26,6 @@ from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
 from ...modules.tools.tool import Tool
-from ..depth import check_depth
 from ..search.candidate import Ancestor, Path
 from ..search.expansion_rule import expansion_rule, follows_links
 from ..search.frontier import Frontier, Grant
@@ -35,6 +34,7 @@ from ..search.policy import Policy
 from ..search.sharing_rule import Similar, sharing_rule
 from ..search.stop import SetSuffices, Stop
 from .branches import Branches
+from .depth import check_depth
 from .eager import JudgeCalls
 from .interrupts import Answers
 from .state import JsonScalar, RagState

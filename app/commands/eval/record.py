@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ....graphs.depth import MAX_REC_DEPTH
+from ....graphs.threads.depth import MAX_REC_DEPTH
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json

@@ -20,9 +20,9 @@ from ....graphs.conversation.turn.events import (
     event_document,
 )
 from ....graphs.conversation.turn.result import TurnResult
-from ....graphs.depth import MAX_REC_DEPTH
 from ....graphs.search.policies.registry import POLICIES
 from ....graphs.threads.context import Limits
+from ....graphs.threads.depth import MAX_REC_DEPTH
 from ....graphs.threads.overrides import Overrides
 from ....modules.calls.prices import Prices
 from ....modules.formats import MAX_ID_BYTES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ....graphs.depth import MAX_REC_DEPTH
+from ....graphs.threads.depth import MAX_REC_DEPTH
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts on which a server may listen without keys."""

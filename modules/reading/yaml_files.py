@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from .errors import SettingsError
-from .reading.regular_files import read_named_text
+from ..errors import SettingsError
+from .regular_files import read_named_text
 
 MAX_YAML_BYTES = 4_000_000
 """Most bytes of a YAML file; PyYAML takes a minute for some more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..modules.errors import SettingsError
+from ...modules.errors import SettingsError
 
 MAX_REC_DEPTH = 100
 """Most levels of sub-questions below the root, or rounds after the first."""

@@ -6,7 +6,7 @@ import csv
 
 import pandas as pd
 
-from ..modules.reading.spreadsheet_cells import to_cell
+from ...modules.reading.spreadsheet_cells import to_cell
 
 SPREADSHEET = "results.spreadsheet.csv"
 """Name of the copy of results.csv for people's spreadsheets."""
