@@ -153,7 +153,7 @@ def _lines(root: LiveQuery, columns: int, *, folds: bool) -> Iterator[Text]:
         yield _line(query, columns, lead, has_folded=len(children) < len(query.children))
         for child in reversed(children):
             corner, indent = ("└─ ", "   ") if child is children[-1] else ("├─ ", "│  ")
-            waiting.append((child, below + corner, below + indent))
+            waiting.append((child, (below + corner)[:columns], (below + indent)[:columns]))  # what is seen of it
 
 
 def _line(query: LiveQuery, columns: int, lead: str, *, has_folded: bool) -> Text:

@@ -40,6 +40,8 @@ _FAULTS = {
     "tuple_type": "Input should be a list",
     "unexpected_keyword_argument": "Unknown field",
 }
+_TOO_DEEP = frozenset({"recursion_loop", "recursion_depth_exceeded"})
+"""Pydantic's faults of data that nests deeper than it follows, about 255 levels."""
 T = TypeVar("T")
 Json = dict[str, Any]
 
@@ -128,7 +130,7 @@ class Documents(Generic[T]):
         try:
             return cast(T, self._strict_fields.validate_python(fields))
         except ValidationError as error:
-            if not any(fault["type"] == "recursion_loop" for fault in error.errors(include_url=False)):
+            if not any(fault["type"] in _TOO_DEEP for fault in error.errors(include_url=False)):
                 raise
         trees = fields[self._trees] if self._trees else {"": fields}
         read = {name: {**tree, "root": query_of(tree["root"])} for name, tree in cast(Json, trees).items()}

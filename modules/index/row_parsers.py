@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..errors import LoadingError
 
-MAX_UNPACKED_BYTES = 256_000_000
+MAX_UNPACKED_BYTES = 128_000_000
 """Most bytes that the parts of a workbook may unpack to."""
 MAX_PARTS = 5_000
 """Most parts of a workbook: sheets, pictures and the like."""
 MAX_CELLS = 20_000_000
 """Most cells of a table, empty ones between and beside filled ones included."""
+
+MAX_ROWS = 2_000_000
+"""Most rows of a table, blank ones included; Excel has half as many."""
 
 Row = tuple[str, dict[str, object]]
 
@@ -65,6 +68,8 @@ def _cell_rows(rows: Iterable[Sequence[object]]) -> Iterator[Row]:
     cells = 0
     for number, row in enumerate(rows, start=1):
         cells += len(row)
+        if number > MAX_ROWS:
+            raise LoadingError(f"it has more than {MAX_ROWS:,} rows, with the blank ones; delete those, or split it")
         if cells > MAX_CELLS:
             raise LoadingError(f"its first {number} rows have more than {MAX_CELLS:,} cells; delete the empty ones")
         if number == 1 or any(cell is not None and str(cell).strip() for cell in row):
