@@ -28,7 +28,7 @@ class RecordReader(Generic[T]):
         """
         adapter = TypeAdapter(kind)
         self.dump_json = adapter.dump_json
-        self._validator = SchemaValidator(cast(CoreSchema, plausible(adapter.core_schema, least=least)))
+        self._validator = plausible_validator(kind, least=least)
 
     def validate_json(self, text: bytes | str) -> T:
         """Read a JSON text.
@@ -37,6 +37,12 @@ class RecordReader(Generic[T]):
             ValidationError: It is not JSON, has another shape, or holds a number that no record can hold.
         """
         return cast(T, self._validator.validate_json(text))
+
+
+def plausible_validator(kind: object, *, least: int = -MOST) -> SchemaValidator:
+    """Return a validator of a type in which numbers are as ``plausible`` says."""
+    adapter: TypeAdapter[object] = TypeAdapter(kind)
+    return SchemaValidator(cast(CoreSchema, plausible(adapter.core_schema, least=least)))
 
 
 def plausible(schema: object, *, least: int = -MOST) -> object:
