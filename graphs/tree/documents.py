@@ -14,7 +14,6 @@ from pydantic_core import CoreSchema, SchemaValidator
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
 from ...modules.reading.deep_json import dumps, loads
-from ...modules.reading.plausible_numbers import plausible
 from .nodes import ChunkNode, QueryNode, fold_queries, walk_chunks, walk_queries, walk_shared
 
 if TYPE_CHECKING:
@@ -163,7 +162,6 @@ def _strict(schema: object) -> object:
         case "default":
             return strict["schema"]
         case "dataclass" | "typed-dict":
-            strict = cast(Json, plausible(strict)) if strict["type"] == "typed-dict" else strict
             strict |= {"strict": False, "config": {"strict": True, "extra_fields_behavior": "forbid"}}
             strict.pop("extra_behavior", None)
         case "tuple":

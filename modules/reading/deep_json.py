@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
 from ..json_objects import BRACKET, DEPTH
 
@@ -69,7 +70,7 @@ def encoded(document: object, encode: Callable[[object], str], *, indent: int | 
         yield f"{'' if is_first else comma}{line()}"
         value = item
         if closing == "}":
-            key, value = item  # type: ignore[misc]
+            key, value = cast("tuple[str, object]", item)
             yield f"{encode(key)}{colon}"
 
 
@@ -100,7 +101,7 @@ def _loaded_in_parts(text: str) -> object:
     parsed: list[object] = []
 
     def filled(found: dict[str, object]) -> object:
-        return parsed[found[mark]] if mark in found else found  # type: ignore[index]
+        return parsed[cast(int, found[mark])] if mark in found else found
 
     parts: list[list[str]] = [[]]
     depth = start = 0

@@ -39,7 +39,7 @@ class RecordReader(Generic[T]):
         return cast(T, self._validator.validate_json(text))
 
 
-def plausible_validator(kind: object, *, least: int = -MOST) -> SchemaValidator:
+def plausible_validator(kind: type[object], *, least: int = -MOST) -> SchemaValidator:
     """Return a validator of a type in which numbers are as ``plausible`` says."""
     adapter: TypeAdapter[object] = TypeAdapter(kind)
     return SchemaValidator(cast(CoreSchema, plausible(adapter.core_schema, least=least)))
