@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from ..errors import SettingsError
-from .regular_files import read_named_text
+from .regular_files import read_regular
 
 MAX_YAML_BYTES = 4_000_000
 """Most bytes of a YAML file; PyYAML takes a minute for some more."""
@@ -28,9 +28,8 @@ def read_yaml(file: Path, *, what: str) -> object:
     Raises:
         SettingsError: The file cannot be read.
     """
-    text = read_named_text(file, what=f"the {what}", advice=_ADVICE, max_bytes=MAX_YAML_BYTES, error=SettingsError)
     try:
-        return yaml.load(text, _Loader)
+        return yaml.load(read_regular(file, max_bytes=MAX_YAML_BYTES).decode("utf-8"), _Loader)
     except RecursionError as error:
         raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
     except Exception as error:  # PyYAML raises ValueError, KeyError and others for values such as 2020-13-45

@@ -172,7 +172,6 @@ DOORS: tuple[Door, ...] = (
         sites=(
             "eval/runs/experiment.py:_mapping_in",
             "modules/reading/yaml_files.py:read_yaml",
-            "modules/reading/regular_files.py:read_named_text",
         ),
     ),
     Door(name="prompts.yaml", read=load_prompts, sites=("modules/prompts/reading.py:_mapping_in",)),
@@ -184,7 +183,7 @@ DOORS: tuple[Door, ...] = (
     Door(
         name="prices.toml",
         read=lambda file: load_prices(file.parent),
-        sites=("modules/calls/prices.py:load_prices",),
+        sites=("modules/calls/prices.py:load_prices", "modules/reading/regular_files.py:read_named_text"),
     ),
     Door(name="fits.json", read=read_fits, sites=("modules/judge/fits.py:read_fits",)),
     Door(name="thresholds.json", read=read_calibrations, sites=("modules/judge/thresholds.py:read_calibrations",)),
@@ -259,7 +258,6 @@ EXCUSED: Mapping[str, str] = {
     "modules/prebuilt/lines.py:open_starts": OWN,
     "modules/reading/regular_files.py:open_regular": "the guard itself",
     "modules/reading/regular_files.py:read_named": "reached by every door",
-    "modules/reading/yaml_files.py:read_yaml": BYTES,
     "modules/retriever/snapshot.py:_graph": OWN,
     "modules/settings.py:load_settings": "the .env of the folder, whose rules are in that module",
     "modules/sqlite_cache.py:_connect": "SQLite refuses what is no file",
