@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..graphs.search.expansion_rule import follows_links
 from ..graphs.threads.context import Limits, RagContext
+from ..graphs.threads.depth import check_depth
 from ..modules.calls.prices import load_prices
 from ..modules.errors import LoadingError, SettingsError
 from ..modules.judge.noise import Noise
@@ -74,6 +75,7 @@ def record(
             f"expansion={experiment.expansion!r} cannot be recorded: a recording holds what sub-questions find. Leave "
             "it out, and compare links by eval run."
         )
+    check_depth(depth, name="depth")
     settings = with_experiment(settings or load_settings(), experiment)
     whole = dataset_of(experiment)
     dataset = choose_questions(whole, experiment)

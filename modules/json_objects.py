@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
+BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
 """A bracket, or a string with all brackets in it; an open string runs to the end, so that no search starts over."""
-_DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
+DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 class ObjectSpan(NamedTuple):
@@ -28,8 +28,8 @@ def object_at(text: str, start: int) -> ObjectSpan:
     ObjectSpan(start=0, end=10, depth=1, is_closed=True)
     """
     depth = deepest = 0
-    for token in _BRACKET.finditer(text, start):
-        depth += _DEPTH.get(token[0], 0)
+    for token in BRACKET.finditer(text, start):
+        depth += DEPTH.get(token[0], 0)
         deepest = max(deepest, depth)
         if not depth:
             return ObjectSpan(start, token.end(), deepest, is_closed=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...graphs.threads.depth import MAX_REC_DEPTH
 from ...modules.errors import SettingsError
 
 # Copies, since the modules that define these names take seconds to import; a test compares them.
@@ -40,8 +41,13 @@ RayAddress = Annotated[
     str | None,
     typer.Option("--ray", metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine."),
 ]
+Spreadsheet = Annotated[
+    bool,
+    typer.Option("--spreadsheet", help="CSV for a spreadsheet too, where no text runs as a formula."),
+]
 MaxDepth = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
+    int | None,
+    typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of questions, or further rounds; default 3."),
 ]
 SearchType = Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")]
 SearchGraph = Annotated[

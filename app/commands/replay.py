@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...graphs.threads.depth import MAX_REC_DEPTH
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
 from .options import (
@@ -62,7 +63,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
     evidence_tokens: EvidenceTokens = None,
     evidence_ranker: EvidenceRanker = None,
     max_depth: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Levels of questions; default as recorded.")
+        int | None,
+        typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of questions; default as recorded."),
     ] = None,
     width: Width = None,
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
@@ -72,6 +74,9 @@ def replay(  # noqa: PLR0913 - one parameter an option
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Table, plots and words as a page that needs no network.")
     ] = None,
+    spreadsheet: Annotated[
+        bool, typer.Option("--spreadsheet", help="Write --csv so that no text runs as a formula.")
+    ] = False,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The plots as SVG and PDF.")] = None,
     answer: Annotated[
         bool, typer.Option("--answer", help="Let a model answer from what each tree shows its readers: EM and F1.")
@@ -120,7 +125,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             cache=cache,
         )
         played = _answered(played, readers, yes=yes)
-    _write_files(played, csv=csv, html=html, plots=plots)
+    _write_files(played, csv=csv, spreadsheet=spreadsheet, html=html, plots=plots)
     if as_json:
         write_json(played.to_document())
     else:
@@ -146,14 +151,15 @@ def _answered(played: Replay, readers: ReplayReaders, *, yes: bool) -> Replay:
         return answer_replay(played, readers, on_progress=lambda done, total: show(done, total, ""), on_setup=on_setup)
 
 
-def _write_files(played: Replay, *, csv: Path | None, html: Path | None, plots: Path | None) -> None:
+def _write_files(played: Replay, *, csv: Path | None, spreadsheet: bool, html: Path | None, plots: Path | None) -> None:
     from ...evaluation.papers.files import save_plots
     from ...evaluation.replay.replay_page import draw_replay
     from ...evaluation.replay.replay_plots import replay_plots
+    from ...evaluation.rows.csv_tables import csv_of
     from ...modules.disk import write_whole
 
     if csv is not None:
-        write_whole(csv, played.rows.to_csv(index=False))
+        write_whole(csv, csv_of(played.rows, spreadsheet=spreadsheet))
     if html is not None:
         write_whole(html, draw_replay(played))
     if plots is not None:

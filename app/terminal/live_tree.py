@@ -12,7 +12,7 @@ from ...graphs.drawing.words import VERDICT_MARKS, count_of, skip_words
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.search.candidate import SkipReason
 from ...graphs.threads.context import RunEvent
-from ...graphs.tree.nodes import QueryNode, VerdictLabel
+from ...graphs.tree.nodes import QueryNode, VerdictLabel, fold_queries
 from .terminal import fit
 
 LiveStatus = Literal["running", "answered", "refused", "failed", "skipped"]
@@ -105,20 +105,25 @@ class LiveTree:
         return self._queries[thread_id]
 
     def _enter(self, query: LiveQuery) -> None:
-        self._queries[query.thread_id] = query
-        for child in query.children:
-            self._enter(child)
+        waiting = [query]
+        while waiting:
+            each = waiting.pop()
+            self._queries[each.thread_id] = each
+            waiting += reversed(each.children)
 
 
-def _saved_query(node: QueryNode) -> LiveQuery:
-    return LiveQuery(
-        thread_id=node.thread_id,
-        query=node.query,
-        verdicts={chunk.chunk_id: chunk.verdict_label for chunk in node.chunks},
-        children=[_saved_query(sub_run) for chunk in node.chunks for sub_run in chunk.sub_runs],
-        status="running" if node.answer_status is None else node.answer_status,
-        answer=node.answer,
-    )
+def _saved_query(root: QueryNode) -> LiveQuery:
+    def saved(node: QueryNode, below: list[list[LiveQuery]]) -> LiveQuery:
+        return LiveQuery(
+            thread_id=node.thread_id,
+            query=node.query,
+            verdicts={chunk.chunk_id: chunk.verdict_label for chunk in node.chunks},
+            children=[each for sub_runs in below for each in sub_runs],
+            status="running" if node.answer_status is None else node.answer_status,
+            answer=node.answer,
+        )
+
+    return fold_queries(root, saved)
 
 
 def _close(child: LiveQuery, event: RunEvent) -> None:
@@ -140,13 +145,15 @@ def _texts(values: object) -> list[str]:
     return [str(value) for value in values] if isinstance(values, list) else []
 
 
-def _lines(query: LiveQuery, columns: int, *, folds: bool, lead: str = "", below: str = "") -> Iterator[Text]:
-    children = [] if folds and lead and query.status != "running" else query.children
-    yield _line(query, columns, lead, has_folded=len(children) < len(query.children))
-    for child in children:
-        is_last = child is children[-1]
-        corner, indent = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-        yield from _lines(child, columns, folds=folds, lead=below + corner, below=below + indent)
+def _lines(root: LiveQuery, columns: int, *, folds: bool) -> Iterator[Text]:
+    waiting = [(root, "", "")]
+    while waiting:  # without recursion
+        query, lead, below = waiting.pop()
+        children = [] if folds and lead and query.status != "running" else query.children
+        yield _line(query, columns, lead, has_folded=len(children) < len(query.children))
+        for child in reversed(children):
+            corner, indent = ("└─ ", "   ") if child is children[-1] else ("├─ ", "│  ")
+            waiting.append((child, (below + corner)[:columns], (below + indent)[:columns]))  # what is seen of it
 
 
 def _line(query: LiveQuery, columns: int, lead: str, *, has_folded: bool) -> Text:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import hashlib
-import io
 import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from ...modules.errors import LoadingError, SettingsError, needs_extra
-from ...modules.index.file_parsers import clean_text
+from ...modules.index.file_parsers import LoadLimits, clean_text
 from ...modules.index.folder_scan import scan_files
+from ...modules.index.parser_process import LARGE_BYTES, ParserProcess
+from ...modules.reading.regular_files import read_named
+from ...modules.reading.spreadsheet_cells import of_cell
 from .questions import Dataset, EvalQuestion
 from .rows import RowReader, language_tag, parse_json, unique_answers, with_digests
 
@@ -42,6 +44,10 @@ UNANSWERABLE = "unanswerable"
 """The type of a question to which a refusal is the right answer."""
 
 _WORKBOOKS = (".xlsx", ".xlsm")
+_SHAPES = {".csv": "CSV", ".tsv": "TSV", **dict.fromkeys(_WORKBOOKS, "a workbook")}
+_TABLES = frozenset(_SHAPES)
+_LIMITS = LoadLimits()
+_ADVICE = "Give a UTF-8 file, a workbook that Excel or LibreOffice opens, or several smaller files."
 
 
 def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, folder: Path | None = None) -> Dataset:
@@ -65,10 +71,12 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
     if unknown := sorted(set(columns or {}) - set(get_args(Column))):
         raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
     reader = _QuestionReader(path, columns or {}, folder)
-    if path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS):
+    if path.suffix.lower() in _TABLES:
         known = {name.casefold() for names in (*USUAL_NAMES.values(), (columns or {}).values()) for name in names}
         header, below = _table(path, known)
         return reader.dataset(reader.rows.items(below, lambda cells: reader.of_cells(_named(header, cells)), key=_id))
+    if reader.rows.is_list():
+        return reader.dataset(reader.rows.items(_rows_of(path, "objects", _bytes_of(path)), reader.of_row, key=_id))
     return reader.dataset(reader.rows.rows(reader.of_row, key=_id))
 
 
@@ -96,7 +104,7 @@ class _QuestionReader:
     """Reads rows as questions."""
 
     def __init__(self, file: Path, columns: Mapping[str, str], folder: Path | None) -> None:
-        self.rows = RowReader(file=file)
+        self.rows = RowReader(file=file, max_line_bytes=LARGE_BYTES)
         self._columns = columns
         self._folder = folder
         self._sources = None if folder is None else _sources_of(folder)
@@ -138,7 +146,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
     try:
         objects = ({"question": row} if isinstance(row, str) else row for row in rows)
         lines = [json.dumps(each, ensure_ascii=False, default=_plain) + "\n" for each in objects]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise SettingsError(f"questions cannot be written as JSON: {error}. Give texts, numbers and lists.") from error
     content = "".join(lines).encode("utf-8", "backslashreplace")
     file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
@@ -196,9 +204,37 @@ def _sources_of(folder: Path) -> frozenset[str]:
 
 def _table(path: Path, names: Collection[str]) -> tuple[Sequence[object], Iterator[tuple[int, Sequence[object]]]]:
     """Return the first row, and those below with their numbers, as a spreadsheet shows them, without empty ones."""
-    rows = _workbook(path) if path.suffix.lower() in _WORKBOOKS else _csv(path, names)
-    header = next(rows, [])
-    return header, (each for each in enumerate(rows, start=2) if not _is_blank(each[1]))
+    data = _bytes_of(path)
+    if path.suffix.lower() in _WORKBOOKS:
+        with needs_extra("eval"):
+            if find_spec("openpyxl") is None:
+                raise ModuleNotFoundError(name="openpyxl")
+        parser = "workbook"
+    else:
+        parser = f"cells{_separator(path, data, names)}"
+    rows = ((number, _unmarked(cells)) for number, cells in _rows_of(path, parser, data))
+    _, header = next(rows, (1, []))
+    return header, (each for each in rows if not _is_blank(each[1]))
+
+
+def _unmarked(cells: object) -> list[object]:
+    """Return the cells of a row without the marks of ``to_cell``."""
+    return [of_cell(cell) if isinstance(cell, str) else cell for cell in cast("list[object]", cells)]
+
+
+def _bytes_of(path: Path) -> bytes:
+    return read_named(path, what="questions of", advice="Name a file of questions.", max_bytes=_LIMITS.file_bytes)
+
+
+def _rows_of(path: Path, parser: str, data: bytes) -> Iterator[tuple[int, object]]:
+    """Yield the rows of a file with their numbers, parsed within the limits of documents, large files in a process."""
+    try:
+        with ParserProcess(_LIMITS) as process:
+            parsed = process.parse(parser, data)
+    except LoadingError as error:
+        shape = _SHAPES.get(path.suffix.lower(), "JSON")
+        raise LoadingError(f"Cannot read {path} as {shape}: {error}. {_ADVICE}") from error
+    return ((cast(int, metadata["row"]), json.loads(row)) for row, metadata in parsed)
 
 
 def _is_blank(cells: Sequence[object]) -> bool:
@@ -214,39 +250,15 @@ def _named(header: Sequence[object], cells: Sequence[object]) -> list[tuple[obje
     return [*zip(header, [*cells, *[None] * (len(header) - len(cells))], strict=False)]
 
 
-def _csv(path: Path, names: Collection[str]) -> Iterator[Sequence[object]]:
-    """Yield the rows, separated by what makes the most of ``names``, or else the most columns, of the first line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadingError(f"Cannot read {path}: {error}. Give a UTF-8 file.") from error
-    header = text.partition("\n")[0]
+def _separator(path: Path, data: bytes, names: Collection[str]) -> str:
+    """Return what separates the first line into the most of ``names``, or else into the most columns."""
+    header = data.partition(b"\n")[0].decode("utf-8-sig", "replace")
 
     def columns_by(separator: str) -> tuple[int, int]:
         found = [name.strip(' "\r').casefold() for name in header.split(separator)]
         return sum(name in names for name in found), len(found)
 
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=columns_by)
-    try:
-        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    except csv.Error as error:
-        raise LoadingError(f"Cannot read {path} as {path.suffix[1:].upper()}: {error}.") from error
-
-
-def _workbook(path: Path) -> Iterator[Sequence[object]]:
-    with needs_extra("eval"):
-        import openpyxl  # noqa: PLC0415 - only workbooks need it
-
-    try:
-        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        try:
-            sheet = workbook.worksheets[0]
-            sheet.reset_dimensions()  # some programs write a range that is too small, and what is outside would be lost
-            yield from sheet.iter_rows(values_only=True)
-        finally:
-            workbook.close()
-    except Exception as error:  # a broken file may raise anything
-        raise LoadingError(f"Cannot read {path}: {error}. Give a workbook that Excel or LibreOffice opens.") from error
+    return "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=columns_by)
 
 
 class _Cells:

@@ -27,6 +27,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ...modules.errors import LoadingError
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_regular
 from .dialogue_turns import History, in_dialogue_order
 from .questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
 from .rows import (
@@ -128,8 +130,8 @@ def _official_data(file: Path) -> list[object] | None:
     if file.suffix.lower() != ".json":
         return None
     try:
-        content = parse_json(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):  # RowReader reports the fault
+        content = parse_json(read_regular(file, max_bytes=MAX_DATA_BYTES).decode("utf-8-sig"))
+    except (OSError, ValueError, LoadingError):  # RowReader reports the fault
         return None
     data = content.get("data") if isinstance(content, dict) else None
     return data if isinstance(data, list) else None

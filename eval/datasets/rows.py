@@ -18,6 +18,7 @@ from ...modules.index.content import SOURCE
 from ...modules.index.file_parsers import clean_text
 from ...modules.index.folder_scan import scan_files
 from ...modules.language import cjk_share, language_of
+from ...modules.reading.regular_files import MAX_DATA_BYTES, MAX_LINE_BYTES, lines_of, open_regular, read_named_json
 from .questions import CorpusDocument, Dataset, EvalQuestion
 
 logger = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ _SHOWN = 10
 """Number of malformed rows, or ids, that a message lists."""
 _FAULTS_OF_A_ROW = 3
 _KEY_DIGITS = 12
+_LIST_ADVICE = "Give a UTF-8 file of JSON or JSON Lines."
 
 T = TypeVar("T")
 _R = TypeVar("_R")
@@ -67,6 +69,7 @@ class RowReader:
     """
 
     file: Path
+    max_line_bytes: int = MAX_LINE_BYTES
     malformed: Faults = field(default_factory=list)
     """(row number, fault) in file order. Rows are lines, blank ones included, or list items, counted from 1."""
     accepted: int = 0
@@ -85,7 +88,7 @@ class RowReader:
         Raises:
             LoadingError: The file cannot be read, or is a JSON list with a syntax error.
         """
-        if self._is_list():
+        if self.is_list():
             yield from self.items(enumerate(self._list(), start=1), read, key=key)
         else:
             yield from self.lines(lambda line: read(parse_json(line)), key=key)
@@ -142,28 +145,32 @@ class RowReader:
         """Return ``checked()`` with the file's name before each reason, for data sets of several files."""
         return [(number, f"{self.file.name}: {fault}") for number, fault in self.checked()]
 
-    def _is_list(self) -> bool:
+    def is_list(self) -> bool:
+        """Return whether the file holds a JSON list, and no JSON Lines.
+
+        Raises:
+            LoadingError: The file cannot be read.
+        """
         if self.file.suffix.lower() in (".jsonl", ".ndjson"):
             return False
         return next((line.lstrip().startswith(b"[") for _, line in self._lines()), False)
 
     def _list(self) -> list[object]:
-        try:
-            content = parse_json(self.file.read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError) as error:
-            raise LoadingError(f"Cannot read {self.file}: {error}. Give a UTF-8 file of JSON or JSON Lines.") from error
+        content = read_named_json(self.file, what="rows of", advice=_LIST_ADVICE, max_bytes=MAX_DATA_BYTES)
         return content if isinstance(content, list) else [content]
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         # Split as bytes: a line that is not UTF-8 spoils only itself, and U+2028 within a string ends no line.
         try:
-            with self.file.open("rb") as stream:
-                for number, line in enumerate(stream, start=1):
+            with open_regular(self.file) as stream:
+                for number, line in enumerate(lines_of(stream, max_bytes=self.max_line_bytes), start=1):
                     content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
                     if content.strip():
                         yield number, content
         except OSError as error:
             raise LoadingError(f"Cannot read {self.file}: {error.strerror}. Name a readable file.") from error
+        except LoadingError as error:
+            raise LoadingError(f"Cannot read {self.file}: {error}. Name a file with a row in each line.") from error
 
 
 def parse_json(text: str) -> object:

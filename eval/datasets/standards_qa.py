@@ -11,6 +11,7 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError, faults_of
 from ...modules.judge.oracle import GoldFact
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named_text
 
 QuestionType = Literal["single", "2hop", "3hop", "compare", "unanswerable"]
 Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -153,11 +154,9 @@ def load_faultless(path: Path | str, adapter: TypeAdapter[T], *, noun: str) -> l
             line number.
     """
     file = Path(path)
-    try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadingError(f"Cannot read {noun}s from {file}: {error}. Give a UTF-8 JSON Lines file.") from error
-    rows, faults = _parse(lines, adapter)
+    advice = "Give a UTF-8 JSON Lines file."
+    text = read_named_text(file, what=f"{noun}s from", advice=advice, max_bytes=MAX_DATA_BYTES)
+    rows, faults = _parse(text.split("\n"), adapter)
     if faults:
         shown = "\n".join(f"  line {number}: {fault}" for number, fault in faults[:_FAULTS_SHOWN])
         more = f"\n  and {len(faults) - _FAULTS_SHOWN} more" if len(faults) > _FAULTS_SHOWN else ""

@@ -10,14 +10,17 @@ from functools import cached_property
 from pathlib import Path
 
 from filelock import FileLock
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ...graphs.tree.nodes import VerdictLabel
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, check_text, format_of, refuse_other_format
 from ...modules.judge.contract import Score
+from ...modules.reading.plausible_numbers import MOST, RecordReader
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..rows.json_lines import append_line, cut_torn_end, sync_file
 
+_ADVICE = "Name another --labels, or delete it."
 _POLL_S = 0.01
 MAX_NOTE_BYTES = 4_000
 """Most bytes of a note, as UTF-8."""
@@ -77,7 +80,7 @@ class Label:
     passage: FoundPassage
 
 
-_LABEL = TypeAdapter(Label)
+_LABEL = RecordReader(Label, least=-MOST)
 _HEAD = f'{{"{FORMAT_KEY}":"{format_of("labels")}",'.encode()
 """Start of each line of the file."""
 
@@ -109,7 +112,8 @@ class LabelStore:
         """
         if not self.file.exists():
             return []
-        lines = self.file.read_bytes().split(b"\n")
+        data = read_named(self.file, what="the labels in", advice=_ADVICE, max_bytes=MAX_DATA_BYTES)
+        lines = data.split(b"\n")
         return [self._label_in(line, number) for number, line in enumerate(lines[:-1], start=1) if line.strip()]
 
     def _label_in(self, line: bytes, number: int) -> Label:

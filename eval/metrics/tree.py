@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ...graphs.rag.search_tree import SearchTree
-from ...graphs.tree.nodes import QueryNode
+from ...graphs.tree.nodes import QueryNode, fold_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +81,22 @@ def figures_of(tree: SearchTree) -> TreeFigures:
     )
 
 
-def _longest_chain_s(node: QueryNode, *, cached: bool = True) -> float:
+def _longest_chain_s(root: QueryNode, *, cached: bool = True) -> float:
     """Add up the seconds of dependent calls, counting verdicts as parallel, and sub-runs too.
 
     Verdicts on linked chunks follow those on what led to them. ``cached=False`` counts calls answered by the cache as
     0 s.
     """
+
+    def chain_s(node: QueryNode, below: list[list[float]]) -> float:
+        verdicts_s, others_s = _own_seconds(node, cached=cached)
+        return verdicts_s + max((each for runs in below for each in runs), default=0.0) + others_s
+
+    return fold_queries(root, chain_s)
+
+
+def _own_seconds(node: QueryNode, *, cached: bool) -> tuple[float, float]:
+    """Return the longest time of verdicts that wait for each other, and the time of the other calls."""
     hops = {chunk.chunk_id: chunk.link_hop for chunk in node.chunks}
     verdicts: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     others_s = 0.0
@@ -96,5 +106,4 @@ def _longest_chain_s(node: QueryNode, *, cached: bool = True) -> float:
             verdicts[hops.get(call["chunk_id"], 0)][call["chunk_id"]] += seconds
         else:
             others_s += seconds
-    below = [_longest_chain_s(sub_run, cached=cached) for chunk in node.chunks for sub_run in chunk.sub_runs]
-    return sum(max(each.values()) for each in verdicts.values()) + max(below, default=0.0) + others_s
+    return sum(max(each.values()) for each in verdicts.values()), others_s

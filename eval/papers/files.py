@@ -17,6 +17,7 @@ from ..reports.compare import comparison_frame
 from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
 from ..reports.report import Report
+from ..rows.csv_tables import csv_of
 from .latex import latex_document
 from .tables import PaperTable, paper_tables
 
@@ -63,11 +64,12 @@ def write_tables(tables: Sequence[PaperTable], path: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def write_csv(report: Report, folder: Path | str) -> tuple[Path, ...]:
+def write_csv(report: Report, folder: Path | str, *, spreadsheet: bool = False) -> tuple[Path, ...]:
     """Write the frames of a report that have a row, as CSV files with all digits: a file for each frame.
 
     ``systems``, ``common``, ``splits``, ``failures``, ``noise`` and ``conversation`` are those of ``Report``;
-    ``comparisons`` has the paired tests on all questions and on each kind (``compare.comparison_frame``).
+    ``comparisons`` has the paired tests on all questions and on each kind (``compare.comparison_frame``). With
+    ``spreadsheet``, texts that begin like a formula have an apostrophe before them.
 
     ::
 
@@ -92,7 +94,7 @@ def write_csv(report: Report, folder: Path | str) -> tuple[Path, ...]:
     folder = _folder(Path(folder))
     files = {folder / f"{name}.csv": frame for name, frame in frames.items() if not frame.empty}
     for file, frame in files.items():
-        write_whole(file, frame.to_csv(index=False))
+        write_whole(file, csv_of(frame, spreadsheet=spreadsheet))
     return tuple(files)
 
 

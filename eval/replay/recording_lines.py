@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError, faults_of
 from ...modules.formats import FORMAT_KEY, refuse_other_format
+from ...modules.reading.plausible_numbers import plausible_validator
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from .world import JudgedQuery
 
 
@@ -111,6 +113,8 @@ _LINES: Mapping[str, type[Line]] = {
     "question_id": DoneLine,
 }
 """By the key that only they have."""
+_READERS = {kind: plausible_validator(kind) for kind in _LINES.values()}
+_ADVICE = "Record it again in another folder."
 _OF = TypeAdapter(dict[str, str])
 
 
@@ -124,7 +128,8 @@ class RecordingFile:
             LoadingError: Its first line is missing or damaged, or has another format.
         """
         self._file = file
-        head, *self._lines = file.read_bytes().split(b"\n")[:-1] or [b""]
+        data = read_named(file, what="the recording", advice=_ADVICE, max_bytes=MAX_DATA_BYTES)
+        head, *self._lines = data.split(b"\n")[:-1] or [b""]
         try:
             content = json.loads(head)
             found = content.get(FORMAT_KEY) if isinstance(content, dict) else None
@@ -158,4 +163,4 @@ def _line_of(content: object) -> Line:
     kinds = [kind for key, kind in _LINES.items() if isinstance(content, dict) and key in content]
     if not kinds:
         raise ValueError(f"unknown line {str(content)[:80]!r}")
-    return kinds[0].model_validate(content)
+    return cast(Line, _READERS[kinds[0]].validate_python(content))

@@ -212,20 +212,26 @@ class _Search:
 
     def reaching(self, query: QueryNode) -> frozenset[str]:
         """Collect the gold shown to the reader of ``query``: in chunks, or in sub-answers drawn from gold."""
-        shown = query.shown_chunks
-        handed_up = (
-            self.reaching(sub_run)
-            for chunk in shown
-            for answer, sub_run in self._answers_to(chunk)
-            if self._is_drawn_from(answer, [found for _, found in walk_chunks(sub_run)])
-        )
+        queue, seen = [query], {id(query)}
+        for each in queue:  # the queue grows
+            handed_up = [
+                sub_run
+                for chunk in each.shown_chunks
+                for answer, sub_run in self._answers_to(chunk)
+                if id(sub_run) not in seen and self._is_drawn_from(answer, [at for _, at in walk_chunks(sub_run)])
+            ]
+            queue += handed_up
+            seen |= {id(sub_run) for sub_run in handed_up}
+        return frozenset[str]().union(*map(self._reaching_alone, queue))
+
+    def _reaching_alone(self, query: QueryNode) -> frozenset[str]:
         by_answer: defaultdict[str, list[ChunkNode]] = defaultdict(list)
         for chunk in query.chunks:
             by_answer[chunk.round_answer].append(chunk)
         followed_up = (
             self._gold_of(found) for answer, found in by_answer.items() if self._is_drawn_from(answer, found)
         )
-        return self._gold_of(shown).union(*handed_up, *followed_up)
+        return self._gold_of(query.shown_chunks).union(*followed_up)
 
     def _answers_to(self, chunk: ChunkNode) -> Iterator[tuple[str, QueryNode]]:
         """Yield the answers to a chunk's sub-questions with the queries that gave them, shared ones too."""

@@ -68,6 +68,11 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
     manifest = store.read_manifest()
     attempts = store.read_attempts()
     rows = newest_attempts(attempts)
+    if manifest is None and rows:
+        raise LoadingError(
+            f"{folder} has rows, but no manifest. Repeat the command that made the run, with the same options: it "
+            "keeps them, and asks only the questions that have none."
+        )
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
     experiment = load_experiment(None, **part_of(manifest, "experiment"))

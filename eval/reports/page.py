@@ -21,6 +21,7 @@ from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.settings import Settings
 from ..metrics.statistics import PairedComparison
+from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of
 from .compare import Comparison
 from .contenders import ALL_PAIRS
@@ -226,8 +227,11 @@ def write_report(
     baseline: str | None = None,
     settings: Settings | None = None,
     cut_offs: Collection[int] = (),
+    spreadsheet: bool = False,
 ) -> Report:
     """Score a run like ``load_report``, and write report.html, report.md, results.csv and results.parquet beside it.
+
+    With ``spreadsheet``, results.spreadsheet.csv too, in which texts that begin like a formula have an apostrophe.
 
     ::
 
@@ -240,11 +244,14 @@ def write_report(
     """
     folder = Path(folder)
     run = load_run(folder, settings)
-    files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
+    names = ["report.html", "report.md", "results.csv", "results.parquet", *([SPREADSHEET] if spreadsheet else [])]
+    files = tuple(folder / name for name in names)
     report = replace(report_of(run, baseline=baseline, cut_offs=cut_offs), files=files)
-    page, markdown, table, columns = files
+    page, markdown, table, columns, *_ = files
     write_whole(page, draw_report(run, report))
     write_whole(markdown, report.to_markdown() + "\n")
-    write_whole(table, report.questions.to_csv(index=False))
+    write_whole(table, csv_of(report.questions))
+    if spreadsheet:
+        write_whole(folder / SPREADSHEET, csv_of(report.questions, spreadsheet=True))
     write_whole(columns, report.questions.to_parquet(index=False))
     return report

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import ReadWriteLock, Timeout
 
 from ...modules.disk import refusing_full_disk
-from ...modules.errors import SettingsError
+from ...modules.errors import LoadingError, SettingsError
+from ...modules.reading.regular_files import read_regular
+
+_MOST_BYTES = 1_000
 
 
 @contextmanager
@@ -32,7 +35,9 @@ def held_folder(folder: Path, *, remedy: str) -> Iterator[None]:
     try:
         lock.acquire_write()
     except Timeout as error:
-        named = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
+        named = "another process"
+        with suppress(OSError, LoadingError):
+            named = read_regular(holder, max_bytes=_MOST_BYTES).decode("utf-8", "replace")
         raise SettingsError(f"{folder} is being worked in by {named}. {remedy}") from error
     try:
         with refusing_full_disk(holder):

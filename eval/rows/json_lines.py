@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...modules.disk import refusing_full_disk
+from ...modules.errors import WritingError
 
 _BLOCK_BYTES = 1 << 16
 
@@ -18,6 +19,7 @@ def append_line(path: Path, line: bytes) -> None:
     Raises:
         WritingError: The disk is full, or the file cannot be written; it is unchanged.
     """
+    _refuse_fifo(path)
     with refusing_full_disk(path), path.open("ab", buffering=0) as file:
         end, left = file.seek(0, os.SEEK_END), memoryview(line + b"\n")
         try:
@@ -37,6 +39,7 @@ def sync_file(path: Path) -> None:
     """
     if not path.exists():
         return
+    _refuse_fifo(path)
     with refusing_full_disk(path), path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -45,9 +48,13 @@ def cut_torn_end(path: Path) -> None:
     """Cut off the torn last line that a kill left; does nothing without a file.
 
     Reads backwards to the last whole line.
+
+    Raises:
+        WritingError: It is a FIFO.
     """
     if not path.exists():
         return
+    _refuse_fifo(path)
     with path.open("rb+") as file:
         end = file.seek(0, 2)
         while end:
@@ -60,3 +67,9 @@ def cut_torn_end(path: Path) -> None:
                 return
             end = start
         file.truncate(0)
+
+
+def _refuse_fifo(path: Path) -> None:
+    """Refuse a FIFO, which would be waited for."""
+    if path.is_fifo():
+        raise WritingError(f"{path} cannot be written: it is a FIFO. Move it away, or give another folder.")

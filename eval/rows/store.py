@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ...graphs.threads.recording import RUN_FILE
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
-from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ...modules.reading.plausible_numbers import RecordReader
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..metrics.context import ContextFigures
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
@@ -25,6 +26,7 @@ from .folder_lock import held_folder
 from .json_lines import append_line, cut_torn_end, sync_file
 from .trees import TreeStore
 from .turn_facts import TurnFacts
+from .two_copies import copy_of, mend_from_copy, read_either, write_twice
 
 Completeness = Literal["complete", "degraded", "failed"]
 """complete: answered without damage. degraded: answered with damage. failed: not answered."""
@@ -146,7 +148,7 @@ class RunRow:
 
 
 Manifest = Mapping[str, object]
-_ROW = TypeAdapter(RunRow)
+_ROW = RecordReader(RunRow)
 _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
 """Start of each line of the rows file."""
 
@@ -162,6 +164,7 @@ def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
     return list({row.place: row for row in rows}.values())
 
 
+_ROWS_ADVICE = "Give another --out."
 _IN_USE = "Wait for it, or give another --out. To ask with several processes at once, give one command --workers N."
 SYNC_S = 1.0
 """Seconds of rows that a power cut may take; a kill takes none."""
@@ -199,28 +202,35 @@ class RunStore:
         Raises:
             LoadingError: The file is damaged, or has another format.
         """
-        if not self._manifest_file.exists():
+        content = read_either(self._manifest_file, what="the manifest", advice=self._repair())
+        if content is None:
             return None
-        try:
-            content = json.loads(self._manifest_file.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise LoadingError(f"{self._manifest_file} is damaged ({error}). Give another --out.") from error
         _refuse_other_format(content, "run", where=f"The run in {self.folder}")
-        return dict(content)
+        return dict(cast(Manifest, content))
+
+    def _repair(self) -> str:
+        if not self.rows_file.exists():
+            return "Delete it, and repeat the command."
+        return (
+            f"The rows in {self.rows_file.name} are whole. Move the manifest away and repeat the command that made the "
+            "run, with the same options: it keeps them, and asks only the questions that have none. Or give another "
+            "--out."
+        )
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Write the manifest over the old one.
+        """Write the manifest, and a copy, over the old ones.
 
         Raises:
             WritingError: The disk is full, or the file cannot be written; it is unchanged.
         """
         written = {**manifest, FORMAT_KEY: format_of("run")}
-        write_whole(self._manifest_file, json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
+        write_twice(self._manifest_file, json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
     def start_over(self) -> None:
         """Delete manifest, rows, trees and transcripts, for a run that never had an answer."""
         # The manifest last: a kill in between leaves no rows without it, which the next run would take for its own.
-        for file in (self.rows_file, self.folder / "trees.jsonl", self.transcripts_file, self._manifest_file):
+        data = (self.rows_file, self.folder / "trees.jsonl", self.transcripts_file)
+        for file in (*data, copy_of(self._manifest_file), self._manifest_file):
             file.unlink(missing_ok=True)
 
     def read_rows(self) -> list[RunRow]:
@@ -239,7 +249,8 @@ class RunStore:
         """
         if not self.rows_file.exists():
             return []
-        *lines, _ = self.rows_file.read_bytes().split(b"\n")  # behind the last line break a kill has torn a line
+        data = read_named(self.rows_file, what="the rows in", advice=_ROWS_ADVICE, max_bytes=MAX_DATA_BYTES)
+        *lines, _ = data.split(b"\n")  # behind the last line break a kill has torn a line
         return [self._row(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
 
     def _row(self, line: bytes, number: int) -> RunRow:
@@ -274,7 +285,8 @@ class RunStore:
             self._synced_at = time.monotonic()
 
     def mend(self) -> None:
-        """Cut off the torn last lines that a kill left in the files of rows and trees."""
+        """Cut off the torn last lines that a kill left in the files of rows and trees; repair a damaged manifest."""
+        mend_from_copy(self._manifest_file)
         cut_torn_end(self.rows_file)
         TreeStore(self.folder).mend()
 

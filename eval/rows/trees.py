@@ -6,14 +6,17 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BufferedReader
 from pathlib import Path
 
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import RUN_FILE, Recording
 from ...modules.errors import LoadingError
+from ...modules.reading.regular_files import lines_of, open_regular
 from .json_lines import append_line, cut_torn_end, sync_file
 
 _REMEDY = "Take that line out of the file; the rows keep all scores."
+_MAX_TREE_BYTES = 256_000_000
 _HEAD = re.compile(rb'\{"thread_id":("(?:[^"\\]|\\.)*"),"tree":')
 
 
@@ -53,7 +56,7 @@ class TreeStore:
         self._index()
         if thread_id not in self._places:
             return None
-        with self._file.open("rb") as file:
+        with self._opened() as file:
             file.seek(self._places[thread_id])
             return self._tree_of(file.readline())
 
@@ -75,7 +78,7 @@ class TreeStore:
         self._index()
         if not self._places:
             return
-        with self._file.open("rb") as file:
+        with self._opened() as file:
             for thread_id, place in sorted(self._places.items(), key=lambda item: item[1]):
                 file.seek(place)
                 yield thread_id, self._tree_of(file.readline())
@@ -92,13 +95,25 @@ class TreeStore:
         """Cut off the torn last line that a kill left."""
         cut_torn_end(self._file)
 
+    def _opened(self) -> BufferedReader:
+        try:
+            return open_regular(self._file)
+        except (LoadingError, OSError) as error:
+            raise LoadingError(f"Cannot read the trees in {self._file}: {error}. Give another --out.") from error
+
+    def _lines_of(self, file: BufferedReader) -> Iterator[bytes]:
+        try:
+            yield from lines_of(file, max_bytes=_MAX_TREE_BYTES)
+        except LoadingError as error:
+            raise LoadingError(f"Cannot read the trees in {self._file}: {error}. {_REMEDY}") from error
+
     def _index(self) -> None:
         """Note the offset of each line since the last call, since a run may still be appending."""
         if not self._file.exists():
             return
-        with self._file.open("rb") as file:
+        with self._opened() as file:
             file.seek(self._indexed_bytes)
-            for line in file:
+            for line in self._lines_of(file):
                 if not line.endswith(b"\n"):
                     break
                 head = _HEAD.match(line)

@@ -14,6 +14,7 @@ from typing import TypeVar, get_args
 
 from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.checkpoints import open_call_journal
+from ...graphs.threads.depth import check_depth
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
@@ -147,6 +148,7 @@ def run_experiment(
         UserError: A wrong data set or setting, or a directory that holds another run or is in use.
     """
     settings = settings or (options.again.settings if options.again else load_settings())
+    check_depth(experiment.max_rec_depth)
     settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
     identity = identity_of(experiment, whole, settings)

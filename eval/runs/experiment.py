@@ -36,10 +36,10 @@ from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.evidence_choice import EvidenceKind
 from ...modules.reader.evidence_selection import EvidenceRanker
 from ...modules.reader.strategies import AnswerStrategy
+from ...modules.reading.yaml_files import read_yaml
 from ...modules.settings import Record, without_secrets
 from ...modules.structure.building import check_kind
 from ...modules.tools.factory import check_tools
-from ...modules.yaml_files import read_yaml
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from ..datasets.rows import with_digests

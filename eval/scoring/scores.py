@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ...modules.errors import LoadingError
+from ...modules.reading.plausible_numbers import RecordReader
+from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..rows.json_lines import append_line, cut_torn_end
 from ..rows.store import RunRow
+
+_ADVICE = "Delete it; its scores are then computed again."
 
 
 class NamedScorer(Protocol):
@@ -72,7 +76,7 @@ class ScoreStore(Generic[ScorerT]):
     def __init__(self, file: Path, scorer: type[ScorerT]) -> None:
         """``scorer``: the class of the scorers in the file."""
         self._file = file
-        self._adapter: TypeAdapter[Score[ScorerT]] = TypeAdapter(Score[scorer])  # type: ignore[valid-type]
+        self._adapter: RecordReader[Score[ScorerT]] = RecordReader(Score[scorer])  # type: ignore[valid-type]
 
     def append(self, score: Score[ScorerT]) -> None:
         """Append a score; it survives a kill as soon as this returns.
@@ -94,7 +98,8 @@ class ScoreStore(Generic[ScorerT]):
         """
         if not self._file.exists():
             return []
-        lines = self._file.read_text(encoding="utf-8", errors="replace").split("\n")
+        data = read_named(self._file, what="the scores in", advice=_ADVICE, max_bytes=MAX_DATA_BYTES)
+        lines = data.decode("utf-8", "replace").split("\n")
         scores = []
         for number, line in enumerate(lines[:-1], start=1):  # the last part is empty or torn
             try:

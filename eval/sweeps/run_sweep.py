@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from ...graphs.threads.depth import check_depth
 from ...modules.calls.prices import FREE, Cost, Prices, load_prices
-from ...modules.disk import refusing_full_disk, write_whole
+from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ...modules.settings import Settings, load_settings
 from ..rows.store import RunRow, RunStore
+from ..rows.two_copies import copy_of, read_either, write_twice
 from ..runs.batch_run import RunOptions, run_experiment
 from ..runs.experiment import Experiment
 from ..runs.limits import cost_of_row
@@ -21,6 +24,10 @@ from ..runs.runner import Progress, RunSummary
 from .grid import Point, Sweep
 
 FILE_NAME = "sweep.json"
+_REPAIR = (
+    "Move it away and repeat the sweep's command: the runs in its folders are kept, and only what they lack is asked. "
+    "Or give another --out."
+)
 
 Watch = Callable[[Point, int, int], tuple[Callable[[int, int, str], None] | None, Callable[[Progress], None] | None]]
 """Called with a point, its place from 1 and their number before it is run; returns ``on_setup`` and ``on_progress``."""
@@ -133,19 +140,22 @@ def saved_points(out: Path) -> list[SavedPoint]:
     """
     file = out / FILE_NAME
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        refuse_other_format(content.get(FORMAT_KEY), "sweep", where=str(file), remedy="Give another --out.")
+        content = cast("dict[str, dict[str, dict[str, object]]]", read_either(file, what="the sweep", advice=_REPAIR))
+        refuse_other_format(content.get(FORMAT_KEY), "sweep", where=str(file), remedy=_REPAIR)
         return [SavedPoint(folder=out / name, values=dict(values)) for name, values in content["points"].items()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise LoadingError(f"{file} cannot be read ({error}). Run the sweep into another --out.") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise LoadingError(f"The sweep {file} cannot be read ({error}). {_REPAIR}") from error
 
 
 def is_sweep_folder(out: Path) -> bool:
     """Whether a folder holds a sweep."""
-    return (out / FILE_NAME).exists()
+    file = out / FILE_NAME
+    return file.exists() or copy_of(file).exists()
 
 
 def _record(sweep: Sweep, out: Path) -> None:
+    for point in sweep.points:  # before the first of them is paid
+        check_depth(point.experiment.max_rec_depth)
     if RunStore(out).read_manifest() is not None:
         raise SettingsError(f"{out} holds a run, and a sweep needs a folder of its own. Give another --out.")
     known = {point.folder.name: point.values for point in saved_points(out)} if is_sweep_folder(out) else {}
@@ -158,7 +168,7 @@ def _record(sweep: Sweep, out: Path) -> None:
     with refusing_full_disk(out):
         out.mkdir(parents=True, exist_ok=True)
     content = {FORMAT_KEY: format_of("sweep"), "points": points}
-    write_whole(out / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_twice(out / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def _within_limits(point: Point, out: Path, prices: Prices) -> tuple[Experiment, str]:

@@ -17,18 +17,21 @@ from ...modules.settings import Settings
 from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report
+from ..rows.csv_tables import SPREADSHEET, csv_of
 from .sweep_plots import sweep_plots
 from .sweep_report import SweepReport, score_sweep
 
 
-def write_sweep_report(folder: Path, *, settings: Settings | None = None) -> SweepReport:
+def write_sweep_report(folder: Path, *, settings: Settings | None = None, spreadsheet: bool = False) -> SweepReport:
     """Write the report of each run, and report.html, report.md and CSV files of the sweep.
+
+    With ``spreadsheet``, results.spreadsheet.csv too, of the sweep and of each run; see ``write_report``.
 
     Raises:
         WritingError: A file could not be written; it is unchanged.
         UserError: The folder holds no sweep, or a run cannot be read.
     """
-    report = score_sweep(folder, partial(write_report, settings=settings))
+    report = score_sweep(folder, partial(write_report, settings=settings, spreadsheet=spreadsheet))
     frames = {
         "systems.csv": report.systems,
         "comparisons.csv": comparison_frame(report.comparisons),
@@ -37,8 +40,11 @@ def write_sweep_report(folder: Path, *, settings: Settings | None = None) -> Swe
     write_whole(folder / "report.html", draw_sweep(report))
     write_whole(folder / "report.md", report.to_markdown() + "\n")
     for name, frame in frames.items():
-        write_whole(folder / name, frame.to_csv(index=False))
-    return replace(report, files=tuple(folder / name for name in ("report.html", "report.md", *frames)))
+        write_whole(folder / name, csv_of(frame))
+    if spreadsheet:
+        write_whole(folder / SPREADSHEET, csv_of(report.questions, spreadsheet=True))
+    names = ["report.html", "report.md", *frames, *([SPREADSHEET] if spreadsheet else [])]
+    return replace(report, files=tuple(folder / name for name in names))
 
 
 def draw_sweep(report: SweepReport) -> str:

@@ -69,23 +69,33 @@ class GoldTree:
 
     def branches(self) -> Iterator[Branch]:
         """Yield the supplementary questions of the tree that were searched for."""
-        yield from self._branches(self.tree.root, frozenset())
+        waiting = self._asked_below(self.tree.root, frozenset())
+        while waiting:  # without recursion
+            node, chunk, sub_run, known = waiting.pop()
+            found = self._found_gold(sub_run, known)
+            yield Branch(node=node, chunk=chunk, query=sub_run.query, child=sub_run, found_gold=found)
+            waiting += self._asked_below(sub_run, known)
 
     def shown_gold(self) -> frozenset[str]:
         """Return the keys of the gold documents that the answer rests on.
 
         They are in chunks that the reader saw, or in those behind a supplementary answer that it saw.
         """
-        return self._shown_gold(self.tree.root)
+        gold, waiting = frozenset[str](), [self.tree.root]
+        while waiting:
+            shown = waiting.pop().shown_chunks
+            gold |= self.gold_in(shown)
+            below = (each for chunk in shown for each in chunk.sub_runs)
+            waiting += [each for each in below if each.answer and not is_refusal(each.answer)]
+        return gold
 
-    def _branches(self, node: QueryNode, known: frozenset[str]) -> Iterator[Branch]:
+    def _asked_below(
+        self, node: QueryNode, known: frozenset[str]
+    ) -> list[tuple[QueryNode, ChunkNode, QueryNode, frozenset[str]]]:
+        """Return the query, chunk and sub-run of each question of a query, last first, with the gold known there."""
         known |= self.gold_in(node.chunks)
-        for chunk in node.chunks:
-            for sub_run in chunk.sub_runs:
-                if sub_run.query:
-                    found = self._found_gold(sub_run, known)
-                    yield Branch(node=node, chunk=chunk, query=sub_run.query, child=sub_run, found_gold=found)
-                    yield from self._branches(sub_run, known)
+        asked = [(node, chunk, sub_run, known) for chunk in node.chunks for sub_run in chunk.sub_runs if sub_run.query]
+        return asked[::-1]
 
     def _found_gold(self, child: QueryNode, known: frozenset[str]) -> bool | None:
         if self.question.supporting:
@@ -94,11 +104,6 @@ class GoldTree:
         if any(score == 2 for score in labelled):
             return True
         return False if labelled and all(score == 0 for score in labelled) else None
-
-    def _shown_gold(self, node: QueryNode) -> frozenset[str]:
-        shown = node.shown_chunks
-        below = (each for chunk in shown for each in chunk.sub_runs if each.answer and not is_refusal(each.answer))
-        return self.gold_in(shown).union(*map(self._shown_gold, below))
 
     @cached_property
     def _keys(self) -> Mapping[str, frozenset[str]]:

@@ -111,7 +111,9 @@ class ConversationTree(TurnTree):
         return self.to_text()
 
 
-_DOCUMENTS = Documents(ConversationTree, "conversation-tree", remedy="build it again from its conversation")
+_DOCUMENTS = Documents(
+    ConversationTree, "conversation-tree", remedy="build it again from its conversation", trees="trees"
+)
 
 
 async def read_conversation(

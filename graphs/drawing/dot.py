@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ..threads.snapshots import ThreadStatus
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries, walk_shared
+from ..tree.counts import count_verdicts
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks, walk_queries, walk_shared
 from .boxes import (
     ALARM_INK,
     FAINT_INK,

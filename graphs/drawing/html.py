@@ -13,7 +13,6 @@ import base64
 import gzip
 import hashlib
 import html
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,9 @@ from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript
 from ...modules.errors import DependencyError
 from ...modules.formats import printable
-from ..tree.nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
+from ...modules.reading.deep_json import dumps
+from ..tree.counts import count_verdicts
+from ..tree.nodes import ChunkNode, QueryNode, walk_queries
 from .calls import call_words, texts_of
 from .layout import one_line, shorten
 from .marks import UNMARKED, Mark, Marks
@@ -50,7 +51,7 @@ _COMPRESSION_LEVEL = 6
 
 def pack(data: Json) -> str:
     """Compress data to base64 text; the same data always gives the same text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = dumps(data, compact=True)
     return base64.b64encode(gzip.compress(text.encode("utf-8"), _COMPRESSION_LEVEL, mtime=0)).decode("ascii")
 
 
@@ -216,7 +217,7 @@ def _notes(fingerprint: Mapping[str, str]) -> str:
 
 def json_in_html(data: Json) -> str:
     """Serialise JSON for a script element, without ``</script>``, comments, or unusual line separators."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = dumps(data, compact=True)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
@@ -270,6 +271,26 @@ def query_data(
     A page that adds to a chunk, or stores its text elsewhere, passes its own ``describe``. The texts of calls are
     described at the chunk that they are about, else at the query; ``texts`` takes the instructions, which many share.
     """
+    places = {id(node): granted}
+    made: dict[int, tuple[dict[str, Json], list[dict[str, Json]]]] = {}
+    for each in walk_queries(node):  # parents first, without recursion
+        made[id(each)] = _query_alone(each, describe, transcripts, texts, marks, places[id(each)])
+        places |= {id(sub_run): grant_words(chunk, sub_run) for chunk in each.chunks for sub_run in chunk.sub_runs}
+    for each in walk_queries(node):
+        for chunk, data in zip(each.chunks, made[id(each)][1], strict=True):
+            data["sub_runs"] = [made[id(sub_run)][0] for sub_run in chunk.sub_runs]
+    return made[id(node)][0]
+
+
+def _query_alone(
+    node: QueryNode,
+    describe: Callable[[ChunkNode], Mapping[str, Json]],
+    transcripts: Transcripts,
+    texts: SharedTexts | None,
+    marks: Marks,
+    granted: str,
+) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+    """Describe a query and its chunks, which come back a second time, without their sub-runs."""
     chunk_ids = {chunk.chunk_id for chunk in node.chunks}
     said: dict[str, list[Json]] = {}
     for number, call in enumerate(node.usage, start=1):
@@ -278,7 +299,14 @@ def query_data(
             said.setdefault(place, []).append(_call_data(number, call, transcripts[call["call_id"]], texts))
     times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
     answer = printable(answer_words(node))
-    return {
+    chunks: list[dict[str, Json]] = [
+        {
+            **_marked(describe(chunk), marks.chunks.get((node.thread_id, chunk.chunk_id))),
+            "said": said.get(chunk.chunk_id, []),
+        }
+        for chunk in node.chunks
+    ]
+    data: dict[str, Json] = {
         "kind": ("query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}")
         + (f" · {granted}" if granted else "")
         + (" · linked" if node.linked_from else ""),
@@ -294,25 +322,9 @@ def query_data(
         "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
         "said": said.get("", []),
         "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
-        "chunks": [
-            {
-                **_marked(describe(chunk), marks.chunks.get((node.thread_id, chunk.chunk_id))),
-                "said": said.get(chunk.chunk_id, []),
-                "sub_runs": [
-                    query_data(
-                        sub_run,
-                        describe,
-                        transcripts=transcripts,
-                        texts=texts,
-                        marks=marks,
-                        granted=grant_words(chunk, sub_run),
-                    )
-                    for sub_run in chunk.sub_runs
-                ],
-            }
-            for chunk in node.chunks
-        ],
+        "chunks": chunks,
     }
+    return data, chunks
 
 
 def _marked(described: Mapping[str, Json], mark: Mark | None) -> Mapping[str, Json]:

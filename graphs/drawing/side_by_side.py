@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ...modules.calls.usage import UsageTotals
 from ...modules.formats import printable
-from ..tree.alignment import ChunkPair, QueryPair
+from ..tree.alignment import ChunkPair, QueryPair, walk_pairs
 from ..tree.differences import Difference
 from ..tree.nodes import ChunkNode, QueryNode
 from .html import html_page
@@ -137,14 +137,22 @@ def _settings_table(settings: Mapping[str, tuple[str, str]]) -> str:
 
 def _pair_html(pair: QueryPair) -> tuple[str, bool]:
     """Draw a query with everything below it, open if something in it differs; returns whether all of it is alike."""
-    children = [_pair_html(child) for child in pair.children]
+    drawn: dict[int, tuple[list[str], bool]] = {}
+    for each in reversed([*walk_pairs(pair)]):  # the deepest first, without recursion
+        drawn[id(each)] = _pair_parts(each, [drawn.pop(id(child)) for child in each.children])
+    parts, is_alike = drawn[id(pair)]
+    return "".join(parts), is_alike
+
+
+def _pair_parts(pair: QueryPair, children: Sequence[tuple[list[str], bool]]) -> tuple[list[str], bool]:
+    """Return the parts of the drawing of a query, given those of its sub-questions and whether each is alike."""
     is_alike = _is_alike(pair) and all(map(_is_alike_chunk, pair.chunks)) and all(alike for _, alike in children)
     head = _row(_query_html(pair.a), _query_html(pair.b), is_alike=_is_alike(pair))
     rows = "".join(
         _row(_chunk_html(each.a), _chunk_html(each.b), is_alike=_is_alike_chunk(each)) for each in pair.chunks
     )
-    below = f'<div class="deeper">{"".join(text for text, _ in children)}</div>' if children else ""
-    return f"<details{'' if is_alike else ' open'}><summary>{head}</summary>{rows}{below}</details>", is_alike
+    below = ['<div class="deeper">', *(part for parts, _ in children for part in parts), "</div>"] if children else []
+    return [f"<details{'' if is_alike else ' open'}><summary>{head}</summary>{rows}", *below, "</details>"], is_alike
 
 
 def _is_alike(pair: QueryPair) -> bool:

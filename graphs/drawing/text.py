@@ -19,6 +19,9 @@ from .words import (
     verdict_counts_words,
 )
 
+_MOST_INDENT = 1_000
+"""Most characters of an indent that are kept; lines show less."""
+
 
 def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> str:
     """Draw the tree as lines of at most ``width`` columns, root first, totals last; longer lines end in "…".
@@ -33,14 +36,33 @@ def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> 
 
 def _fit(indent: str, text: str, cost: str, width: int) -> str:
     """Fit a line into ``width`` by shortening the text, not the cost."""
+    if len(indent) > width // 2:  # a deep tree would be drawn far to the right of the terminal
+        indent = f"…{indent[-(width // 2) :]}"
     room = max(width - columns(indent) - columns(cost), 20)
     return indent + shorten(text, room) + cost
 
 
-def _query_lines(
-    node: QueryNode, numbers: Mapping[str, int], marks: Marks, granted: str = ""
-) -> Iterator[tuple[str, str, str]]:
-    """Yield indent, text and cost of each line."""
+def _query_lines(root: QueryNode, numbers: Mapping[str, int], marks: Marks) -> Iterator[tuple[str, str, str]]:
+    """Yield indent, text and cost of each line, without recursion."""
+    stack = [("", _lines_of(root, numbers, marks, ""))]
+    while stack:
+        indent, lines = stack[-1]
+        line = next(lines, None)
+        if line is None:
+            stack.pop()
+            continue
+        step, content, cost = line
+        if isinstance(content, str):
+            yield indent + step, content, cost
+        else:  # a sub-run, and where it was granted
+            deeper = (indent + step)[-_MOST_INDENT:]
+            stack.append((deeper, _lines_of(content, numbers, marks, cost)))
+
+
+def _lines_of(
+    node: QueryNode, numbers: Mapping[str, int], marks: Marks, granted: str
+) -> Iterator[tuple[str, str | QueryNode, str]]:
+    """Yield the lines of a query alone, and in their places its sub-runs with their indent and grant."""
     number = numbers.get(node.thread_id)
     place = f" ({granted})" if granted else ""
     yield "", f"{f'{number} ' if number else ''}Q{place}: {one_line(node.query)}", ""
@@ -60,8 +82,7 @@ def _query_lines(
         if chunk.shared_thread_id:
             yield indent, f"↪ asked already: {chunk.next_query} → {chunk.sub_answer}", ""
         for sub_run in chunk.sub_runs:
-            for deeper, text, cost in _query_lines(sub_run, numbers, marks, grant_words(chunk, sub_run)):
-                yield indent + deeper, text, cost
+            yield indent, sub_run, grant_words(chunk, sub_run)
 
 
 def _chunk_text(chunk: ChunkNode) -> str:

@@ -7,13 +7,19 @@ let pattern = null;
 const threads = new Map(); // entries of queries by their threads, whose answers chunks may share
 
 // One entry a node, in the order in which the tree is drawn; `dom` stands once the entry was looked at.
+// Without recursion, since a tree may be deeper than a browser's stack.
 function collect(data, kind, parent, entries) {
-  const entry = { data, kind, parent, children: [], dom: null };
-  entries.push(entry);
-  if (kind === "query") threads.set(data.thread, entry);
-  if (kind === "query") entry.children = data.chunks.map((chunk) => collect(chunk, "chunk", entry, entries));
-  else entry.children = data.sub_runs.map((query) => collect(query, "query", entry, entries));
-  return entry;
+  const top = { data, kind, parent, children: [], dom: null };
+  const waiting = [top];
+  while (waiting.length) {
+    const entry = waiting.pop();
+    entries.push(entry);
+    if (entry.kind === "query") threads.set(entry.data.thread, entry);
+    const [below, inner] = entry.kind === "query" ? [entry.data.chunks, "chunk"] : [entry.data.sub_runs, "query"];
+    entry.children = below.map((each) => ({ data: each, kind: inner, parent: entry, children: [], dom: null }));
+    for (const child of [...entry.children].reverse()) waiting.push(child);
+  }
+  return top;
 }
 
 function make(tag, className = "", ...content) {

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.errors import LimitName
 from ..search.candidate import SkipReason
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_saved_by_sharing, count_verdicts, walk_queries
+from ..tree.counts import count_saved_by_sharing, count_verdicts
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
     "2": "answers the query alone",

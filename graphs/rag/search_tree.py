@@ -19,16 +19,14 @@ from ..drawing.svg import draw_svg
 from ..drawing.text import draw_text
 from ..drawing.words import usage_words
 from ..tree.alignment import align_queries
+from ..tree.counts import SavedBySharing, count_saved_by_sharing, count_verdicts
 from ..tree.documents import Documents, build_graph, draw_graphml
 from ..tree.fork_record import Fork
 from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import (
     ChunkNode,
     QueryNode,
-    SavedBySharing,
     VerdictLabel,
-    count_saved_by_sharing,
-    count_verdicts,
     walk_chunks,
     walk_queries,
 )

@@ -34,6 +34,7 @@ from ..search.policy import Policy
 from ..search.sharing_rule import Similar, sharing_rule
 from ..search.stop import SetSuffices, Stop
 from .branches import Branches
+from .depth import check_depth
 from .eager import JudgeCalls
 from .interrupts import Answers
 from .state import JsonScalar, RagState
@@ -73,7 +74,7 @@ RunEvent = Mapping[str, object]
 """A live event: ``event``, ``node``, ``thread_id``, ``parent_thread_id``, ``root_thread_id``, ``depth`` and more."""
 
 
-_WHOLE_NUMBERS = {"max_rec_depth": 0, "max_llm_calls": 1, "width": 1, "max_sub_runs": 0, "max_tree_tokens": 1}
+_WHOLE_NUMBERS = {"max_llm_calls": 1, "width": 1, "max_sub_runs": 0, "max_tree_tokens": 1}
 """Limits that are whole numbers, with their least values."""
 
 
@@ -87,7 +88,7 @@ class Limits:
     """
 
     max_rec_depth: int = 3
-    """Levels below the root, or rounds after the first; 0 judges without asking sub-questions."""
+    """Levels below the root, or rounds after the first, up to 100; 0 judges without asking sub-questions."""
     max_llm_calls: int = 60
     """Chat calls of the whole tree, answers included."""
     judge_leaves: bool = True
@@ -115,6 +116,7 @@ class Limits:
     def __post_init__(self) -> None:
         sharing_rule(self.sharing)
         expansion_rule(self.expansion)
+        check_depth(self.max_rec_depth)
         for name, least in _WHOLE_NUMBERS.items():
             given = getattr(self, name)
             if given is None and name in ("width", "max_sub_runs", "max_tree_tokens"):

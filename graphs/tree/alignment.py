@@ -51,12 +51,21 @@ def align_queries(a: QueryNode | None, b: QueryNode | None) -> QueryPair:
     A sub-question is the same on both sides if it has the same words, whichever chunk of the query asks it; of the
     others, those that the same chunk asks are paired.
     """
-    return QueryPair(
-        a=a,
-        b=b,
-        chunks=tuple(_chunk_pairs(a.chunks if a else (), b.chunks if b else ())),
-        children=tuple(align_queries(*pair) for pair in _child_pairs(_asked(a), _asked(b))),
-    )
+    queue = [(a, b)]
+    below: list[range] = []
+    for one, other in queue:  # level by level; the queue grows
+        queue += _child_pairs(_asked(one), _asked(other))
+        below.append(range(below[-1].stop if below else 1, len(queue)))
+    pairs: dict[int, QueryPair] = {}
+    for place in reversed(range(len(queue))):
+        one, other = queue[place]
+        pairs[place] = QueryPair(
+            a=one,
+            b=other,
+            chunks=tuple(_chunk_pairs(one.chunks if one else (), other.chunks if other else ())),
+            children=tuple(pairs.pop(child) for child in below[place]),
+        )
+    return pairs[0]
 
 
 def walk_pairs(root: QueryPair) -> Iterator[QueryPair]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import reprlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
-from .nodes import QueryNode, walk_chunks, walk_queries, walk_shared
+from ...modules.reading.deep_json import dumps, loads
+from .nodes import ChunkNode, QueryNode, fold_queries, walk_chunks, walk_queries, walk_shared
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -39,20 +40,26 @@ _FAULTS = {
     "tuple_type": "Input should be a list",
     "unexpected_keyword_argument": "Unknown field",
 }
+_TOO_DEEP = frozenset({"recursion_loop", "recursion_depth_exceeded"})
+"""Pydantic's faults of data that nests deeper than it follows, about 255 levels."""
 T = TypeVar("T")
+Json = dict[str, Any]
 
 
 class Documents(Generic[T]):
     """Writes and reads one dataclass as JSON documents: the format, then the fields in their order."""
 
-    def __init__(self, kind: type[T], thing: Thing, *, remedy: str) -> None:
+    def __init__(self, kind: type[T], thing: Thing, *, remedy: str, trees: str = "") -> None:
         """Prepare writing and reading.
 
         Args:
             kind: The dataclass, of dataclasses, typed dictionaries, lists, tuples and scalars.
             thing: The thing that ``format`` names.
             remedy: Advice for a document of another format, as the end of a sentence.
+            trees: The field that maps ids to search trees; ``""`` if the value is a search tree itself.
         """
+        self._trees = trees
+        self._roots = {trees: {"__all__": {"root": True}}} if trees else {"root": True}
         self._thing: Thing = thing
         self._what = thing.replace("-", " ")
         self._remedy = remedy
@@ -63,13 +70,23 @@ class Documents(Generic[T]):
         """Write a value as text; Chinese stays readable.
 
         Raises:
-            ValueError: The value holds a number that is not finite, or nests more than 200 questions.
+            ValueError: The value holds a number that is not finite.
         """
         return json_text(self.to_json_object(value), indent=indent)
 
     def to_json_object(self, value: T) -> dict[str, object]:
         """Convert a value to a JSON object, for a document of its own or as part of another."""
-        return {FORMAT_KEY: format_of(self._thing), **self._fields.dump_python(value, warnings=False)}
+        return {FORMAT_KEY: format_of(self._thing), **self._dumped(value)}
+
+    def _dumped(self, value: T) -> dict[str, object]:
+        try:
+            return cast("dict[str, object]", self._fields.dump_python(value, warnings=False))
+        except ValueError:  # pydantic nests 255 deep
+            dumped = self._fields.dump_python(value, warnings=False, exclude=self._roots)
+        trees = getattr(value, self._trees).values() if self._trees else [value]
+        for tree, plain in zip(trees, dumped[self._trees].values() if self._trees else [dumped], strict=True):
+            plain["root"] = plain_query(tree.root)
+        return cast("dict[str, object]", dumped)
 
     def load(self, text: str) -> T:
         """Read the text that ``dump`` wrote.
@@ -78,7 +95,7 @@ class Documents(Generic[T]):
             LoadingError: The text is no JSON, or see ``from_json_object``.
         """
         try:
-            document = json.loads(text)
+            document = loads(text)
         except (ValueError, RecursionError) as error:
             raise LoadingError(f"This is not a {self._what}: no JSON ({error}).") from error
         return self.from_json_object(document)
@@ -99,7 +116,7 @@ class Documents(Generic[T]):
         )
         fields = {key: value for key, value in document.items() if key != FORMAT_KEY}
         try:
-            return cast(T, self._strict_fields.validate_python(fields))
+            return self._validated(fields)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in fault["loc"])
@@ -109,6 +126,16 @@ class Documents(Generic[T]):
                 f"({error.error_count()} faults in all)."
             ) from error
 
+    def _validated(self, fields: dict[str, object]) -> T:
+        try:
+            return cast(T, self._strict_fields.validate_python(fields))
+        except ValidationError as error:
+            if not any(fault["type"] in _TOO_DEEP for fault in error.errors(include_url=False)):
+                raise
+        trees = fields[self._trees] if self._trees else {"": fields}
+        read = {name: {**tree, "root": query_of(tree["root"])} for name, tree in cast(Json, trees).items()}
+        return cast(T, self._strict_fields.validate_python({**fields, self._trees: read} if self._trees else read[""]))
+
 
 def json_text(document: object, *, indent: int | None = None) -> str:
     """Return plain data as JSON that can be sent as UTF-8; Chinese stays readable.
@@ -116,7 +143,7 @@ def json_text(document: object, *, indent: int | None = None) -> str:
     Raises:
         ValueError: The data holds a number that is not finite.
     """
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
+    text = dumps(document, allow_nan=False, indent=indent)
     return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -143,6 +170,56 @@ def _strict(schema: object) -> object:
             kept = cast(list[dict[str, object]], strict["fields"])
             strict["fields"] = [each for each in kept if not each.get("serialization_exclude")]
     return strict
+
+
+_QUERY = TypeAdapter(QueryNode)
+_CHUNK = TypeAdapter(ChunkNode)
+_STRICT_QUERY = SchemaValidator(cast(CoreSchema, _strict(_QUERY.core_schema)))
+
+
+def plain_query(root: QueryNode) -> Json:
+    """Convert a query of any depth to a JSON object, without recursion."""
+
+    def plain(node: QueryNode, below: list[list[Json]]) -> Json:
+        chunks = [
+            {**_CHUNK.dump_python(replace(chunk, sub_runs=()), warnings=False), "sub_runs": sub_runs}
+            for chunk, sub_runs in zip(node.chunks, below, strict=True)
+        ]
+        return {**_QUERY.dump_python(replace(node, chunks=()), warnings=False), "chunks": chunks}
+
+    return fold_queries(root, plain)
+
+
+def query_of(plain: object) -> QueryNode:
+    """Read an object of any depth that ``plain_query`` made, without recursion.
+
+    Raises:
+        ValidationError: It is damaged; the place is that within its own query.
+    """
+    queue: list[object] = [plain]
+    for each in queue:  # the queue grows
+        queue += [sub_run for chunk in _listed(each, "chunks") for sub_run in _listed(chunk, "sub_runs")]
+    made: dict[int, QueryNode] = {}
+    for each in reversed(queue):
+        made[id(each)] = cast(QueryNode, _STRICT_QUERY.validate_python(_with_sub_runs(each, made)))
+    return made[id(plain)]
+
+
+def _with_sub_runs(plain: object, made: Mapping[int, QueryNode]) -> object:
+    if not isinstance(plain, dict) or not isinstance(plain.get("chunks"), list):
+        return plain
+    chunks = [
+        {**chunk, "sub_runs": [made[id(each)] for each in chunk["sub_runs"]]}
+        if isinstance(chunk, dict) and isinstance(chunk.get("sub_runs"), list)
+        else chunk
+        for chunk in plain["chunks"]
+    ]
+    return {**plain, "chunks": chunks}
+
+
+def _listed(plain: object, key: str) -> Iterator[object]:
+    inner = plain.get(key) if isinstance(plain, dict) else None
+    return iter(inner) if isinstance(inner, list) else iter(())
 
 
 def build_graph(root: QueryNode) -> nx.DiGraph:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from operator import itemgetter
-from typing import Literal, TypedDict, cast, get_args
+from typing import Literal, TypeVar, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.errors import LimitName
@@ -17,6 +18,7 @@ from ..threads.state import AnswerStatus, JsonScalar, Search, Try
 VerdictLabel = Literal["2", "1", "0", "unknown", "cancelled", "pending"]
 """A verdict in one word: the score, or the reason why there is none."""
 VERDICT_LABELS: tuple[VerdictLabel, ...] = get_args(VerdictLabel)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class ChunkNode:
     """Metadata of the chunk in the checkpoint."""
     tries: tuple[Try, ...] = ()
     """All sub-questions that the chunk asked, in their order; empty if it asked one at most."""
-    sub_runs: tuple[QueryNode, ...] = ()
+    sub_runs: tuple[QueryNode, ...] = field(default=(), repr=False)
     """Sub-runs of this chunk's supplementary question and of its further tries, in their order."""
 
     @property
@@ -230,6 +232,18 @@ class QueryNode:
     linked_from: str = ""
     """Root thread of the tree that ran this thread and paid for it; ``""`` for a thread of this tree."""
 
+    # The dataclass's own comparison, and pickle and deepcopy of nested nodes, would recurse once or more a level.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QueryNode):
+            return NotImplemented
+        return self is other or all(a == b for a, b in zip_longest(_rows(self), _rows(other)))
+
+    def __hash__(self) -> int:
+        return hash(self.thread_id)
+
+    def __reduce__(self) -> tuple[Callable[[Sequence[_Row]], QueryNode], tuple[Sequence[_Row]]]:
+        return _tree_of, ([*_rows(self)],)
+
     @property
     def shown_chunks(self) -> tuple[ChunkNode, ...]:
         """Chunks shown to the reader, in the order of the evidence; empty before there is evidence."""
@@ -260,6 +274,45 @@ def walk_queries(root: QueryNode) -> Iterator[QueryNode]:
         stack.extend(below for chunk in reversed(node.chunks) for below in reversed(chunk.sub_runs))
 
 
+def fold_queries(root: QueryNode, make: Callable[[QueryNode, list[list[T]]], T]) -> T:
+    """Compute a value of each query from those of its sub-runs, the deepest queries first, without recursion.
+
+    Args:
+        root: The query whose value is returned.
+        make: Returns the value of a query, given for each of its chunks the values of the sub-runs.
+    """
+    made: dict[int, T] = {}
+    for node in reversed([*walk_queries(root)]):
+        made[id(node)] = make(node, [[made[id(each)] for each in chunk.sub_runs] for chunk in node.chunks])
+    return made[id(root)]
+
+
+_Row = tuple[dict[str, object], list[tuple[dict[str, object], int]]]
+"""The fields of a query without its chunks, and of each chunk its own without the sub-runs, with their number."""
+
+
+def _rows(root: QueryNode) -> Iterator[_Row]:
+    """Yield a tree as a flat list, in the order of ``walk_queries``."""
+    for node in walk_queries(root):
+        chunks = [(_fields_of(chunk, "sub_runs"), len(chunk.sub_runs)) for chunk in node.chunks]
+        yield _fields_of(node, "chunks"), chunks
+
+
+def _fields_of(node: QueryNode | ChunkNode, left_out: str) -> dict[str, object]:
+    return {each.name: getattr(node, each.name) for each in fields(node) if each.name != left_out}
+
+
+def _tree_of(rows: Sequence[_Row]) -> QueryNode:
+    """Build the tree of ``_rows``."""
+    waiting: list[QueryNode] = []
+    for query, chunks in reversed(rows):
+        nodes = []
+        for chunk, count in chunks:
+            nodes.append(ChunkNode(**chunk, sub_runs=tuple(waiting.pop() for _ in range(count))))  # type: ignore[arg-type]
+        waiting.append(QueryNode(**query, chunks=tuple(nodes)))  # type: ignore[arg-type]
+    return waiting.pop()
+
+
 def walk_chunks(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode]]:
     """Yield (query node, chunk node) for every chunk: a chunk, then those of its sub-runs, then the next chunk."""
     stack = [(root, chunk) for chunk in reversed(root.chunks)]
@@ -276,43 +329,3 @@ def walk_shared(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode, QueryNo
     for parent, chunk in walk_chunks(root):
         if shared := queries.get(chunk.shared_thread_id):
             yield parent, chunk, shared
-
-
-class SavedBySharing(TypedDict):
-    """What it would have cost to ask each shared question again as it was asked first."""
-
-    questions: int
-    """Chunks that take their answer from the run of an equal question."""
-    sub_runs: int
-    """Runs of these questions, with the sub-runs below them; runs that these share are not counted."""
-    llm_calls: int
-    """Chat calls of these runs."""
-
-
-def count_saved_by_sharing(root: QueryNode) -> SavedBySharing:
-    """Count what sharing saved; all counts are zero for a tree that asked no question twice.
-
-    What runs of earlier trees took is in the chunks that are linked to them.
-    """
-    sub_runs = calls = 0
-    costs: dict[str, tuple[int, int]] = {}
-    shared = [shared for _, _, shared in walk_shared(root)]
-    for each in shared:
-        if each.thread_id not in costs:
-            below = list(walk_queries(each))
-            used = total_usage(record for node in below for record in node.usage)["llm_calls"]
-            costs[each.thread_id] = len(below), used
-        sub_runs += costs[each.thread_id][0]
-        calls += costs[each.thread_id][1]
-    elsewhere = [chunk for _, chunk in walk_chunks(root) if chunk.is_shared_from_elsewhere]
-    sub_runs += sum(cast(int, chunk.metadata["shared_sub_runs"]) for chunk in elsewhere)
-    calls += sum(cast(int, chunk.metadata["shared_llm_calls"]) for chunk in elsewhere)
-    return SavedBySharing(questions=len(shared) + len(elsewhere), sub_runs=sub_runs, llm_calls=calls)
-
-
-def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:
-    """Count the chunk nodes by verdict; every label is a key, in the order of ``VERDICT_LABELS``."""
-    counts = dict.fromkeys(VERDICT_LABELS, 0)
-    for _, chunk in walk_chunks(root):
-        counts[chunk.verdict_label] += 1
-    return counts

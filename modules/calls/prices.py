@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import SettingsError, faults_of
+from ..reading.regular_files import read_named_text
 from .record import INTERRUPTED, CallKind, CallRecord
 
 FILE_NAME = "prices.toml"
@@ -201,10 +202,8 @@ def load_prices(home: Path | None = None) -> Prices:
     file = home / FILE_NAME if home else None
     if file is None or not file.exists():
         return Prices(table)
-    try:
-        own = _read(file.read_text(encoding="utf-8"), where=str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The prices in {file} cannot be read: {error}. Give a TOML file in UTF-8.") from error
+    text = read_named_text(file, what="the prices in", advice="Give a TOML file in UTF-8.", error=SettingsError)
+    own = _read(text, where=str(file))
     return Prices({kind: {**prices, **own[kind]} for kind, prices in table.items()})
 
 
@@ -239,7 +238,7 @@ def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
 def _read(text: str, *, where: str) -> dict[CallKind, Mapping[str, Price]]:
     try:
         return _Table.model_validate(tomllib.loads(text)).by_kind()
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"{where} is not valid TOML: {error}. {_FORM}") from error
     except ValidationError as error:
         raise SettingsError(f"{where} is not usable: {'; '.join(faults_of(error))}. {_FORM}") from error

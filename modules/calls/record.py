@@ -8,6 +8,8 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 CallKind = Literal["chat", "embedding", "rerank"]
+_MOST_TOKENS = 1_000_000_000
+"""More than any model reads or writes; a larger count is an error of the endpoint."""
 
 INTERRUPTED = "the process ended before the reply was kept"
 """Error of a call that was in flight when its process was killed; it may have been billed."""
@@ -55,3 +57,15 @@ class Taken:
 
 TAKEN_FREELY = Taken()
 """A call for which nothing was reserved."""
+
+
+def possible_count(value: object) -> int | None:
+    """Return a number of tokens that a model may read or write; None for text, fractions, -1, NaN, 2**64 and 1e30.
+
+    >>> possible_count(12.0), possible_count(-1), possible_count(10**30), possible_count(True)
+    (12, None, None, None)
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= _MOST_TOKENS or value != int(value):  # type: ignore[operator, call-overload]
+        return None
+    return int(value)  # type: ignore[call-overload, no-any-return]

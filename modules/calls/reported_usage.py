@@ -8,10 +8,10 @@ from typing import Any
 
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
+from .record import possible_count
+
 _TOLD = "usage_told"
 """Name under which an error has the usage of the replies that it is about."""
-_MOST_TOKENS = 1_000_000_000
-"""More than any model reads or writes; a larger count is an error of the endpoint."""
 
 
 def keep_known_usage(reply: MutableMapping[str, object]) -> None:
@@ -23,7 +23,7 @@ def keep_known_usage(reply: MutableMapping[str, object]) -> None:
         return
     usage = reply["usage"]
     known = usage if isinstance(usage, dict) else {}
-    prompt, completion = _count(known.get("prompt_tokens")), _count(known.get("completion_tokens"))
+    prompt, completion = possible_count(known.get("prompt_tokens")), possible_count(known.get("completion_tokens"))
     if prompt is None or completion is None:
         reply["usage"] = None
     else:
@@ -62,10 +62,3 @@ def usage_told(error: Exception) -> UsageMetadata | None:
     """
     told: UsageMetadata | None = vars(error).get(_TOLD)
     return told
-
-
-def _count(value: object) -> int | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= _MOST_TOKENS or value != int(value):  # type: ignore[operator, call-overload]
-        return None
-    return int(value)  # type: ignore[call-overload, no-any-return]

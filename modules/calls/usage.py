@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from .budget import CallBudget
-from .record import CallKind, CallRecord, Taken
+from .record import CallKind, CallRecord, Taken, possible_count
 
 if TYPE_CHECKING:
     from .completion import Completion
@@ -192,8 +192,8 @@ class CallMeter:
                 node=self.node,
                 chunk_id=self.chunk_id,
                 model=model,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
+                prompt_tokens=possible_count(prompt_tokens) or 0,  # a model of one's own may say anything
+                completion_tokens=possible_count(completion_tokens) or 0,
                 estimated=False,
                 seconds=round(time.perf_counter() - started, 4),
                 attempts=attempts,

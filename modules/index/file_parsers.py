@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import LoadingError
+from .row_parsers import ROW_PARSERS
 
 if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
@@ -63,13 +64,19 @@ class LoadLimits:
 
 
 def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
-    """Return the texts of a file in order: at least one, none blank, all storable.
+    """Return the texts of a file in order: at least one, none blank, all storable; rows where it has a name of those.
+
+    Args:
+        suffix: A key of ``PARSERS``, or of ``ROW_PARSERS``, which may find no row.
+        data: The bytes of the file.
+        limits: Limits of text and number of texts.
 
     Raises:
         LoadingError: The file is broken, has no text, or exceeds the limits; the message is only the reason.
     """
     try:
-        found = list(_within(limits, PARSERS[suffix](data)))
+        parse = ROW_PARSERS.get(suffix) or PARSERS[suffix]
+        found = list(_within(limits, parse(data)))
     except LoadingError:
         raise
     except UnicodeDecodeError as error:
@@ -80,7 +87,7 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
         raise LoadingError(f"reading it takes more than {limits.memory_bytes >> 20} MB of memory") from error
     except Exception as error:  # parsers of broken files raise errors of any type, such as struct.error
         raise LoadingError(f"it cannot be read ({type(error).__name__}: {_first_line(str(error))})") from error
-    if not found:
+    if not found and suffix not in ROW_PARSERS:
         raise LoadingError("it holds no text" + (" (scanned pages?)" if suffix == ".pdf" else ""))
     return found
 

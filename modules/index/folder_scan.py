@@ -8,25 +8,15 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
 from ..errors import LoadingError
+from ..reading.regular_files import not_regular, open_regular, read_regular
 from .file_parsers import PARSERS
 
 logger = logging.getLogger(__name__)
 
-_BLOCK_BYTES = 1 << 20
 _PATHS_SHOWN = 3
-_SPECIAL = {
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFDIR: "a folder",
-}
-# A FIFO that replaces a file after the scan must not block; without O_BINARY, Windows translates line ends.
-_OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +34,7 @@ class SourceFile:
             LoadingError: The file is larger, or not a regular file; the message is only the reason.
             OSError: The file cannot be read.
         """
-        with self._open() as stream:
-            size = os.fstat(stream.fileno()).st_size
-            # A file may grow while it is read, and some files in /proc have no size.
-            data = _read(stream, at_most=max_bytes + 1) if size <= max_bytes else b""
-        if max(size, len(data)) > max_bytes:
-            raise LoadingError(f"it is larger than {max_bytes / 1e6:g} MB; split it, or raise the limit")
-        return data
+        return read_regular(self.path, max_bytes=max_bytes)
 
     def digest(self) -> str:
         """Return the SHA-256 of the file's bytes, in hexadecimal.
@@ -59,27 +43,8 @@ class SourceFile:
             LoadingError: It is not a regular file; the message is only the reason.
             OSError: The file cannot be read.
         """
-        with self._open() as stream:
+        with open_regular(self.path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-
-    def _open(self) -> BufferedReader:
-        descriptor = os.open(self.path, _OPEN_FLAGS)
-        stream = os.fdopen(descriptor, "rb")
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode):
-            return stream
-        stream.close()
-        raise LoadingError(_not_a_file(status))
-
-
-def _read(stream: BufferedReader, *, at_most: int) -> bytes:
-    """Return the first bytes of a stream, in blocks, since one large read allocates all of its memory first."""
-    blocks: list[bytes] = []
-    left = at_most
-    while left and (block := stream.read(min(left, _BLOCK_BYTES))):
-        blocks.append(block)
-        left -= len(block)
-    return b"".join(blocks)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -332,11 +297,7 @@ def _file_entry(path: Path) -> _Entry:
         status = path.stat()
     except OSError as error:
         return _Entry(path=path, reason=f"it cannot be read ({error.strerror})")
-    return _Entry(path=path, reason="" if stat.S_ISREG(status.st_mode) else _not_a_file(status))
-
-
-def _not_a_file(status: os.stat_result) -> str:
-    return f"it is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'something special')}, no regular file"
+    return _Entry(path=path, reason="" if stat.S_ISREG(status.st_mode) else not_regular(status))
 
 
 def _name_problem(source: str) -> str:

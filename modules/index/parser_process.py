@@ -22,13 +22,14 @@ from typing import BinaryIO, Self, cast
 
 from ..errors import LoadingError
 from .file_parsers import LoadLimits, Parsed, parse_file
+from .row_parsers import ROW_PARSERS
 
 logger = logging.getLogger(__name__)
 
 LARGE_BYTES = 4_000_000
 """Least size of JSON, CSV and Markdown files for the process: they take up to twenty times the bytes, and seconds."""
-_ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm"})
-_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv", ".md", ".markdown"})
+_ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm", "workbook"})
+_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv", ".md", ".markdown", *ROW_PARSERS})
 _RECYCLE_BYTES = 256_000_000
 _LENGTH = struct.Struct(">Q")
 _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import serve; serve()"

@@ -14,8 +14,9 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ..disk import write_whole
-from ..errors import SettingsError
+from ..errors import LoadingError, SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
+from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
 from ..trust.private import private_folder, private_lock
 from .contract import AnyJudge, Verdict
@@ -127,13 +128,13 @@ def read_fits(file: Path) -> list[JudgeFit]:
         SettingsError: The file cannot be read, is damaged, or has another format.
     """
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(read_regular(file, max_bytes=MAX_SMALL_BYTES))
         written: Mapping[str, object] = document if isinstance(document, dict) else {}
         refuse_other_format(written.get(FORMAT_KEY), "judge-fits", where="It", error=SettingsError)
         return _KEPT.validate_python(written.get("fits"))
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, RecursionError, SettingsError) as error:
+    except (OSError, ValueError, RecursionError, SettingsError, LoadingError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SettingsError(
             f"The fits of judges in {file} cannot be used: {fault} Correct the file, or delete it and run "

@@ -16,8 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from ..calls.messages import version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
 from ..disk import write_whole
-from ..errors import SettingsError
+from ..errors import LoadingError, SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
+from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
 from ..trust.private import private_folder, private_lock
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
@@ -147,13 +148,13 @@ def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
         SettingsError: The file cannot be read, is damaged, or has another format.
     """
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(read_regular(file, max_bytes=MAX_SMALL_BYTES))
         written: Mapping[str, object] = document if isinstance(document, dict) else {}
         refuse_other_format(written.get(FORMAT_KEY), "judge-thresholds", where="It", error=SettingsError)
         return _KEPT.validate_python(written.get("models"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError, SettingsError) as error:
+    except (OSError, ValueError, RecursionError, SettingsError, LoadingError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SettingsError(
             f"The judge's thresholds in {file} cannot be used: {fault} Correct the file, or delete it and run "

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ..addresses import Address
 from ..errors import LoadingError, SettingsError, faults_of
-from ..yaml_files import read_yaml
+from ..reading.yaml_files import read_yaml
 
 SPEC = "prebuilt:"
 """Start of the spec of a prebuilt index; the path of its YAML file or folder follows."""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt, TypeAda
 from ..calls.prompts import Prompt, Prompts
 from ..errors import SettingsError, did_you_mean, faults_of
 from ..formats import FORMAT_KEY, check_text, format_of, refuse_other_format
-from ..yaml_files import read_yaml
+from ..reading.yaml_files import read_yaml
 from .table import PROMPTS
 
 GivenPrompts = Prompts | Mapping[str, object] | Path | str | None

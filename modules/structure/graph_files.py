@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ..disk import refusing_full_disk, write_whole
-from ..errors import CollectionError
+from ..errors import CollectionError, LoadingError
 from ..index.index import Index
 from ..index.lock_holder import holding
+from ..reading.regular_files import MAX_DATA_BYTES, read_regular
 from ..trust.private import private_folder, private_lock
 from .passage_graph import PassageGraph
 
@@ -71,11 +72,12 @@ class GraphFiles:
         path = self.path(kind)
         remedy = f"Make it: judgetree index --collection {self.collection} --graph {kind}."
         try:
-            data = path.read_bytes()
+            data = read_regular(path, max_bytes=MAX_DATA_BYTES)
         except FileNotFoundError:
             raise CollectionError(f"The collection {self.collection!r} has no graph {kind!r} yet. {remedy}") from None
-        except OSError as error:
-            raise CollectionError(f"{path} cannot be read: {error.strerror or error}. {remedy}") from error
+        except (OSError, LoadingError) as error:
+            reason = getattr(error, "strerror", "") or error
+            raise CollectionError(f"{path} cannot be read: {reason}. {remedy}") from error
         graph = PassageGraph.from_bytes(data, where=str(path), remedy=remedy)
         if (graph.kind, graph.content) != (kind, content):
             raise CollectionError(

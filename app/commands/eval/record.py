@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ....graphs.threads.depth import MAX_REC_DEPTH
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
@@ -21,7 +22,7 @@ def record(  # noqa: PLR0913 - one parameter an option
     *,
     dataset: Annotated[str | None, typer.Option(metavar="NAME:PATH", help="Questions, as for eval run.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of an experiment, for the rest.")] = None,
-    depth: Annotated[int, typer.Option(min=0, metavar="N", help="Levels of sub-questions.")] = 1,
+    depth: Annotated[int, typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of sub-questions.")] = 1,
     tries: Annotated[int, typer.Option(min=1, metavar="N", help="Sub-questions of each chunk.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most calls of a question.")] = None,

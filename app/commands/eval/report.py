@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from ....modules.errors import needs_extra
 from ...terminal.terminal import busy, say, write_json, write_result
-from ..options import Json, RunFolder
+from ..options import Json, RunFolder, Spreadsheet
 from .compare import Baseline
 from .sweep import is_sweep_folder, report_sweep
 
@@ -25,19 +26,21 @@ def report(
     csv: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also every table as CSV, with all digits.")
     ] = None,
+    spreadsheet: Spreadsheet = False,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also every plot as SVG and PDF.")] = None,
     as_json: Json = False,
 ) -> None:
     """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
     if is_sweep_folder(folder):
-        report_sweep(folder, latex=latex, csv=csv, plots=plots, baseline=baseline, as_json=as_json)
+        refused = {"--csv": csv, "--plots": plots, "--baseline": baseline}
+        report_sweep(folder, latex=latex, refused=refused, spreadsheet=spreadsheet, as_json=as_json)
         return
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.papers.files import write_csv, write_latex, write_plots
         from ....evaluation.reports.page import write_report
 
-    scored = write_report(folder, baseline=baseline)
-    wanted = ((write_latex, latex), (write_csv, csv), (write_plots, plots))
+    scored = write_report(folder, baseline=baseline, spreadsheet=spreadsheet)
+    wanted = ((write_latex, latex), (partial(write_csv, spreadsheet=spreadsheet), csv), (write_plots, plots))
     files = [*scored.files, *(file for write, path in wanted if path is not None for file in write(scored, path))]
     if as_json:
         write_json(scored.to_document())

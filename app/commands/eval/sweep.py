@@ -149,10 +149,10 @@ def _text(summary: SweepSummary, out: Path, count: int) -> str:
 
 
 def report_sweep(
-    folder: Path, *, latex: Path | None, csv: Path | None, plots: Path | None, baseline: str | None, as_json: bool
+    folder: Path, *, latex: Path | None, refused: Mapping[str, object], spreadsheet: bool, as_json: bool
 ) -> None:
     """Write the report of a sweep and of each of its runs."""
-    if csv is not None or plots is not None or baseline is not None:
+    if any(given is not None for given in refused.values()):
         raise SettingsError(
             f"{folder} is a sweep: --csv, --plots and --baseline belong to its runs. Its CSV files are written anyway."
         )
@@ -160,7 +160,7 @@ def report_sweep(
         from ....evaluation.papers.files import write_tables
         from ....evaluation.sweeps.sweep_page import write_sweep_report
 
-    report = write_sweep_report(folder)
+    report = write_sweep_report(folder, spreadsheet=spreadsheet)
     files = [*report.files, *(write_tables(report.tables(), latex) if latex is not None else ())]
     if as_json:
         write_json(report.to_document())

@@ -71,9 +71,12 @@ def _runs(first: str, second: str, question: str | None, systems: str | None) ->
 
 def _tree(side: str) -> SearchTree:
     from ....graphs.rag.search_tree import SearchTree
+    from ....modules.reading.regular_files import MAX_DATA_BYTES, read_named_text
     from ....modules.settings import load_settings
     from ...terminal.saved import read_saved_tree
 
     if Path(side).is_file():
-        return SearchTree.from_json(Path(side).read_text(encoding="utf-8"))
+        advice = "Give the JSON file of a search tree, or a thread."
+        text = read_named_text(Path(side), what="the search tree", advice=advice, max_bytes=MAX_DATA_BYTES)
+        return SearchTree.from_json(text)
     return read_saved_tree(load_settings(), side)

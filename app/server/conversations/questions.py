@@ -22,6 +22,7 @@ from ....graphs.conversation.turn.events import (
 from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.search.policies.registry import POLICIES
 from ....graphs.threads.context import Limits
+from ....graphs.threads.depth import MAX_REC_DEPTH
 from ....graphs.threads.overrides import Overrides
 from ....modules.calls.prices import Prices
 from ....modules.formats import MAX_ID_BYTES
@@ -50,7 +51,7 @@ class QuestionLimits(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     max_llm_calls: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_rec_depth: int | None = Field(default=None, ge=0, le=1_000)
+    max_rec_depth: int | None = Field(default=None, ge=0, le=MAX_REC_DEPTH)
     max_sub_runs: int | None = Field(default=None, ge=0, le=1_000_000)
     max_tree_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
     max_tree_cost_usd: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)

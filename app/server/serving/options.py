@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ....graphs.threads.depth import MAX_REC_DEPTH
 from ....modules.errors import SettingsError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -36,7 +37,7 @@ class ServerOptions(BaseModel):
     policy: str = "breadth"
     """Policy of the systems that judge, as in ``RagSession``."""
     topk: int = Field(default=3, ge=1)
-    max_rec_depth: int = Field(default=3, ge=0)
+    max_rec_depth: int = Field(default=3, ge=0, le=MAX_REC_DEPTH)
     max_llm_calls: int = Field(default=60, ge=1)
     max_tree_tokens: int | None = Field(default=None, ge=1)
     max_tree_cost_usd: float | None = Field(default=None, gt=0)

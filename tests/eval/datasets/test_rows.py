@@ -95,7 +95,7 @@ def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text("[1, 2")
-    for name, said in (("none.json", r"none\.json"), ("", "directory"), ("cut.json", "cut")):
+    for name, said in (("none.json", r"none\.json"), ("", "it is a folder"), ("cut.json", "cut")):
         with pytest.raises(LoadingError, match=said):
             numbers(RowReader(file=tmp_path / name))
 

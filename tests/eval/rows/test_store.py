@@ -14,7 +14,7 @@ from judgetree.modules.errors import LoadingError
 @pytest.mark.parametrize(
     ("name", "read", "said"),
     [
-        ("manifest.json", RunStore.read_manifest, r"manifest\.json is damaged .* Give another --out"),
+        ("manifest.json", RunStore.read_manifest, r"manifest\.json: it is nested too deep\. Delete it"),
         ("rows.jsonl", RunStore.read_rows, r"rows\.jsonl, line 1 is damaged: .* Take that line out of the file"),
     ],
 )

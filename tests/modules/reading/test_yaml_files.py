@@ -9,7 +9,7 @@ import pytest
 from judgetree.evaluation.runs.experiment import experiment_keys
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prompts.reading import load_prompts
-from judgetree.modules.yaml_files import read_yaml
+from judgetree.modules.reading.yaml_files import read_yaml
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
 
@@ -23,7 +23,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9
         ("yes: !!bool maybe", "maybe"),
         ("topk: 3\njudge: auto\ntopk: 10", "'topk' stands twice"),
         (BOMB, "more than 1,000,000 values"),
-        ("deep: " + "[" * 3000, "recursion"),
+        ("deep: " + "[" * 3000, "nested too deep"),
         ("!!python/object/apply:os.getcwd []", "python/object"),
     ],
 )

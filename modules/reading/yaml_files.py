@@ -7,9 +7,13 @@ from pathlib import Path
 
 import yaml
 
-from .errors import SettingsError
+from ..errors import SettingsError
+from .regular_files import read_regular
 
+MAX_YAML_BYTES = 4_000_000
+"""Most bytes of a YAML file; PyYAML takes a minute for some more."""
 _MOST_VALUES = 1_000_000
+_ADVICE = "Give a YAML file."
 
 
 def read_yaml(file: Path, *, what: str) -> object:
@@ -25,9 +29,11 @@ def read_yaml(file: Path, *, what: str) -> object:
         SettingsError: The file cannot be read.
     """
     try:
-        return yaml.load(file.read_text(encoding="utf-8"), _Loader)
+        return yaml.load(read_regular(file, max_bytes=MAX_YAML_BYTES).decode("utf-8"), _Loader)
+    except RecursionError as error:
+        raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
     except Exception as error:  # PyYAML raises ValueError, KeyError and others for values such as 2020-13-45
-        raise SettingsError(f"The {what} {file} cannot be read: {error}. Give a YAML file.") from error
+        raise SettingsError(f"The {what} {file} cannot be read: {error}. {_ADVICE}") from error
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,0 +1,1 @@
+"""Reads files, texts and numbers that come from outside, within limits."""

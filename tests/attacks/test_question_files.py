@@ -1,0 +1,53 @@
+"""Small files of questions that unfold into much are refused within the memory and time of documents."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.datasets.own_questions import keep_questions, load_own_questions
+from judgetree.modules.errors import LoadingError, SettingsError
+
+from .question_files import CONTENTS, GOOD
+from .watch import peak_memory_mb
+
+MOST_CPU_S = 20.0
+MOST_OWN_MEMORY_MB = 500.0
+MOST_CHILD_MB = 1_200.0
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_file_that_unfolds_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    (file := tmp_path / name).write_bytes(CONTENTS[name]())
+    before_mb, before_s, children_s = peak_memory_mb(), time.process_time(), _children_s()
+    with pytest.raises(LoadingError, match=name):
+        load_own_questions(file)
+    assert time.process_time() - before_s < MOST_CPU_S
+    assert _children_s() - children_s < 70.0  # the limit of a document is 60 s
+    assert peak_memory_mb() - before_mb < MOST_OWN_MEMORY_MB
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**10 < MOST_CHILD_MB + before_mb
+
+
+@pytest.mark.parametrize("content", GOOD.values(), ids=GOOD)
+def test_a_file_that_only_looks_large_is_read(
+    content: Callable[[], bytes], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    (file := tmp_path / request.node.callspec.id).write_bytes(content())
+    assert [each.question for each in load_own_questions(file).questions] == ["Who wrote it?"]
+
+
+def test_a_list_that_nests_without_end_is_no_question(tmp_path: Path) -> None:
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(SettingsError, match="cannot be written as JSON"):
+        keep_questions([{"question": "Who?", "answer": nested}], tmp_path)
