@@ -75,8 +75,7 @@ class ConversationRecord:
         async with self._services.hold(self.name) as opened:
             state = await opened.store.load(self.name)
             if state is None:
-                state = await self.new()
-                await opened.store.begin(state)
+                state = await opened.store.begin(await self.new())
             conversation_id = state["conversation_id"]
             # Its own turns come first.
             await asyncio.to_thread(memory.add_turns, conversation_id, state["chat_history"])

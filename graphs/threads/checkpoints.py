@@ -37,7 +37,7 @@ Saver = BaseCheckpointSaver[str]
 class _ListsNewest(Protocol):
     """What the savers of SQLite and PostgreSQL have."""
 
-    async def anewest(self, prefix: str) -> dict[str, str]: ...
+    async def alast_saved(self, prefix: str) -> Sequence[str]: ...
 
 
 _CONNECTIONS = 4
@@ -143,16 +143,13 @@ async def keep_latest(saver: Saver, thread_id: str) -> None:
         await saver.aprune([thread_id], strategy="keep_latest")
 
 
-async def newest_first(saver: Saver, prefix: str) -> list[str]:
-    """Return the ids of the threads that begin with an ASCII prefix, the last written first; no state is read.
-
-    Ids of checkpoints begin with their time.
-    """
-    if isinstance(saver, InMemorySaver):
-        saved = ((each, spaces.get("")) for each, spaces in saver.storage.items() if each.startswith(prefix))
-        newest = {thread_id: max(checkpoints) for thread_id, checkpoints in saved if checkpoints}
-    else:
-        newest = await cast(_ListsNewest, saver).anewest(prefix)
+async def newest_first(saver: Saver, prefix: str) -> Sequence[str]:
+    """Return the ids of the threads that begin with an ASCII prefix, the last saved first; no state is read."""
+    if not isinstance(saver, InMemorySaver):
+        return await cast(_ListsNewest, saver).alast_saved(prefix)
+    saved = ((each, spaces.get("")) for each, spaces in saver.storage.items() if each.startswith(prefix))
+    # Within a process LangGraph's ids increase, whatever its clock does.
+    newest = {thread_id: max(checkpoints) for thread_id, checkpoints in saved if checkpoints}
     return sorted(newest, key=lambda thread_id: newest[thread_id], reverse=True)
 
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from filelock import FileLock
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.sqlite import SqliteSaver
 
+from .sqlite_rows import RowOrderSaver
 from .threaded_saver import ThreadedSaver
 
 T = TypeVar("T")
@@ -23,7 +23,6 @@ StoreErrors = Callable[[], AbstractContextManager[None]]
 ThreadMark = tuple[object, ...]
 """What a thread has at one time and never again: its newest checkpoint, and the writes on top of that."""
 
-_NEWEST = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY 1 DESC LIMIT 1"
 _WRITES = "SELECT count(*), max(rowid) FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 
 _BUSY_TIMEOUT_S = 30.0
@@ -41,9 +40,9 @@ class ThreadedSqliteSaver(ThreadedSaver):
     SQLite's own work.
     """
 
-    inner: SqliteSaver
+    inner: RowOrderSaver
 
-    def __init__(self, path: Path, inner: SqliteSaver, *, errors: StoreErrors) -> None:
+    def __init__(self, path: Path, inner: RowOrderSaver, *, errors: StoreErrors) -> None:
         """Use ``open_sqlite`` instead, which also creates the tables."""
         super().__init__(inner)
         self._path = path.resolve()
@@ -52,11 +51,11 @@ class ThreadedSqliteSaver(ThreadedSaver):
 
     async def akeep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot do."""
-        await self.in_thread(partial(self._keep_latest, thread_id))
+        await self.in_thread(partial(self.inner.keep_latest, thread_id))
 
-    async def anewest(self, prefix: str) -> dict[str, str]:
-        """Return the newest checkpoint's id of each thread whose id begins with an ASCII prefix; no state is read."""
-        return await self.in_thread(partial(self._newest, prefix))
+    async def alast_saved(self, prefix: str) -> Sequence[str]:
+        """Return the threads whose ids begin with an ASCII prefix, the last saved first; no state is read."""
+        return await self.in_thread(partial(self.inner.last_saved, prefix))
 
     async def amarks(self, thread_ids: Sequence[str]) -> dict[str, ThreadMark]:
         """Return the mark of each thread that has a checkpoint, without decoding what is saved."""
@@ -85,27 +84,11 @@ class ThreadedSqliteSaver(ThreadedSaver):
         marks: dict[str, ThreadMark] = {}
         with self.inner.cursor(transaction=False) as cursor:
             for thread_id in thread_ids:
-                newest = cursor.execute(_NEWEST, (thread_id,)).fetchone()
+                newest = self.inner.newest_id(thread_id)
                 if newest is not None:
                     # A write that replaces another, such as the error of a second attempt, has a new rowid.
-                    marks[thread_id] = (*newest, *cursor.execute(_WRITES, (thread_id, *newest)).fetchone())
+                    marks[thread_id] = (newest, *cursor.execute(_WRITES, (thread_id, newest)).fetchone())
         return marks
-
-    def _keep_latest(self, thread_id: str) -> None:
-        newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
-        with self.inner.cursor() as cursor:
-            for table in ("checkpoints", "writes"):
-                where = f"thread_id = :thread AND checkpoint_ns = '' AND checkpoint_id < {newest}"
-                cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
-
-    def _newest(self, prefix: str) -> dict[str, str]:
-        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        query = (
-            "SELECT thread_id, max(checkpoint_id) FROM checkpoints "
-            "WHERE thread_id >= ? AND thread_id < ? AND checkpoint_ns = '' GROUP BY thread_id"  # in the primary key
-        )
-        with self.inner.cursor(transaction=False) as cursor:
-            return dict(cursor.execute(query, (prefix, behind)).fetchall())
 
 
 def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -> ThreadedSqliteSaver:
@@ -116,7 +99,7 @@ def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -
     """
     connection = sqlite3.connect(path, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
     try:
-        saver = SqliteSaver(connection, serde=serde)
+        saver = RowOrderSaver(connection, serde=serde)
         # Switching to WAL fails at once if another process does it, whatever the busy timeout.
         with FileLock(path.with_name(path.name + ".lock")):
             saver.setup()

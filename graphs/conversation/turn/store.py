@@ -16,6 +16,7 @@ from ....modules.calls.transcript_writer import forget_transcripts
 from ....modules.calls.transcripts import TranscriptPlace
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
+from ...threads.appending import following
 from ...threads.checkpoints import Saver, keep_latest, newest_first, record_graph
 from ...threads.snapshots import is_absent
 from .state import ConversationState, read_state
@@ -93,15 +94,29 @@ class ConversationStore:
             LoadingError: The state has another format than judgetree reads.
         """
         snapshot = await self._graph.aget_state(_config_of(name))
-        return None if is_absent(snapshot) else read_state(snapshot.values, name)
+        if is_absent(snapshot):
+            return None
+        return {**read_state(snapshot.values, name), "revision": _id_of(snapshot.config)}
 
-    async def begin(self, state: ConversationState) -> None:
-        """Save a conversation for the first time."""
-        await self._write(state, state)
+    async def begin(self, state: ConversationState) -> ConversationState:
+        """Save a conversation for the first time; returns its state as saved.
 
-    async def save(self, known: ConversationState, changes: ConversationState) -> None:
-        """Save the changes of a conversation, with the time."""
-        await self._write(known, {**changes, "updated_at": utc_now()})
+        Raises:
+            ThreadMoved: The conversation exists.
+        """
+        return await self._write(state, state, after="")
+
+    async def save(self, known: ConversationState, changes: ConversationState) -> ConversationState:
+        """Save the changes of a conversation, with the time; returns its state as saved.
+
+        Args:
+            known: State that this store returned; one without a revision is overwritten in any case.
+            changes: What changes of it.
+
+        Raises:
+            ThreadMoved: The conversation was written or deleted since ``known`` was read or saved.
+        """
+        return await self._write(known, {**changes, "updated_at": utc_now()}, after=known.get("revision"))
 
     async def page(self, limit: int | None = None, *, offset: int = 0, prefix: str = "") -> ConversationPage:
         """Return ``limit`` conversations, the most recently updated first; it reads the newest state of each.
@@ -186,14 +201,17 @@ class ConversationStore:
                 return
             before = page[-1].config
 
-    async def _write(self, known: ConversationState, values: ConversationState) -> None:
+    async def _write(
+        self, known: ConversationState, values: ConversationState, *, after: str | None
+    ) -> ConversationState:
         name, conversation_id = known["name"], known["conversation_id"]
-        config = _config_of(name)
+        config = _config_of(name) if after is None else following(_config_of(name), after)
         config["metadata"] = {"conversation_id": conversation_id, **_KIND}
-        await self._graph.aupdate_state(config, values, as_node="record")
+        saved = await self._graph.aupdate_state(config, values, as_node="record")
         if self._writes[conversation_id] % PRUNE_EVERY == 0:
             await keep_latest(self.saver, conversation_thread(name))
         self._writes[conversation_id] += 1
+        return {**known, **values, "revision": _id_of(saved)}
 
 
 def conversation_thread(name: str) -> str:
@@ -217,6 +235,10 @@ def turn_thread(rag_thread_id: str) -> str:
 
 def _thread_of(saved: CheckpointTuple) -> str:
     return str(saved.config["configurable"]["thread_id"])
+
+
+def _id_of(config: RunnableConfig) -> str:
+    return str(config["configurable"]["checkpoint_id"])
 
 
 def _own_last(name: str, thread_ids: Iterable[str]) -> list[str]:
