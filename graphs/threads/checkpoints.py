@@ -26,6 +26,7 @@ from ...modules.locks.locks import Locks
 from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
+from .memory_saver import SavedOrderMemorySaver
 from .sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
@@ -35,7 +36,7 @@ Saver = BaseCheckpointSaver[str]
 
 
 class _ListsNewest(Protocol):
-    """What the savers of SQLite and PostgreSQL have."""
+    """What the savers of all URLs have."""
 
     async def alast_saved(self, prefix: str) -> Sequence[str]: ...
 
@@ -124,7 +125,7 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
     """
     async with AsyncExitStack() as stack:
         if url == "memory:":
-            saver: Saver = InMemorySaver(serde=serializer())
+            saver: Saver = SavedOrderMemorySaver(serde=serializer())
         elif url.startswith(_SQLITE):
             saver = in_file = await asyncio.to_thread(_opened_sqlite, url)
             stack.push_async_callback(in_file.aclose)
@@ -145,12 +146,7 @@ async def keep_latest(saver: Saver, thread_id: str) -> None:
 
 async def newest_first(saver: Saver, prefix: str) -> Sequence[str]:
     """Return the ids of the threads that begin with an ASCII prefix, the last saved first; no state is read."""
-    if not isinstance(saver, InMemorySaver):
-        return await cast(_ListsNewest, saver).alast_saved(prefix)
-    saved = ((each, spaces.get("")) for each, spaces in saver.storage.items() if each.startswith(prefix))
-    # Within a process LangGraph's ids increase, whatever its clock does.
-    newest = {thread_id: max(checkpoints) for thread_id, checkpoints in saved if checkpoints}
-    return sorted(newest, key=lambda thread_id: newest[thread_id], reverse=True)
+    return await cast(_ListsNewest, saver).alast_saved(prefix)
 
 
 async def thread_marks(saver: Saver, thread_ids: Sequence[str]) -> dict[str, ThreadMark] | None:

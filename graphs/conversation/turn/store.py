@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.memory import InMemorySaver
 
 from ....modules.calls.journal import CallJournal
 from ....modules.calls.transcript_writer import forget_transcripts
@@ -190,14 +189,12 @@ class ConversationStore:
 
     async def _checkpoints(self) -> AsyncIterator[CheckpointTuple]:
         """Yield all checkpoints of the store, newest first, in pages: a saver that lists is locked."""
-        # The saver in memory lists thread by thread, so a page cannot continue after the last checkpoint of another.
-        page_size = None if isinstance(self.saver, InMemorySaver) else self.page_checkpoints
         before: RunnableConfig | None = None
         while True:
-            page = [saved async for saved in self.saver.alist(None, before=before, limit=page_size)]
+            page = [saved async for saved in self.saver.alist(None, before=before, limit=self.page_checkpoints)]
             for saved in page:
                 yield saved
-            if page_size is None or len(page) < page_size:
+            if len(page) < self.page_checkpoints:
                 return
             before = page[-1].config
 
