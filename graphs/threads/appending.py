@@ -27,16 +27,10 @@ def expected_newest(config: RunnableConfig) -> str | None:
     return cast("str | None", config["configurable"].get(_FOLLOWS))
 
 
-def refuse_moved(config: RunnableConfig, newest: str | None) -> None:
-    """Check that ``newest``, None for a thread without checkpoints, is what a save with this config must follow.
-
-    Raises:
-        ThreadMoved: It is another one.
-    """
-    expected = expected_newest(config)
-    if expected is not None and expected != (newest or ""):
-        thread_id = config["configurable"]["thread_id"]
-        raise ThreadMoved(
-            f"The thread {thread_id!r} was written meanwhile: its newest checkpoint is {newest or 'deleted'}, not "
-            f"{expected or 'missing'}. Read it again, then save."
-        )
+def moved(config: RunnableConfig, newest: str | None) -> ThreadMoved:
+    """Return the error of a save that had to follow another checkpoint than ``newest``; None stands for none."""
+    thread_id, expected = config["configurable"]["thread_id"], expected_newest(config)
+    return ThreadMoved(
+        f"The thread {thread_id!r} was written meanwhile: its newest checkpoint is {newest or 'deleted'}, not "
+        f"{expected or 'missing'}. Read it again, then save."
+    )

@@ -149,6 +149,11 @@ async def newest_first(saver: Saver, prefix: str) -> Sequence[str]:
     return await cast(_ListsNewest, saver).alast_saved(prefix)
 
 
+def lists_as_saved(saver: Saver) -> bool:
+    """Whether a saver lists the checkpoints of all threads in the order in which they were saved, the last first."""
+    return hasattr(saver, "alast_saved")
+
+
 async def thread_marks(saver: Saver, thread_ids: Sequence[str]) -> dict[str, ThreadMark] | None:
     """Return what tells whether threads have changed, without those that do not exist; None if only reading tells.
 

@@ -81,4 +81,4 @@ async def prune_by_place(cursor: AsyncCursor[DictRow], thread_id: str) -> None:
 
 def by_place(query: str) -> LiteralString:
     """Return one of LangGraph's statements with the newest checkpoints chosen by their place."""
-    return query.replace(_BY_ID, f"ORDER BY checkpoint_ns DESC, {BY_PLACE}")  # type: ignore[return-value]
+    return query.replace(_BY_ID, f"ORDER BY checkpoint_ns DESC, {BY_PLACE}")

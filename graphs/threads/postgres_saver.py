@@ -27,7 +27,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from ...modules.locks.postgres import advisory_key
 from ...modules.postgres import may_be_closed
-from .appending import expected_newest, refuse_moved
+from .appending import expected_newest, moved
 from .postgres_order import BY_PLACE, NEWEST, add_places, earlier_than, prune_by_place
 from .sqlite_saver import StoreErrors
 
@@ -163,7 +163,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all checkpoints of threads but the newest of each namespace, or with "delete" all."""
-        if strategy != "keep_latest":
+        if strategy != "keep_latest" or isinstance(thread_ids, str):  # which LangGraph refuses
             await super().aprune(thread_ids, strategy=strategy)
             return
         for thread_id in thread_ids:
@@ -201,7 +201,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
         if await cursor.fetchone() is None:
             await cursor.execute(f"SELECT {NEWEST} AS newest", own)
             newest = await cursor.fetchone()
-            refuse_moved(config, newest and newest["newest"])
+            raise moved(config, None if newest is None else newest["newest"])
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:

@@ -22,7 +22,7 @@ async def save_answered(state: TurnState, context: TurnContext) -> tuple[QaPair,
     """Save an answered turn; returns it, and all changed turns with it. A repeated call changes nothing."""
     conversation = context.conversation
     open_turn = state["open_turn"]
-    known = next((t for t in conversation["chat_history"] if t["turn_id"] == open_turn["turn_id"]), None)
+    known = _saved_in(conversation, open_turn["turn_id"])
     if known is not None:
         return known, [known]
     turn = _pair_of(state)
@@ -41,7 +41,8 @@ async def _append(turn: QaPair, folded: Mapping[str, QaPair], state: TurnState, 
     """
     known = context.conversation
     while True:
-        turn, branch = _placed(turn, known, (*state["history"], *known["chat_history"]))
+        earlier = (*state["history"], *context.conversation["chat_history"], *known["chat_history"])
+        turn, branch = _placed(turn, known, earlier)
         turns = [*(folded.get(each["turn_id"], each) for each in known["chat_history"]), turn]
         limits, folds, waiting = context.limits, context.options.summary_memory, known["open_turn"]
         changes = ConversationState(
@@ -62,6 +63,12 @@ async def _append(turn: QaPair, folded: Mapping[str, QaPair], state: TurnState, 
                 ) from error
             logger.warning("%r was changed while a question was answered, although it was locked", known["name"])
             known = newest
+            if (saved := _saved_in(known, turn["turn_id"])) is not None:
+                return saved  # by a process that resumed it
+
+
+def _saved_in(state: ConversationState, turn_id: str) -> QaPair | None:
+    return next((each for each in state["chat_history"] if each["turn_id"] == turn_id), None)
 
 
 def _placed(turn: QaPair, state: ConversationState, earlier: Sequence[QaPair]) -> tuple[QaPair, Branch]:
@@ -70,8 +77,8 @@ def _placed(turn: QaPair, state: ConversationState, earlier: Sequence[QaPair]) -
     if branch is None or branch["head_turn_id"] != turn["parent_turn_id"]:
         parent = next((each for each in earlier if each["turn_id"] == turn["parent_turn_id"]), None)
         branch = new_branch(uuid.uuid4().hex[:12], free_name(state["branches"]), forked_from=parent)
-    head = {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
-    return turn | {"branch_id": branch["branch_id"]}, branch | head
+    placed = turn | {"branch_id": branch["branch_id"]}
+    return placed, branch | {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
 
 
 async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaPair]) -> None:

@@ -259,6 +259,16 @@ def test_a_save_at_an_old_checkpoint_is_the_newest_afterwards(
         assert graph.get_state(history[0].config).values["answer"] == "Vellin"
 
 
+def test_threads_are_listed_by_their_last_save(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    names = [f"listed {number} {id(clock)}" for number in range(3)]
+    with build_judge_rag(checkpointer=url, context=context_of(FakeLLM(lambda messages: "Vellin"))) as graph:
+        for name in names:
+            clock.in_another_process(clock.now_s - 60)
+            graph.invoke(ROOT, thread(name))
+        assert [each.thread_id for each in graph.list_threads(limit=3)] == names[::-1]
+
+
 # --- what LangGraph has to keep for this ---
 
 
