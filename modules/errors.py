@@ -24,6 +24,7 @@
     │   ├── ModelRequestError     it refused one request for good; others may succeed
     │   └── NoQuestion            the writer of sub-questions has no other one for a chunk
     ├── QuestionInterrupted       a question waits for a person's answer, where none can be given
+    ├── ThreadMoved               a thread was written by another process meanwhile (caught inside the graphs)
     └── BudgetSpent               a limit of the search tree is reached (caught inside the graphs)
 
 A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
@@ -148,6 +149,10 @@ class NoQuestion(ModelCallError):
 
 LimitName = Literal["calls", "sub_runs", "tokens", "cost", "seconds", "stopped"]
 """A limit of a search tree; ``stopped`` is a stop from outside."""
+
+
+class ThreadMoved(JudgetreeError):
+    """A thread has a newer checkpoint than the one that a save has to follow."""
 
 
 class BudgetSpent(JudgetreeError):

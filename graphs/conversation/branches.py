@@ -9,7 +9,7 @@ from typing import cast
 
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
-from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
+from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, free_name, new_branch
 from ..threads.overrides import described
 from .request import FIRST, Request
 from .turn.state import ConversationState
@@ -180,12 +180,6 @@ def with_main_turns(state: ConversationState, turns: Sequence[QaPair]) -> Conver
     return ConversationState(
         title=state["title"] or line[0]["query"], branches={**state["branches"], MAIN_BRANCH: main}
     )
-
-
-def free_name(branches: Branches) -> str:
-    """Return the first of ``branch-2``, ``branch-3``, … that no branch has."""
-    taken = {branch["name"] for branch in branches.values()}
-    return next(name for number in range(2, len(taken) + 3) if (name := f"branch-{number}") not in taken)
 
 
 def _ending_at(branches: Branches, active: str, parent: QaPair | None) -> Branch | None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from ...modules.errors import UnknownConversation
-from ...modules.memory.memory import ConversationMemory, backfill, by_time
+from ...modules.memory.memory import ConversationMemory, backfill, in_order
 from ...modules.memory.turns import QaPair, rag_thread_of, utc_now
 from . import branches
 from .identity import new_conversation_id
@@ -45,8 +45,8 @@ class ConversationRecord:
         remembered = await asyncio.to_thread(memory.turns_of, state["conversation_id"])
         # The state decides: turns that a failed deletion left in the memory are beyond the end of their branch.
         by_id = {turn["turn_id"]: turn for turn in (*remembered, *state["chat_history"])}
-        known = [turn for turn in by_id.values() if turn["turn_number"] <= _last_number(state, turn["branch_id"])]
-        return state, sorted(known, key=by_time)
+        known = (turn for turn in by_id.values() if turn["turn_number"] <= _last_number(state, turn["branch_id"]))
+        return state, in_order(known)
 
     async def find(self, state: ConversationState, turn_id: str) -> QaPair | None:
         """Read a turn from the state, or else from the memory; None if neither has it."""
@@ -75,8 +75,7 @@ class ConversationRecord:
         async with self._services.hold(self.name) as opened:
             state = await opened.store.load(self.name)
             if state is None:
-                state = await self.new()
-                await opened.store.begin(state)
+                state = await opened.store.begin(await self.new())
             conversation_id = state["conversation_id"]
             # Its own turns come first.
             await asyncio.to_thread(memory.add_turns, conversation_id, state["chat_history"])

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import Prompts
 from ...modules.embedding.embedder import create_embeddings
-from ...modules.errors import SettingsError
+from ...modules.errors import ConversationBusy, SettingsError, ThreadMoved
 from ...modules.judge.contract import AnyJudge
 from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.contract import ChatLLM, thinking_of
@@ -195,12 +195,19 @@ class ConversationServices:
 
         Raises:
             SessionError: The services were closed inside, or belong to the process that this one was forked from.
+            ConversationBusy: Another process changed the conversation meanwhile, so its lock did not work.
         """
         async with self._running.entered():
             opened = await self.open()
             async with opened.locks.hold(name):
                 with self.store_errors():
-                    yield opened
+                    try:
+                        yield opened
+                    except ThreadMoved as error:
+                        raise ConversationBusy(
+                            f"The conversation {name!r} was changed by another process although it was locked: its "
+                            "processes do not share a disk or database whose locks work. Ask again."
+                        ) from error
 
     async def open_models(self, options: ConversationOptions, overrides: Overrides) -> tuple[RagContext, ChatLLM]:
         """Return the services of one turn's search, and the model that understands follow-ups.

@@ -165,11 +165,10 @@ class TurnRunner:
             return StartedTurn(turn=turn, resumed=True, state=state)
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
         await services.open_models(self._options, request.overrides)  # a mistake leaves no open turn
-        now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
-            await store.begin(now_open)
+            now_open = await store.begin({**state, **changes})
         else:
-            await store.save(state, changes)
+            now_open = await store.save(state, changes)
         await self._delete_leftovers(state, opened)
         return StartedTurn(turn=turn, resumed=False, state=now_open)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from ...modules.calls.record import recorded_now
 from ...modules.errors import JudgetreeError
 from ..rag.telemetry import TelemetrySender
 from .services import ConversationServices
@@ -32,10 +32,10 @@ async def traced(
     Raises:
         DependencyError: The extra ``telemetry`` is wanted and not installed.
     """
-    sender, started_ns = services.session.open_sender(), time.time_ns()
+    sender, started_s = services.session.open_sender(), recorded_now()
     if sender is None:
         return await answer()
-    send = partial(_send, sender, services, started, started_ns)
+    send = partial(_send, sender, services, started, started_s)
     try:
         outcome = await answer()
     except asyncio.CancelledError:
@@ -62,7 +62,7 @@ def _send(
     sender: TelemetrySender,
     services: ConversationServices,
     started: StartedTurn,
-    started_ns: int,
+    started_s: float,
     outcome: Outcome,
     *,
     status: str,
@@ -80,8 +80,8 @@ def _send(
         tree=outcome.tree,
         calls=outcome.calls,
         usage=outcome.usage,
-        started_ns=started_ns,
-        ended_ns=time.time_ns(),
+        started_ns=int(started_s * 1e9),
+        ended_ns=int(recorded_now() * 1e9),
     )
     make = partial(trace_of_turn, finished, services.rag.transcripts, services.settings.home)
     sender.send_trace(make, of=f"the turn {turn['turn_id']}")

@@ -17,7 +17,7 @@ from ...modules.background_loop import BackgroundLoop, background_loop
 from ...modules.errors import BudgetSpent, ModelCallError
 from ..threads.amounts import keep_for_answer
 from ..threads.candidates import findings_of, sub_runs_to_come
-from ..threads.checkpoints import Saver
+from ..threads.checkpoints import Saver, lists_as_saved
 from ..threads.context import Compiled, RunContext
 from ..threads.interrupts import interrupts_in, own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
@@ -52,9 +52,11 @@ async def list_root_threads(graph: Compiled, limit: int) -> list[ThreadSummary]:
     thread_ids: dict[str, str] = {}
     async for saved in saver.alist(None, filter={"depth": 0}):
         thread_ids.setdefault(str(saved.config["configurable"]["thread_id"]), saved.checkpoint["ts"])
-    newest = sorted(thread_ids, key=lambda thread_id: thread_ids[thread_id], reverse=True)[:limit]
+    # Savers that a caller gave may list thread by thread.
+    newest = list(thread_ids) if lists_as_saved(saver) else sorted(thread_ids, key=thread_ids.__getitem__, reverse=True)
     return [
-        _summary(thread_id, await graph.aget_state({"configurable": {"thread_id": thread_id}})) for thread_id in newest
+        _summary(thread_id, await graph.aget_state({"configurable": {"thread_id": thread_id}}))
+        for thread_id in newest[:limit]
     ]
 
 

@@ -22,6 +22,7 @@ from langgraph.types import Overwrite
 
 from ...modules.calls.growing_text import TextListener
 from ...modules.calls.messages import CallOptions, Message
+from ...modules.calls.record import recorded_now
 from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
@@ -124,7 +125,7 @@ def searched(query: str, started: float, hits: Sequence[tuple[Document, float]],
         query=query,
         chunk_ids=[str(chunk.metadata["chunk_id"]) for chunk, _ in hits],
         seconds=round(time.perf_counter() - started, 4),
-        ended_at=round(time.time(), 4),
+        ended_at=recorded_now(),
     )
     if not hits and (limit := context.budget.over):
         record["spent_limit"] = limit

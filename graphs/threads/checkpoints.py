@@ -27,6 +27,7 @@ from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
 from ...modules.trust.private import private_folder
+from .memory_saver import SavedOrderMemorySaver
 from .sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
@@ -36,9 +37,9 @@ Saver = BaseCheckpointSaver[str]
 
 
 class _ListsNewest(Protocol):
-    """What the savers of SQLite and PostgreSQL have."""
+    """What the savers of all URLs have."""
 
-    async def anewest(self, prefix: str) -> dict[str, str]: ...
+    async def alast_saved(self, prefix: str) -> Sequence[str]: ...
 
 
 _CONNECTIONS = 4
@@ -125,7 +126,7 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
     """
     async with AsyncExitStack() as stack:
         if url == "memory:":
-            saver: Saver = InMemorySaver(serde=serializer())
+            saver: Saver = SavedOrderMemorySaver(serde=serializer())
         elif url.startswith(_SQLITE):
             saver = in_file = await asyncio.to_thread(_opened_sqlite, url)
             stack.push_async_callback(in_file.aclose)
@@ -144,17 +145,14 @@ async def keep_latest(saver: Saver, thread_id: str) -> None:
         await saver.aprune([thread_id], strategy="keep_latest")
 
 
-async def newest_first(saver: Saver, prefix: str) -> list[str]:
-    """Return the ids of the threads that begin with an ASCII prefix, the last written first; no state is read.
+async def newest_first(saver: Saver, prefix: str) -> Sequence[str]:
+    """Return the ids of the threads that begin with an ASCII prefix, the last saved first; no state is read."""
+    return await cast(_ListsNewest, saver).alast_saved(prefix)
 
-    Ids of checkpoints begin with their time.
-    """
-    if isinstance(saver, InMemorySaver):
-        saved = ((each, spaces.get("")) for each, spaces in saver.storage.items() if each.startswith(prefix))
-        newest = {thread_id: max(checkpoints) for thread_id, checkpoints in saved if checkpoints}
-    else:
-        newest = await cast(_ListsNewest, saver).anewest(prefix)
-    return sorted(newest, key=lambda thread_id: newest[thread_id], reverse=True)
+
+def lists_as_saved(saver: Saver) -> bool:
+    """Whether a saver lists the checkpoints of all threads in the order in which they were saved, the last first."""
+    return hasattr(saver, "alast_saved")
 
 
 async def thread_marks(saver: Saver, thread_ids: Sequence[str]) -> dict[str, ThreadMark] | None:

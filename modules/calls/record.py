@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NotRequired
 
@@ -17,6 +20,12 @@ INTERRUPTED = "the process ended before the reply was kept"
 
 CANCELLED = "cancelled while it was made"
 """Error of a call that was cancelled after it had been sent; it may be billed."""
+
+
+_STEP_S = 1e-4
+"""Least distance of two readings: records are rounded to this."""
+_CORRECTED_S = 600.0
+"""A clock that goes back by more was wrong before, and is believed."""
 
 
 class CallRecord(TypedDict):
@@ -69,3 +78,31 @@ def possible_count(value: object) -> int | None:
     if not is_number or not 0 <= value <= _MOST_TOKENS or value != int(value):  # type: ignore[operator, call-overload]
         return None
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+class RisingClock:
+    """Unix time in seconds, later at each reading, so that records of a process keep their order and stay distinct.
+
+    Only a step back of over ten minutes is followed.
+
+    >>> clock = RisingClock(iter([8000.0, 8000.0, 7940.0, 8001.0, 5000.0]).__next__)
+    >>> [clock() for _ in range(5)]
+    [8000.0, 8000.0001, 8000.0002, 8001.0, 5000.0]
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        """Read ``clock``, which returns Unix time in seconds."""
+        self._clock = clock
+        self._last_s = 0.0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float:
+        """Return the present time, rounded to 0.1 ms."""
+        with self._lock:
+            now_s, next_s = self._clock(), self._last_s + _STEP_S
+            self._last_s = round(now_s if now_s < next_s - _CORRECTED_S else max(now_s, next_s), 4)
+            return self._last_s
+
+
+recorded_now = RisingClock()
+"""The clock of the records of this process."""

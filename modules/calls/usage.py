@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from .budget import CallBudget
-from .record import CallKind, CallRecord, Taken, possible_count
+from .record import CallKind, CallRecord, Taken, possible_count, recorded_now
 
 if TYPE_CHECKING:
     from .completion import Completion
@@ -200,7 +200,7 @@ class CallMeter:
                 cached=False,
                 cut_off=cut_off,
                 error=error,
-                ended_at=round(time.time(), 4),
+                ended_at=recorded_now(),
             )
         )
         if kind == "chat" and self.budget is not None and self.budget.ledger is not None:
@@ -217,5 +217,5 @@ class CallMeter:
     def record_cached(self, paid: CallRecord) -> None:
         """Append the record of a call that the cache answered, with the usage in ``paid``."""
         own = {"call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
-        own["ended_at"] = round(time.time(), 4)
+        own["ended_at"] = recorded_now()
         self.records.append(CallRecord(**{**paid, **own}))  # type: ignore[typeddict-item]

@@ -241,16 +241,28 @@ def _spread(asked_s: float) -> float:
 
 
 def retry_after_s(error: Exception) -> float:
-    """Return the seconds that the endpoint asked to wait, at most 60; 0 if it gave none."""
+    """Return the seconds that the endpoint asked to wait, at most 60; 0 if it gave none.
+
+    A moment is compared with the endpoint's own date, since its clock and this machine's may differ.
+    """
     response = getattr(error, "response", None)
-    value = response.headers.get("retry-after") if response is not None else None
+    headers = {} if response is None else response.headers
+    value = headers.get("retry-after")
     if not value:
         return 0.0
     try:
         wait_s = float(value)
     except ValueError:
-        try:
-            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError):
+        until_s = _unix_time(value)
+        if until_s is None:
             return 0.0
+        now_s = _unix_time(headers.get("date") or "")
+        wait_s = until_s - (time.time() if now_s is None else now_s)
     return min(max(0.0, wait_s), _LONGEST_REST_S)  # in this order, since "nan" is a float too
+
+
+def _unix_time(http_date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(http_date).timestamp()
+    except (ValueError, OverflowError):
+        return None

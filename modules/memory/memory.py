@@ -163,7 +163,7 @@ class ConversationMemory:
 
     def turns_of(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> list[QaPair]:
         """Return the turns of a conversation, all or those with these ids, oldest first."""
-        return sorted(map(to_turn, self._read(conversation_id, turn_ids, TURN_COLUMNS)), key=by_time)
+        return in_order(map(to_turn, self._read(conversation_id, turn_ids, TURN_COLUMNS)))
 
     def delete_turns(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> int:
         """Delete the turns of a conversation, all or those with these ids, and return their number."""
@@ -251,6 +251,15 @@ class ConversationMemory:
 def by_time(turn: QaPair) -> tuple[int, int, str]:
     """Return the sort key of a turn: time, then number, then id. An unreadable time comes first."""
     return moment_us(turn["timestamp"]) or 0, turn["turn_number"], turn["turn_id"]
+
+
+def in_order(turns: Iterable[QaPair]) -> list[QaPair]:
+    """Return turns in the order of their times, each after its parent, whatever the clocks of their machines said."""
+    moments: dict[str | None, int] = {}
+    known = sorted(turns, key=by_time)
+    for turn in sorted(known, key=lambda each: each["turn_number"]):
+        moments[turn["turn_id"]] = max(by_time(turn)[0], moments.get(turn["parent_turn_id"], 0))
+    return sorted(known, key=lambda each: (moments[each["turn_id"]], each["turn_number"], each["turn_id"]))
 
 
 def _embedded_text(turn: QaPair) -> str:

@@ -169,6 +169,12 @@ def new_branch(branch_id: str, name: str, *, forked_from: QaPair | None = None) 
     )
 
 
+def free_name(branches: Branches) -> str:
+    """Return the first of ``branch-2``, ``branch-3``, … that no branch has."""
+    taken = {branch["name"] for branch in branches.values()}
+    return next(name for number in range(2, len(taken) + 3) if (name := f"branch-{number}") not in taken)
+
+
 def path_spans(branches: Branches, branch_id: str, last_number: int) -> dict[str, int]:
     """Return the last turn number of each branch on the path to a turn; empty for no turn."""
     spans: dict[str, int] = {}

@@ -55,6 +55,9 @@ class Ledger:
     A run is let in only if what is spent and reserved leaves room for the most that it may use, so that workers
     together spend no more than the budget. A resource that no limit bounds for a single question may be exceeded by the
     questions in flight. What a worker had reserved when it was killed counts as spent until its turn is resumed.
+
+    What was spent on a later day than the clock's counts today too, so a clock that goes back over midnight gives no
+    second budget. If it is later than tomorrow, the clock was wrong then, and today is noted instead.
     """
 
     def __init__(self, tables: KeyTables, *, clock: Callable[[], float] = time.time) -> None:
@@ -73,7 +76,7 @@ class Ledger:
         needed = [_LEAST if getattr(per_question, name) is None else most[name] for name in _RESOURCES]
         limits = [_limit(per_day, name) for name in _RESOURCES]
         fits = " AND ".join(
-            f"(SELECT COALESCE(SUM({name}), 0) FROM key_use WHERE key_id = ? AND day = ?) "
+            f"(SELECT COALESCE(SUM({name}), 0) FROM key_use WHERE key_id = ? AND day >= ?) "
             "+ CAST(? AS DOUBLE PRECISION) <= CAST(? AS DOUBLE PRECISION)"
             for name in _RESOURCES
         )
@@ -84,6 +87,7 @@ class Ledger:
         amounts = [most["usd"], int(most["tokens"]), most["seconds"]]
         self._tables.write(
             ("DELETE FROM key_use WHERE day < ?", (self._day(before=_KEPT_DAYS),)),
+            ("UPDATE key_use SET day = ? WHERE day > ?", (day, self._day(before=-1))),  # the clock was far ahead
             (f"INSERT INTO key_use SELECT {values} WHERE {fits}", (run_id, key_id, day, *amounts, *tests)),
         )
         if not self._tables.read("SELECT 1 FROM key_use WHERE run_id = ?", run_id):
@@ -128,7 +132,7 @@ class Ledger:
 
     def _used(self, key_id: str, day: str, where: str = "TRUE") -> Spent:
         sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in _RESOURCES)
-        row = self._tables.read(f"SELECT {sums} FROM key_use WHERE key_id = ? AND day = ? AND {where}", key_id, day)[0]
+        row = self._tables.read(f"SELECT {sums} FROM key_use WHERE key_id = ? AND day >= ? AND {where}", key_id, day)[0]
         usd, tokens, seconds = (float(cast(float, value)) for value in row)
         return Spent(usd=usd, tokens=int(tokens), seconds=seconds)
 

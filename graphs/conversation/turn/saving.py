@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 
 from ....modules.calls.usage import sum_usage, total_usage
-from ....modules.errors import CollectionError, ModelCallError
+from ....modules.errors import CollectionError, ModelCallError, ThreadMoved, UnknownConversation
 from ....modules.memory.costs import used_models
-from ....modules.memory.turns import Branch, QaPair, count_tokens, utc_now
+from ....modules.memory.turns import Branch, QaPair, count_tokens, free_name, new_branch, utc_now
 from .context import TurnContext, TurnLimits, TurnMemory
 from .history import turns_of_state
 from .state import ConversationState, TurnState
@@ -21,28 +22,63 @@ async def save_answered(state: TurnState, context: TurnContext) -> tuple[QaPair,
     """Save an answered turn; returns it, and all changed turns with it. A repeated call changes nothing."""
     conversation = context.conversation
     open_turn = state["open_turn"]
-    known = next((t for t in conversation["chat_history"] if t["turn_id"] == open_turn["turn_id"]), None)
+    known = _saved_in(conversation, open_turn["turn_id"])
     if known is not None:
         return known, [known]
     turn = _pair_of(state)
     if context.stream is not None and context.stream.thinking:
         turn["thinking"] = context.stream.thinking
     folded = _folded_into(state)
-    turns = [*(folded.get(each["turn_id"], each) for each in conversation["chat_history"]), turn]
-    limits, folds = context.limits, context.options.summary_memory
-    branch = conversation["branches"][turn["branch_id"]]
-    head: Branch = branch | {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
-    await context.store.save(
-        conversation,
-        ConversationState(
-            title=conversation["title"] or turn["query"],
-            chat_history=turns if state.get("unremembered") else within_limits(turns, limits, folds=folds),
-            branches={**conversation["branches"], turn["branch_id"]: head},
-            active_branch=turn["branch_id"],
-            open_turn=None,
-        ),
-    )
+    turn = await _append(turn, folded, state, context)
     return turn, [*folded.values(), turn]
+
+
+async def _append(turn: QaPair, folded: Mapping[str, QaPair], state: TurnState, context: TurnContext) -> QaPair:
+    """Save a turn at the end of its branch; returns it as saved.
+
+    The lock of the conversation keeps its state as it is while a turn runs. If the lock failed, and another turn was
+    saved meanwhile, this one is added to what is there: in its branch, or where that has gone on, in a new one.
+    """
+    known = context.conversation
+    while True:
+        earlier = (*state["history"], *context.conversation["chat_history"], *known["chat_history"])
+        turn, branch = _placed(turn, known, earlier)
+        turns = [*(folded.get(each["turn_id"], each) for each in known["chat_history"]), turn]
+        limits, folds, waiting = context.limits, context.options.summary_memory, known["open_turn"]
+        changes = ConversationState(
+            title=known["title"] or turn["query"],
+            chat_history=turns if state.get("unremembered") else within_limits(turns, limits, folds=folds),
+            branches={**known["branches"], turn["branch_id"]: branch},
+            active_branch=turn["branch_id"],
+            open_turn=None if waiting is None or waiting["turn_id"] == turn["turn_id"] else waiting,
+        )
+        try:
+            await context.store.save(known, changes)
+            return turn
+        except ThreadMoved as error:
+            newest = await context.store.load(known["name"])
+            if newest is None or newest["conversation_id"] != known["conversation_id"]:
+                raise UnknownConversation(
+                    f"The conversation {known['name']!r} was deleted while its question was answered. Ask again."
+                ) from error
+            logger.warning("%r was changed while a question was answered, although it was locked", known["name"])
+            known = newest
+            if (saved := _saved_in(known, turn["turn_id"])) is not None:
+                return saved  # by a process that resumed it
+
+
+def _saved_in(state: ConversationState, turn_id: str) -> QaPair | None:
+    return next((each for each in state["chat_history"] if each["turn_id"] == turn_id), None)
+
+
+def _placed(turn: QaPair, state: ConversationState, earlier: Sequence[QaPair]) -> tuple[QaPair, Branch]:
+    """Return a turn with the branch that ends with it: its own if that still ends with its parent, else a new one."""
+    branch = state["branches"].get(turn["branch_id"])
+    if branch is None or branch["head_turn_id"] != turn["parent_turn_id"]:
+        parent = next((each for each in earlier if each["turn_id"] == turn["parent_turn_id"]), None)
+        branch = new_branch(uuid.uuid4().hex[:12], free_name(state["branches"]), forked_from=parent)
+    placed = turn | {"branch_id": branch["branch_id"]}
+    return placed, branch | {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
 
 
 async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaPair]) -> None:

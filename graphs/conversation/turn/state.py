@@ -44,6 +44,8 @@ class ConversationState(TypedDict, total=False):
     branches: dict[str, Branch]
     active_branch: str
     open_turn: OpenTurn | None
+    revision: str
+    """Id of the checkpoint that it was read from or saved as; missing before the first save, and never saved itself."""
 
 
 class TurnState(TypedDict, total=False):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.memory import InMemorySaver
 
 from ....modules.calls.journal import CallJournal
 from ....modules.calls.transcript_writer import forget_transcripts
 from ....modules.calls.transcripts import TranscriptPlace
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
+from ...threads.appending import following
 from ...threads.checkpoints import Saver, keep_latest, newest_first, record_graph
 from ...threads.snapshots import is_absent
 from ...threads.thread_ids import CONVERSATION, TURN
@@ -92,15 +92,29 @@ class ConversationStore:
             LoadingError: The state has another format than judgetree reads.
         """
         snapshot = await self._graph.aget_state(_config_of(name))
-        return None if is_absent(snapshot) else read_state(snapshot.values, name)
+        if is_absent(snapshot):
+            return None
+        return {**read_state(snapshot.values, name), "revision": _id_of(snapshot.config)}
 
-    async def begin(self, state: ConversationState) -> None:
-        """Save a conversation for the first time."""
-        await self._write(state, state)
+    async def begin(self, state: ConversationState) -> ConversationState:
+        """Save a conversation for the first time; returns its state as saved.
 
-    async def save(self, known: ConversationState, changes: ConversationState) -> None:
-        """Save the changes of a conversation, with the time."""
-        await self._write(known, {**changes, "updated_at": utc_now()})
+        Raises:
+            ThreadMoved: The conversation exists.
+        """
+        return await self._write(state, state, after="")
+
+    async def save(self, known: ConversationState, changes: ConversationState) -> ConversationState:
+        """Save the changes of a conversation, with the time; returns its state as saved.
+
+        Args:
+            known: State that this store returned; one without a revision is overwritten in any case.
+            changes: What changes of it.
+
+        Raises:
+            ThreadMoved: The conversation was written or deleted since ``known`` was read or saved.
+        """
+        return await self._write(known, {**changes, "updated_at": utc_now()}, after=known.get("revision"))
 
     async def page(self, limit: int | None = None, *, offset: int = 0, prefix: str = "") -> ConversationPage:
         """Return ``limit`` conversations, the most recently updated first; it reads the newest state of each.
@@ -174,25 +188,26 @@ class ConversationStore:
 
     async def _checkpoints(self) -> AsyncIterator[CheckpointTuple]:
         """Yield all checkpoints of the store, newest first, in pages: a saver that lists is locked."""
-        # The saver in memory lists thread by thread, so a page cannot continue after the last checkpoint of another.
-        page_size = None if isinstance(self.saver, InMemorySaver) else self.page_checkpoints
         before: RunnableConfig | None = None
         while True:
-            page = [saved async for saved in self.saver.alist(None, before=before, limit=page_size)]
+            page = [saved async for saved in self.saver.alist(None, before=before, limit=self.page_checkpoints)]
             for saved in page:
                 yield saved
-            if page_size is None or len(page) < page_size:
+            if len(page) < self.page_checkpoints:
                 return
             before = page[-1].config
 
-    async def _write(self, known: ConversationState, values: ConversationState) -> None:
+    async def _write(
+        self, known: ConversationState, values: ConversationState, *, after: str | None
+    ) -> ConversationState:
         name, conversation_id = known["name"], known["conversation_id"]
-        config = _config_of(name)
+        config = _config_of(name) if after is None else following(_config_of(name), after)
         config["metadata"] = {"conversation_id": conversation_id, **_KIND}
-        await self._graph.aupdate_state(config, values, as_node="record")
+        saved = await self._graph.aupdate_state(config, values, as_node="record")
         if self._writes[conversation_id] % PRUNE_EVERY == 0:
             await keep_latest(self.saver, conversation_thread(name))
         self._writes[conversation_id] += 1
+        return {**known, **values, "revision": _id_of(saved)}
 
 
 def conversation_thread(name: str) -> str:
@@ -216,6 +231,10 @@ def turn_thread(rag_thread_id: str) -> str:
 
 def _thread_of(saved: CheckpointTuple) -> str:
     return str(saved.config["configurable"]["thread_id"])
+
+
+def _id_of(config: RunnableConfig) -> str:
+    return str(config["configurable"]["checkpoint_id"])
 
 
 def _own_last(name: str, thread_ids: Iterable[str]) -> list[str]:

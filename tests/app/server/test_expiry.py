@@ -79,3 +79,27 @@ def test_a_failed_pass_is_logged_and_followed_by_the_next(
     asyncio.run(serve())
     assert "the store is away" in caplog.text
     assert len(passes) > 1
+
+
+def test_a_clock_that_went_forward_is_believed_at_the_next_pass_only(
+    talks: Conversations, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ten conversations of long ago are seen from 2020, then from now, and from now again."""
+    clocks = [datetime.fromisoformat(LONG_AGO), datetime.now(UTC), datetime.now(UTC)]
+    seen: list[int] = []
+
+    def clock() -> datetime:
+        seen.append(len(background_loop().run(talks.asummaries())))
+        return clocks.pop(0)
+
+    async def serve() -> None:
+        served = Served(settings, ServerOptions())
+        task = asyncio.create_task(expire_daily(served, 30, every_s=0, clock=clock, monotonic=lambda: 0.0))
+        await until_one_is_left(talks)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await served.close()
+
+    asyncio.run(serve())
+    assert seen[:3] == [11, 11, 11]
+    assert "the clock went forward by" in caplog.text

@@ -28,7 +28,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.llm.attempts import endpoint_failure, is_congestion
+from judgetree.modules.llm.attempts import endpoint_failure, is_congestion, retry_after_s
 from judgetree.modules.llm.call_gate import CallGate
 from tests.modules.model_endpoints import (
     KEY,
@@ -228,6 +228,15 @@ def test_retry_after_is_honoured_up_to_a_minute(raw: RawEndpoint, value: str, le
     assert ask(llm_at(raw.base_url, sleep=clock.sleep)).text == "42"
     (waited_s,) = clock.slept_s
     assert least_s <= waited_s <= most_s
+
+
+@pytest.mark.parametrize("behind_s", [3600, 0, -3600])
+def test_a_moment_to_retry_after_is_compared_with_the_endpoints_own_date(behind_s: float) -> None:
+    theirs = time.time() - behind_s
+    dates = {"Date": formatdate(theirs, usegmt=True), "Retry-After": formatdate(theirs + 20, usegmt=True)}
+    request = httpx.Request("POST", "http://x")
+    refused = httpx.HTTPStatusError("429", request=request, response=httpx.Response(429, headers=dates))
+    assert retry_after_s(refused) == 20
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from judgetree.modules.errors import CollectionError
 from judgetree.modules.index.connection import MilvusConnection
 from judgetree.modules.index.index import Index
-from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.memory import ConversationMemory, in_order
 from judgetree.modules.memory.schema import MAX_ID_BYTES, moment_us
 from judgetree.modules.memory.turns import QaPair
 from tests.database_servers import is_locked
@@ -412,3 +412,20 @@ class TestSharing:
             assert not is_locked(tmp_path / "own.db" / "LOCK")
             assert memory.turns_of("s") == [make_turn(1)]
         assert not is_locked(tmp_path / "own.db" / "LOCK")
+
+
+def test_turns_are_in_the_order_of_their_times_but_each_after_its_parent() -> None:
+    def turn(turn_id: str, number: int, minute: int, parent_id: str) -> QaPair:
+        made = make_turn(number, turn_id=turn_id, minute=minute)
+        made["parent_turn_id"] = parent_id
+        return made
+
+    turns = [
+        turn("d", 4, 1, "c"),
+        turn("f", 2, 7, "a"),
+        turn("c", 3, 8, "b"),
+        turn("b", 2, 4, "a"),
+        turn("a", 1, 5, ""),
+    ]
+    assert ids_of(in_order(turns)) == ["a", "b", "f", "c", "d"]
+    assert in_order([]) == []

@@ -98,3 +98,30 @@ def test_an_unknown_price_costs_what_was_reserved(tables: OpenTables) -> None:
     ledger = Ledger(tables(), clock=lambda: NOON)
     ledger.settle(ledger.reserve("k1", Budget(usd=2.0), NO_LIMITS), Spent(usd=None, tokens=3))
     assert ledger.used("k1") == Spent(usd=pytest.approx(0.2), tokens=3)
+
+
+def test_a_clock_that_goes_back_over_midnight_gives_no_second_budget(tables: OpenTables) -> None:
+    now = [NOON + 43_200.0]
+    ledger, other = (Ledger(tables(), clock=lambda: now[0]), Ledger(tables(), clock=lambda: now[0] - 60))
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=10))
+    for behind in (other, ledger, other):
+        with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
+            behind.reserve("k1", Budget(tokens=10), NO_LIMITS)
+        assert behind.used("k1").tokens == 10
+        now[0] -= 60
+    now[0] = NOON + 86_400 * 1.5
+    ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
+
+
+@pytest.mark.parametrize("days_ahead", [2, 400])
+def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: OpenTables, days_ahead: int) -> None:
+    now = [NOON + days_ahead * 86_400]
+    ledger = Ledger(tables(), clock=lambda: now[0])
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=4))
+    now[0] = NOON
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=6))
+    with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
+        ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
+    now[0] += 86_400
+    assert ledger.used("k1") == Spent()
+    ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
