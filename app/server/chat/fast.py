@@ -39,9 +39,9 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
     for each in body.messages:
         check_text("A message", each.text)
     llm = await served.fast()
-    meter = CallMeter(node=FAST)
     messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]
     async with served.admissions.admitted(caller) as admission:
+        meter = CallMeter(node=FAST)  # here, where the key pays
         admission.calls = meter.records
         asking = _asked(llm, messages, _options(body), meter, limits=served.limits_of(caller), prices=served.prices)
         answer = await while_connected(request, background_loop().arun(asking))
