@@ -16,6 +16,7 @@ from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
+from ...modules.calls.record import Spend
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError
 from ...modules.parts import surviving_exit
@@ -51,6 +52,10 @@ class Asking(Protocol):
         Raises:
             UserError: What every other question would meet too.
         """
+        ...
+
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Count what earlier starts of the run have paid for questions without a row, by thread."""
         ...
 
 
@@ -123,6 +128,9 @@ class _AskingHere:
         self._askers: dict[tuple[str, int, bool], _Asker] = {}
         self.journal: CallJournal | None = None
 
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Do nothing: the run's own ledger is the one that its questions ask."""
+
     def open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
         services = self._services
         changes = {"checkpoints": checkpoints_of(self._store, services.settings), "durability": "exit"}
@@ -175,7 +183,7 @@ class _AskingHere:
         )
 
     async def _with_journaled(self, row: RunRow, result: RagResult | TurnReply | None) -> RunRow:
-        """Return the row with what its question has paid for beyond its tree, such as attempts of an answer that failed.
+        """Return the row with what its question has paid for beyond its tree, such as failed attempts at an answer.
 
         The journal has all calls that were made for the question, over all starts of the run.
         """

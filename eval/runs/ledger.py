@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -87,6 +87,10 @@ class Ledger:
         for number, held in list(self._reserved.items()):
             if held.holder == holder:
                 await self.settle(number, held.expected)
+
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Count what earlier starts of the run have paid for questions without a row, by thread."""
+        self._spending.adopt("", open_payments)
 
     async def add(self, row: RunRow) -> None:
         """Count the row of a question, in place of its calls counted before."""

@@ -136,6 +136,7 @@ class _Run:
                 open_call_journal(checkpoints_of(self.store, self.services.settings))
             )
             await self._recover_books()
+            await asking.owe(self.spending.open_payments)
             try:
                 await self._work_through(asking)
             finally:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...modules.calls.budget import CallBudget, Halt
+from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.kept import KeptCall
 from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, Ledger, Share
 from ...modules.calls.prices import Prices, dollars, load_prices
@@ -121,6 +122,17 @@ def count_earlier(
         for call_id, each in made.items():
             if call_id not in budget.awaited:
                 budget.ledger.book(each.thread_id, each.record)
+
+
+def count_paid(calls: ThreadCalls | None, budget: CallBudget) -> None:
+    """Count all calls that the journal has of a tree, each at once: none of its threads reserves anything again."""
+    if calls is None:
+        return
+    records = [*(kept.record for kept in calls.known_replies), *calls.known_failures]
+    budget.used += len(records)
+    if budget.ledger is not None:
+        for record in records:
+            budget.ledger.book("", record)
 
 
 def _is_counted(record: CallRecord) -> bool:

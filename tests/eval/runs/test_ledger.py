@@ -81,6 +81,17 @@ def test_calls_of_a_dead_worker_count_as_made() -> None:
     assert "max_calls=1" in str(asyncio.run(run()))
 
 
+def test_what_earlier_starts_paid_without_a_row_counts_for_all_workers() -> None:
+    """Workers were told the rows alone, so that each start of a run of failing questions had its limit anew."""
+
+    async def run() -> int | str:
+        books = ledger(max_calls=3)
+        await books.owe({"thread": Spend(calls=3)})
+        return await books.reserve("a", "other", ONE)
+
+    assert "max_calls=3" in str(asyncio.run(run()))
+
+
 @pytest.mark.parametrize("limit", [3, 10])
 def test_all_workers_share_the_attempts_of_a_minute(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = Experiment.model_validate({"dataset": "hotpotqa:x.json"})
