@@ -225,7 +225,7 @@ class _BilledAs:
 
     def spend_of(self, record: CallRecord) -> Spend:
         """Compute calls, tokens and cost of one call."""
-        return self.payer.spend_of(CallRecord(**{**record, "model": self.model}))  # type: ignore[typeddict-item]
+        return self.payer.spend_of(CallRecord(**{**record, "model": self.model}))
 
     async def reserve(self, expected: Spend, *, is_answer: bool) -> object:
         """Reserve an attempt, see ``Payer``."""
