@@ -20,11 +20,32 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("modules", "graphs", "eval", "app")
 LIMITS = re.compile(r"--max-(?:llm-calls|tree-[a-z-]+|calls|tokens|cost|passages)\b")
 
-ASK_NO_MODEL = set(
-    "tree|calls|diff|label|export|threads|collections|settings|conversations list|conversations show|"
-    "conversations draw|conversations delete|conversations expire|conversations backfill|eval fetch|eval report|"
-    "eval compare|graph show|keys add|keys list|keys revoke|prompts show|prompts copy|prompts diff".split("|")
-)
+ASK_NO_MODEL = {
+    "tree",
+    "calls",
+    "diff",
+    "label",
+    "export",
+    "threads",
+    "collections",
+    "settings",
+    "conversations list",
+    "conversations show",
+    "conversations draw",
+    "conversations delete",
+    "conversations expire",
+    "conversations backfill",
+    "eval fetch",
+    "eval report",
+    "eval compare",
+    "graph show",
+    "keys add",
+    "keys list",
+    "keys revoke",
+    "prompts show",
+    "prompts copy",
+    "prompts diff",
+}
 """Commands that ask no chat model."""
 ROUTES_WITHOUT_A_MODEL = {
     "/v1/collections/{name}/documents",

@@ -81,7 +81,7 @@ class JournaledLLM(ABC):
                 return completion
         call = _Call(slot, messages, options, self.model, meter)
         await call.admit()
-        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, attempts=call, payer=None)
+        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, books=call, payer=None)
         try:
             async with call.in_time():
                 completion = await self._call(messages, own, options, receivers)

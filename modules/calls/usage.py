@@ -52,7 +52,7 @@ PAYER: ContextVar[Payer | None] = ContextVar("payer", default=None)
 """What pays for the calls of a task besides their search tree; None for nothing."""
 
 
-class Attempts(Protocol):
+class CallBooks(Protocol):
     """Protocol of what admits and books the attempts of one call."""
 
     async def begin(self) -> None:
@@ -132,7 +132,7 @@ class CallMeter:
     records: list[CallRecord] = field(default_factory=list)
     claimed: Counter[bytes] = field(default_factory=Counter)
     """Number of calls made so far, by request."""
-    attempts: Attempts | None = None
+    books: CallBooks | None = None
     """Admits and books the attempts of the one call that the meter is for; None for a meter of several calls."""
     payer: Payer | None = field(default_factory=PAYER.get)
     """What pays for the calls besides their tree."""
@@ -159,14 +159,14 @@ class CallMeter:
 
     async def about_to_send(self) -> None:
         """Journal the call, before the first of its attempts; to be awaited before each."""
-        if self.attempts is not None:
-            await self.attempts.begin()
+        if self.books is not None:
+            await self.books.begin()
 
     async def book_failed(self, *, estimated: bool) -> None:
         """Book the newest record, which is that of a failed attempt that may be billed; its tokens may be estimates."""
         self.records[-1]["estimated"] = estimated
-        if self.attempts is not None:
-            await self.attempts.book(self.records[-1])
+        if self.books is not None:
+            await self.books.book(self.records[-1])
 
     async def admit_again(self) -> None:
         """Reserve a further attempt after one that was booked.
@@ -175,8 +175,8 @@ class CallMeter:
             BudgetSpent: The tree's budget, or that of who pays, allows no further attempt.
             RunLimitReached: The limits of the run do not.
         """
-        if self.attempts is not None:
-            await self.attempts.admit()
+        if self.books is not None:
+            await self.books.admit()
 
     def reserve(self) -> None:
         """Reserve the next call, whose tokens ``record`` counts.

@@ -296,8 +296,9 @@ class EndpointLLM(JournaledLLM):
                 is_whole = is_whole or was_not_streamed(piece)
                 if not is_whole:
                     listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
-        except Exception:
-            with telling(streamed.message().usage_metadata or NO_TOKENS if has_come else None):
+        except Exception as error:
+            is_told = usage_told(error) is not None or not has_come
+            with telling(None if is_told else streamed.message().usage_metadata or NO_TOKENS):
                 raise
         message = streamed.message()
         if not message.response_metadata.get("finish_reason"):

@@ -159,11 +159,11 @@ class Admissions:
                 headers={"Retry-After": str(math.ceil(error.renews_in_s))},
             ) from error
         admission, began = Admission(reservation=(self._ledger, run_id)), time.monotonic()
-        paying = PAYER.set(KeyDay(self._ledger, run_id, caller, per_question, self._prices))
+        # Not reset: it is of the question's own task, and a generator may be closed in another context.
+        PAYER.set(KeyDay(self._ledger, run_id, caller, per_question, self._prices))
         try:
             yield admission
         finally:
-            PAYER.reset(paying)
             spent = self._spent(admission.calls, time.monotonic() - began)
             await asyncio.to_thread(self._ledger.settle, run_id, spent, turn_id=admission.turn_id)
 
