@@ -17,7 +17,7 @@ from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
-from ...modules.calls.prices import ModelUsage
+from ...modules.calls.record import Spend
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError
 from ...modules.parts import surviving_exit
@@ -53,6 +53,10 @@ class Asking(Protocol):
         Raises:
             UserError: What every other question would meet too.
         """
+        ...
+
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Count what earlier starts of the run have paid for questions without a row, by thread."""
         ...
 
 
@@ -133,6 +137,9 @@ class _AskingHere:
         self._askers: dict[tuple[str, int, bool], _Asker] = {}
         self.journal: CallJournal | None = None
 
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Do nothing: the run's own ledger is the one that its questions ask."""
+
     def open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
         services = self._services
         changes = {"checkpoints": checkpoints_of(self._store, services.settings), "durability": "exit"}
@@ -176,8 +183,7 @@ class _AskingHere:
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
         )
-        if result is None:
-            row = replace(row, paid=await self._journaled(thread_id))
+        row = await self._with_journaled(row, result)
         row = replace(row, setup_failed=isinstance(failure, ModelSetupError), code=code_version()["id"])
         return Asked(
             row=row,
@@ -185,12 +191,31 @@ class _AskingHere:
             is_new=not (isinstance(result, TurnReply) and result.is_new_thread),
         )
 
-    async def _journaled(self, thread_id: str) -> tuple[ModelUsage, ...] | None:
-        """Add up the payments of a question from the journal; None without one."""
+    async def _with_journaled(self, row: RunRow, result: RagResult | TurnReply | None) -> RunRow:
+        """Return the row with what its question has paid for beyond its tree, such as failed attempts at an answer.
+
+        The journal has all calls that were made for the question, over all starts of the run.
+        """
         if self.journal is None:
-            return None
-        calls = await self.journal.booked_calls(thread_id)
-        return paid_for((record for call in calls for record in call.records), self._services.local_models)
+            return row
+        journaled = {
+            record["call_id"]: record
+            for call in await self.journal.booked_calls(row.thread_id)
+            for record in call.records
+        }
+        tree = result.tree if result is not None else None
+        known = {record["call_id"]: record for node in (tree.query_nodes() if tree else ()) for record in node.usage}
+        left = [record for call_id, record in journaled.items() if call_id not in known]
+        own = result.facts.own if isinstance(result, TurnReply) else None
+        if not left or (own is not None and len(left) <= own.calls):  # calls of a conversation besides its search
+            return row
+        paid = paid_for([*known.values(), *left], self._services.local_models)
+        cached = (
+            ()
+            if own is None or not own.cached_calls
+            else (replace(own, calls=0, prompt_tokens=0, completion_tokens=0),)
+        )
+        return replace(row, paid=(*paid, *cached))
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
         """Return the answer to a question, or the error that failed it; raises what every other question would meet."""

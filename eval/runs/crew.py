@@ -6,11 +6,12 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ...modules.calls.record import Spend
 from ...modules.errors import UserError
 from ..rows.store import RunRow
 from .asking import Asked
@@ -89,12 +90,23 @@ class AskingWorkers:
             "or without --workers, to go on."
         )
 
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Tell the ledger of all workers what earlier starts have paid for questions without a row, see ``Asking``."""
+        if self.ledger is not None:
+            with self._ledger_errors():
+                await self.ledger.owe.remote(open_payments)
+
     async def _book(self, asked: Asked | None) -> None:
-        try:
+        with self._ledger_errors():
             if asked is None:
                 self.spending.adopt(*(await self.ledger.standing.remote()))
             else:
                 await self.ledger.add.remote(asked.row)
+
+    @contextmanager
+    def _ledger_errors(self) -> Iterator[None]:
+        try:
+            yield
         except self.deaths as error:
             raise UserError(
                 f"The process that counts what all workers spend has died ({str(error)[:200].rstrip('.')}). Finished "

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from ...modules.calls.journal import BOOKED_TO
 from ...modules.calls.prices import Prices
-from ...modules.calls.record import CallRecord
+from ...modules.calls.record import NOTHING, CallRecord, Spend
 from ...modules.errors import RunLimitReached
 from ...modules.llm.rate_limit import MINUTE_S, RateLimit
 from ..rows.store import RunRow
 from .experiment import Experiment
-from .limits import Amount, Spending, amount_of
+from .limits import Spending
 
 _ON_THE_WAY_S = 2.0
 """Seconds that may pass between an admission here and the request that a busy worker sends."""
@@ -33,7 +33,7 @@ class Reserved:
     holder: str
     thread_id: str
     place: object
-    expected: Amount
+    expected: Spend
 
 
 class Ledger:
@@ -58,20 +58,20 @@ class Ledger:
         self._admitted: dict[int, Callable[[int], None]] = {}
         self._numbers = itertools.count(1)
 
-    async def reserve(self, holder: str, thread_id: str, expected: Amount) -> int | str:
+    async def reserve(self, holder: str, thread_id: str, expected: Spend) -> int | str:
         """Wait until the limits allow a call; returns the number of its reservation, or why it must not be made."""
         try:
             place = await self._spending.reserve(expected)
         except RunLimitReached as error:
             return str(error)
         if holder in self._gone:  # it died while it waited, and made no call
-            await self._spending.settle(place, Amount())
+            await self._spending.settle(place, NOTHING)
             return "The worker has died."
         number = next(self._numbers)
         self._reserved[number] = Reserved(holder=holder, thread_id=thread_id, place=place, expected=expected)
         return number
 
-    async def settle(self, number: int, actual: Amount) -> None:
+    async def settle(self, number: int, actual: Spend) -> None:
         """Replace a reservation by the actual amount; nothing happens if it was released meanwhile."""
         if (held := self._reserved.pop(number, None)) is not None:
             BOOKED_TO.set(held.thread_id)
@@ -88,11 +88,15 @@ class Ledger:
             if held.holder == holder:
                 await self.settle(number, held.expected)
 
+    async def owe(self, open_payments: Mapping[str, Spend]) -> None:
+        """Count what earlier starts of the run have paid for questions without a row, by thread."""
+        self._spending.adopt("", open_payments)
+
     async def add(self, row: RunRow) -> None:
         """Count the row of a question, in place of its calls counted before."""
         self._spending.add(row)
 
-    async def standing(self) -> tuple[str, dict[str, Amount]]:
+    async def standing(self) -> tuple[str, dict[str, Spend]]:
         """Return the limit that is reached, ``""`` if none is, and the payments of questions without a row."""
         return self._spending.exhausted, self._spending.open_payments
 
@@ -128,11 +132,11 @@ class Ledger:
 class RemoteLedger(Protocol):
     """Protocol of the ledger as a worker sees it: methods of ``Ledger``, somewhere else."""
 
-    async def reserve(self, holder: str, thread_id: str, expected: Amount) -> int | str:
+    async def reserve(self, holder: str, thread_id: str, expected: Spend) -> int | str:
         """Reserve a call, see ``Ledger``."""
         ...
 
-    async def settle(self, number: int, actual: Amount) -> None:
+    async def settle(self, number: int, actual: Spend) -> None:
         """Settle a call, see ``Ledger``."""
         ...
 
@@ -157,18 +161,18 @@ class WorkerLimits:
         self._holder = holder
         self._prices = prices
 
-    def amount_of(self, record: CallRecord) -> Amount:
+    def spend_of(self, record: CallRecord) -> Spend:
         """Compute calls, tokens and cost of one call; its tokens may be estimates."""
-        return amount_of(record, self._prices)
+        return self._prices.spend_of(record)
 
-    async def reserve(self, expected: Amount) -> object:
-        """Reserve a call, see ``CallLimits``."""
+    async def reserve(self, expected: Spend, *, is_answer: bool = False) -> object:
+        """Reserve an attempt, see ``Payer``."""
         number = await self._ledger.reserve(self._holder, BOOKED_TO.get(), expected)
         if isinstance(number, str):
             raise RunLimitReached(number)
         return number
 
-    async def settle(self, place: object, actual: Amount) -> None:
-        """Settle a call, see ``CallLimits``."""
+    async def settle(self, place: object, actual: Spend) -> None:
+        """Settle an attempt, see ``Payer``."""
         assert isinstance(place, int)
         await self._ledger.settle(place, actual)

@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Unpack
 
 from ...graphs.systems.registry import find_system, retrieves
 from ...modules.calls.completion import Completion
 from ...modules.calls.growing_text import TextListeners
 from ...modules.calls.journal import BOOKED_TO, JournaledCall
-from ...modules.calls.journaled import expected_record
-from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
-from ...modules.calls.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usage_by_model
-from ...modules.calls.record import CallKind, CallRecord
-from ...modules.calls.usage import CallMeter
-from ...modules.errors import BudgetSpent, ModelCallError, ModelSetupError, RunLimitReached, SettingsError
+from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message
+from ...modules.calls.prices import FILE_NAME, UNKNOWN, Cost, Prices
+from ...modules.calls.record import NOTHING, CallKind, CallRecord, Spend
+from ...modules.calls.usage import CallMeter, Payer
+from ...modules.errors import ModelSetupError, RunLimitReached, SettingsError
 from ...modules.llm.contract import ChatLLM, ChatWrapper
 from ...modules.llm.factory import priced_as
 from ...modules.settings import Settings, without_secrets
 from ..rows.store import RunRow
 from .experiment import Experiment
-
-
-@dataclass(frozen=True, kw_only=True)
-class Amount:
-    """Chat calls, their tokens, and the cost of all calls."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost: Cost = FREE
-
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(calls=self.calls + other.calls, tokens=self.tokens + other.tokens, cost=self.cost + other.cost)
-
-    def at_least(self, other: Amount) -> Amount:
-        """Return the larger of both in each respect."""
-        cost = other.cost if other.cost.known_usd > self.cost.known_usd else self.cost
-        return Amount(calls=max(self.calls, other.calls), tokens=max(self.tokens, other.tokens), cost=cost)
-
-
-_NOTHING = Amount()
 
 
 class SpendingLimits(Protocol):
@@ -63,26 +42,6 @@ class SpendingLimits(Protocol):
         ...
 
 
-class CallLimits(Protocol):
-    """Protocol of what keeps calls within the limits of a run: the ledger itself, or a worker's way to it."""
-
-    def amount_of(self, record: CallRecord) -> Amount:
-        """Compute calls, tokens and cost of one call; its tokens may be estimates."""
-        ...
-
-    async def reserve(self, expected: Amount) -> object:
-        """Wait until the limits allow a call, then reserve its expected amount; ``settle`` takes the result.
-
-        Raises:
-            RunLimitReached: The limits do not allow the call; it must not be made.
-        """
-        ...
-
-    async def settle(self, place: object, actual: Amount) -> None:
-        """Replace the reservation of a call by its actual amount."""
-        ...
-
-
 class Spending:
     """The ledger of a run: what its questions paid, and what the calls in flight are expected to cost.
 
@@ -100,10 +59,12 @@ class Spending:
             "max_cost": limits.max_cost,
         }
         self._prices = prices
-        self._rows = _NOTHING
-        self._open: dict[str, Amount] = {}
+        self._rows = NOTHING
+        self._with_row: set[str] = set()
+        """Threads of questions with a row."""
+        self._open: dict[str, Spend] = {}
         """Payments of questions without a row, by thread."""
-        self._in_flight: dict[object, Amount] = {}
+        self._in_flight: dict[object, Spend] = {}
         self._changed = asyncio.Condition()
         self._refused = ""
         for row in attempts:
@@ -112,7 +73,7 @@ class Spending:
     @property
     def cost(self) -> Cost:
         """Cost of all calls so far, those of questions without a row included."""
-        return self._spent.cost
+        return Cost.of(self._spent)
 
     @property
     def exhausted(self) -> str:
@@ -120,31 +81,44 @@ class Spending:
         return self._refused or self._limit_below(self._spent, is_met=True)
 
     @property
-    def open_payments(self) -> dict[str, Amount]:
+    def open_payments(self) -> dict[str, Spend]:
         """Payments of questions without a row, by thread."""
         return dict(self._open)
 
-    def adopt(self, refused: str, open_payments: Mapping[str, Amount]) -> None:
+    @property
+    def threads_with_row(self) -> frozenset[str]:
+        """Threads of the questions whose rows count, those of earlier attempts included."""
+        return frozenset(self._with_row)
+
+    def adopt(self, refused: str, open_payments: Mapping[str, Spend]) -> None:
         """Take over the standing of a ledger elsewhere: the limit that it has reached, and ``open_payments``."""
         self._refused = self._refused or refused
         self._open.update(open_payments)
 
     def add(self, row: RunRow) -> None:
         """Count the payments of a question's row, in place of its calls counted before."""
-        amount = Amount(calls=row.chat_calls, tokens=row.tokens, cost=cost_of_row(row, self._prices))
-        self._rows += amount.at_least(self._open.pop(row.thread_id, _NOTHING))
+        self._with_row.add(row.thread_id)
+        cost = cost_of_row(row, self._prices)
+        amount = Spend(
+            calls=row.chat_calls,
+            tokens=row.tokens,
+            usd=cost.known_usd,
+            unpriced=int(not cost.is_whole),
+            estimated=int(cost.is_estimated),
+        )
+        self._rows += amount.at_least(self._open.pop(row.thread_id, NOTHING))
 
     def recover(self, calls: Iterable[JournaledCall]) -> None:
         """Count the calls of questions that were interrupted before they had a row."""
         for call in calls:
-            for record in call.records:
-                self._book(call.booked_to, self.amount_of(record))
+            for record in call.records if call.booked_to not in self._with_row else ():
+                self._book(call.booked_to, self.spend_of(record))
 
-    def amount_of(self, record: CallRecord) -> Amount:
+    def spend_of(self, record: CallRecord) -> Spend:
         """Compute calls, tokens and cost of one call; its tokens may be estimates."""
-        return amount_of(record, self._prices)
+        return self._prices.spend_of(record)
 
-    async def reserve(self, expected: Amount) -> object:
+    async def reserve(self, expected: Spend, *, is_answer: bool = False) -> object:
         """Wait until the limits allow a call, then reserve its expected amount; ``settle`` takes the result.
 
         Raises:
@@ -162,7 +136,7 @@ class Spending:
             self._in_flight[place] = expected
             return place
 
-    async def settle(self, place: object, actual: Amount) -> None:
+    async def settle(self, place: object, actual: Spend) -> None:
         """Replace the reservation of a call by its actual amount."""
         async with self._changed:
             del self._in_flight[place]
@@ -170,30 +144,24 @@ class Spending:
             self._changed.notify_all()
 
     @property
-    def _spent(self) -> Amount:
+    def _spent(self) -> Spend:
         return sum(self._open.values(), self._rows)
 
-    def _limit_in_the_way(self, expected: Amount) -> str:
+    def _limit_in_the_way(self, expected: Spend) -> str:
         if all(limit is None for limit in self._limits.values()):
             return ""
         return self._refused or self._limit_below(self._spent + sum(self._in_flight.values(), expected))
 
-    def _book(self, thread_id: str, amount: Amount) -> None:
-        self._open[thread_id] = self._open.get(thread_id, _NOTHING) + amount
+    def _book(self, thread_id: str, amount: Spend) -> None:
+        self._open[thread_id] = self._open.get(thread_id, NOTHING) + amount
 
-    def _limit_below(self, amount: Amount, *, is_met: bool = False) -> str:
+    def _limit_below(self, amount: Spend, *, is_met: bool = False) -> str:
         """Return the first limit that an amount exceeds, or with ``is_met`` reaches; ``""`` without one."""
-        of_limit = {"max_calls": amount.calls, "max_tokens": amount.tokens, "max_cost": amount.cost.known_usd}
+        of_limit = {"max_calls": amount.calls, "max_tokens": amount.tokens, "max_cost": amount.usd}
         for name, limit in self._limits.items():
             if limit is not None and (of_limit[name] > limit or (is_met and of_limit[name] == limit)):
                 return f"{name}={limit:g}" if name == "max_cost" else f"{name}={limit}"
         return ""
-
-
-def amount_of(record: CallRecord, prices: Prices) -> Amount:
-    """Compute calls, tokens and cost of one call; its tokens may be estimates."""
-    tokens = record["prompt_tokens"] + record["completion_tokens"]
-    return Amount(calls=1, tokens=tokens, cost=prices.cost_of(usage_by_model([record])))
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:
@@ -248,18 +216,33 @@ def _models_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[Cal
         yield "rerank", reranker
 
 
+@dataclass(frozen=True)
+class _BilledAs:
+    """What pays for the calls of one model, whose price has another name than its records."""
+
+    payer: Payer
+    model: str
+
+    def spend_of(self, record: CallRecord) -> Spend:
+        """Compute calls, tokens and cost of one call."""
+        return self.payer.spend_of(CallRecord(**{**record, "model": self.model}))
+
+    async def reserve(self, expected: Spend, *, is_answer: bool) -> object:
+        """Reserve an attempt, see ``Payer``."""
+        return await self.payer.reserve(expected, is_answer=is_answer)
+
+    async def settle(self, place: object, actual: Spend) -> None:
+        """Settle an attempt, see ``Payer``."""
+        await self.payer.settle(place, actual)
+
+
 class LimitedLLM(ChatWrapper):
-    """A chat model with a spending limit: each call is reserved before it is made, and settled after.
+    """A chat model whose calls a run pays for: each attempt is reserved before it is made, and settled after."""
 
-    Replies from the journal were paid before and need no reservation.
-    """
-
-    def __init__(self, inner: ChatLLM, spending: CallLimits, *, endpoint: str, billed_as: str) -> None:
+    def __init__(self, inner: ChatLLM, payer: Payer, *, billed_as: str) -> None:
         """``billed_as``: name of the model in the prices."""
         super().__init__(inner)
-        self._spending = spending
-        self._endpoint = endpoint
-        self._billed_as = billed_as
+        self._payer = _BilledAs(payer, billed_as)
 
     async def complete(
         self,
@@ -274,31 +257,9 @@ class LimitedLLM(ChatWrapper):
         Raises:
             RunLimitReached: The limits do not allow the call; it was not made.
         """
-
-        async def call() -> Completion:
-            return await self._inner.complete(messages, meter=meter, options=options, **listeners)
-
-        if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
-            return await call()
-        expected = expected_record(messages, options, model=self._billed_as, meter=meter)
-        place = await self._spending.reserve(self._spending.amount_of(expected))
-        before = len(meter.records)
-        taken: CallRecord | None = expected  # if the call is cancelled
-        try:
-            completion = await call()
-            taken = meter.records[-1]
-        except ModelCallError:
-            taken = meter.records[-1]
-            raise
-        except BudgetSpent:
-            taken = meter.records[-1] if len(meter.records) > before else None  # cut off by the time of the question
-            raise
-        finally:
-            used = _NOTHING
-            if taken is not None:
-                used = self._spending.amount_of(CallRecord(**{**taken, "model": self._billed_as}))
-            await self._spending.settle(place, used)
-        return completion
+        return await self._inner.complete(
+            messages, meter=replace(meter, payer=self._payer), options=options, **listeners
+        )
 
 
 MIN_ASKED = 10

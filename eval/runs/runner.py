@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import InitVar, dataclass
 
-from ...graphs.threads.checkpoints import open_call_journal
+from ...graphs.threads.checkpoints import is_postgres, open_call_journal
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import CallJournal
 from ...modules.calls.prices import FREE, Cost
@@ -136,6 +136,7 @@ class _Run:
                 open_call_journal(checkpoints_of(self.store, self.services.settings))
             )
             await self._recover_books()
+            await asking.owe(self.spending.open_payments)
             try:
                 await self._work_through(asking)
             finally:
@@ -153,14 +154,18 @@ class _Run:
         )
 
     async def _recover_books(self) -> None:
-        """Count the payments of questions that were interrupted before they had a row."""
+        """Count the payments of questions that were interrupted before they had a row.
+
+        All of the run's own store count, whether this start asks the question or not. In PostgreSQL, which other runs
+        share, those of the questions that it asks do.
+        """
         if self._journal is None:
             return
         calls = await self._journal.booked_calls()
-        with_rows = {row.thread_id for row in self._newest.values()}
-        await self._journal.forget_booked({call.booked_to for call in calls} & with_rows)
-        without_rows = {thread_id_of(self.run_id, job) for job in self.jobs} - with_rows
-        self.spending.recover(call for call in calls if call.booked_to in without_rows)
+        await self._journal.forget_booked({call.booked_to for call in calls} & self.spending.threads_with_row)
+        own = {thread_id_of(self.run_id, job) for job in self.jobs}
+        is_shared = is_postgres(checkpoints_of(self.store, self.services.settings))
+        self.spending.recover(call for call in calls if not is_shared or call.booked_to in own)
 
     def _is_over(self) -> bool:
         return bool(self.spending.exhausted) or self._setup_failures.is_reached

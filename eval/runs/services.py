@@ -17,6 +17,7 @@ from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL, load_prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS
+from ...modules.calls.usage import Payer
 from ...modules.errors import CollectionError, SettingsError
 from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
@@ -53,7 +54,7 @@ from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment
 from .gold import check_gold_of, gold_table, refuse_unknown_gold
-from .limits import CallLimits, LimitedLLM
+from .limits import LimitedLLM
 from .manifest import Opened
 
 _CHUNK_SIZE = 100_000
@@ -119,7 +120,7 @@ class Services:
     experiment: Experiment
     dataset: Dataset
     settings: Settings
-    spending: CallLimits
+    spending: Payer
     """Keeps all calls within the run's limits."""
     admissions: Admissions | None = None
     """Rate limits that other processes share; None for those of this process."""
@@ -333,5 +334,5 @@ class Services:
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:
         billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model
-        limited = LimitedLLM(llm, self.spending, endpoint=llm.endpoint, billed_as=billed_as)
+        limited = LimitedLLM(llm, self.spending, billed_as=billed_as)
         return CachedLLM(limited, self._cache, endpoint=llm.endpoint, mode=cache, repeat=repeat)

@@ -67,5 +67,5 @@ def open_scoring_model(
     kept = resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
     llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     billed_as = f"{LOCAL}{llm.model}" if is_local(settings.llm_spec) else llm.model
-    limited = LimitedLLM(llm, spending, endpoint=llm.endpoint, billed_as=billed_as)
+    limited = LimitedLLM(llm, spending, billed_as=billed_as)
     return ScoringModel(llm=CachedLLM(limited, kept, endpoint=llm.endpoint, mode=options.cache), endpoint=llm.endpoint)

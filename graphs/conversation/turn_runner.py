@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -39,7 +39,8 @@ from .running_turns import running_turns
 from .services import ConversationServices, Opened
 from .started_turn import Outcome, StartedTurn, forget_arrived
 from .tree import read_search_tree
-from .turn.context import ConversationOptions, turn_fingerprint
+from .turn.budget import open_budget
+from .turn.context import ConversationOptions, TurnContext, turn_fingerprint
 from .turn.events import ConversationEvent, ErrorEvent, Listener, SessionEvent, Stream, end_events
 from .turn.history import chunks_of, load_history
 from .turn.result import TurnResult
@@ -304,6 +305,7 @@ class TurnRunner:
             "metadata": {"conversation_id": conversation_id},
         }
         known = await opened.graph.aget_state(config) if started.resumed else None
+        context = await self._limited(context, turn, known.values if known else {})
         final: Mapping[str, object]
         if known is not None and is_finished(known):
             final = known.values
@@ -321,6 +323,12 @@ class TurnRunner:
         await log_turn(self._services.settings.qa_log, self._name, saved)
         own_calls = cast(TurnState, final).get("usage", [])
         return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]), own_calls)
+
+    async def _limited(self, context: TurnContext, turn: OpenTurn, saved: Mapping[str, Any]) -> TurnContext:
+        """Return the context with the limits of the question, of which its earlier runs have used a part."""
+        root = saved.get("rag_thread_id")
+        tree = await read_search_tree(root, self._services.rag) if root else None
+        return replace(context, budget=await open_budget(context, turn, saved.get("usage", []), tree))
 
     def _session_event(self, started: StartedTurn) -> SessionEvent:
         turn = started.turn

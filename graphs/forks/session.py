@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from ...modules.background_loop import async_twin, blocking
-from ...modules.calls.budget import CallBudget
 from ...modules.calls.journal import forget_calls, thread_calls
 from ...modules.calls.transcript_writer import ThreadTranscripts
 from ...modules.calls.usage import total_usage
@@ -24,6 +24,7 @@ from ..rag.result import RagResult
 from ..rag.running_work import RunningWork
 from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import Lease, lock_of_thread, thread_runs
+from ..threads.amounts import budget_of, count_paid
 from ..threads.context import RagContext, RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from ..threads.overrides import Overrides
@@ -38,7 +39,12 @@ from .threads import PathThread, read_path
 
 _FORKED = ("judge",)
 _EXPLAINED = ("judge", "naive")
-_UNLIMITED = 10**9
+_NO_LIMITS: Mapping[str, Any] = {
+    "max_llm_calls": 10**9,
+    "max_tree_tokens": None,
+    "max_tree_cost_usd": None,
+    "max_tree_seconds": None,
+}
 """Model calls of an explanation, whose cost is said before."""
 
 
@@ -201,7 +207,8 @@ class TreeSession(ABC):
                 read = await read_path(await self.graph.aopen(), path)
                 threads |= zip((query.thread_id for query in path), read, strict=True)
             own_id = sub_thread_id(thread_id, "explain", "", digest_of(tree.fingerprint))
-            async with self._begun(own_id, tree.fingerprint, services, limit=_UNLIMITED) as context:
+            unlimited = replace(services, limits=replace(services.limits, **_NO_LIMITS))
+            async with self._begun(own_id, tree.fingerprint, unlimited) as context:
                 done = await ExplainRun(context=context, threads=threads).run(wanted)
         left_out = (
             LeftOut(
@@ -233,8 +240,7 @@ class TreeSession(ABC):
         path = await read_path(await self.graph.aopen(), place.path)
         conversation_id = str(path[0].metadata.get("conversation_id") or "")
         transcripts = self.graph.transcripts_of(fork_id, owner=conversation_id or fork_id)
-        limit = services[0].limits.max_llm_calls
-        async with self._begun(fork_id, fingerprint, services[0], limit=limit, transcripts=transcripts) as context:
+        async with self._begun(fork_id, fingerprint, services[0], transcripts=transcripts) as context:
             await ForkRun(
                 context=replace(context, conversation_id=conversation_id),
                 changed_services=services[1],
@@ -252,15 +258,16 @@ class TreeSession(ABC):
         fingerprint: Mapping[str, str],
         services: RagContext,
         *,
-        limit: int,
         transcripts: ThreadTranscripts | None = None,
     ) -> AsyncIterator[RunContext]:
         """Give the context of a new root thread, whose journaled calls are forgotten once the work inside is done."""
         calls = await thread_calls(await self.graph.aopen_journal(), root, transcripts=transcripts)
+        budget = await budget_of(services)
+        count_paid(calls, budget)
         try:
             yield RunContext(
                 services=services,
-                budget=CallBudget(limit=limit, used=len(calls.known_ids) if calls else 0),
+                budget=budget,
                 graph=await self.graph.aopen(),
                 fingerprint=digest_of(fingerprint),
                 durability=self.settings.durability,

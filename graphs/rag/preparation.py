@@ -129,7 +129,7 @@ async def prepare_run(
         refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
         context = await _continued(context, asked, known)
     elif calls is not None:  # an earlier run may have ended before its first checkpoint
-        count_earlier(calls.known_replies, (), context)
+        count_earlier(calls.known_replies, (), context.budget, failed=calls.known_failures)
     context.budget.hold(asked.thread_id)
     without_limit = cast(RunnableConfig, {k: v for k, v in asked.config.items() if k != "max_concurrency"})
     return Run(
@@ -175,7 +175,10 @@ async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) ->
         for record in node.paid
         if not (tree.fork and record["cached"])  # a fork has taken over its cached calls
     )
-    count_earlier(context.calls.known_replies if context.calls else (), saved, context)
+    calls = context.calls
+    count_earlier(
+        calls.known_replies if calls else (), saved, context.budget, failed=calls.known_failures if calls else ()
+    )
     if not is_finished(known):
         await restore_settled(context, tree.root)
     announce_saved(known, context)

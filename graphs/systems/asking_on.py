@@ -14,8 +14,8 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
-from ...modules.calls.ledger import NO_SHARE, Amount, Share
-from ...modules.calls.record import CallRecord
+from ...modules.calls.ledger import NO_SHARE, Share
+from ...modules.calls.record import CallRecord, Spend
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.sub_questions import ModelWriter
@@ -283,8 +283,8 @@ def _share_of(expected: list[float]) -> Share:
     """Return the share that a state holds."""
     if not expected:
         return NO_SHARE
-    tokens, cost_usd, answer_tokens, answer_cost_usd = expected
-    return Share(Amount(round(tokens), cost_usd), Amount(round(answer_tokens), answer_cost_usd))
+    tokens, usd, answer_tokens, answer_usd = expected
+    return Share(Spend(tokens=round(tokens), usd=usd), Spend(tokens=round(answer_tokens), usd=answer_usd))
 
 
 def _context_of(asked: _Asked, runtime: Runtime[RunContext]) -> RunContext:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import astuple
 
 from langchain_core.documents import Document
 from langgraph.runtime import Runtime
@@ -71,7 +70,7 @@ async def to_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> list[Sen
         return "follow_links"
     calls = _expected_calls(sum(not is_linked(chunk) for chunk in chunks), runtime.context)
     share = expected_share(state, runtime.context, calls=calls)
-    expected = [*astuple(share.total), *astuple(share.answer)] if share else []
+    expected = [each for part in (share.total, share.answer) for each in (part.tokens, part.usd)] if share else []
     sends = [
         Send(
             "call_new_rag",

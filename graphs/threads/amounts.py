@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import CallBudget, Halt
+from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.kept import KeptCall
-from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, NOTHING, Amount, Ledger, Share
-from ...modules.calls.prices import dollars, load_prices
-from ...modules.calls.record import INTERRUPTED, TAKEN_FREELY, CallRecord, Taken
+from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, Ledger, Share
+from ...modules.calls.prices import Prices, dollars, load_prices
+from ...modules.calls.record import INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend, Taken
 from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.prompts import reader_messages
-from .context import RagContext, RunContext
+from .context import Limits, RagContext, RunContext
 from .state import RagState
 
 _SUB_ANSWER_TOKENS = 64
@@ -27,20 +28,26 @@ _ANSWERING = "generate"
 
 async def budget_of(services: RagContext) -> CallBudget:
     """Return the budget of a run that begins now."""
-    limits = services.limits
-    budget = CallBudget(limit=limits.max_llm_calls, halt=services.halt)
+    return await budget_within(services.limits, prices=services.prices, halt=services.halt, before=services.before)
+
+
+async def budget_within(
+    limits: Limits, *, prices: Prices | None = None, halt: Halt | None = None, before: Spend = NOTHING
+) -> CallBudget:
+    """Return the budget of a question that begins now on the running loop; ``before`` is used already."""
+    budget = CallBudget(limit=limits.max_llm_calls, halt=halt, used=before.calls)
     if (limits.max_tree_tokens, limits.max_tree_cost_usd, limits.max_tree_seconds) == (None, None, None):
         return budget
-    prices = services.prices
     if prices is None and limits.max_tree_cost_usd is not None:
         prices = await asyncio.to_thread(load_prices)
     seconds = limits.max_tree_seconds
     budget.ledger = Ledger(
         max_tree_tokens=limits.max_tree_tokens,
         max_tree_cost_usd=limits.max_tree_cost_usd,
-        deadline=None if seconds is None else asyncio.get_running_loop().time() + seconds,
+        deadline=None if seconds is None else asyncio.get_running_loop().time() + seconds - before.seconds,
         prices=prices,
     )
+    budget.ledger.add(before)
     return budget
 
 
@@ -53,11 +60,10 @@ def keep_root_answer(query: str, context: RunContext) -> None:
     ledger = context.budget.ledger
     if ledger is None or not ledger.limits_amounts:
         return
-    least = _answer_amount(query, 0, context, ledger)
-    tokens, cost_usd = least.tokens, least.cost_usd
+    least = answer_amount(query, 0, context.services, ledger)
     for name, needed, said in (
-        ("max_tree_tokens", tokens, f"{tokens} tokens"),
-        ("max_tree_cost_usd", cost_usd, dollars(cost_usd)),
+        ("max_tree_tokens", least.tokens, f"{least.tokens} tokens"),
+        ("max_tree_cost_usd", least.usd, dollars(least.usd)),
     ):
         limit = getattr(ledger, name)
         if limit is not None and needed > limit:
@@ -77,15 +83,22 @@ class SavedCall(NamedTuple):
     """Whether the thread is a sub-run that runs again."""
 
 
-def count_earlier(journaled: Iterable[KeptCall], saved: Iterable[SavedCall], context: RunContext) -> None:
+def count_earlier(
+    journaled: Iterable[KeptCall],
+    saved: Iterable[SavedCall],
+    budget: CallBudget,
+    *,
+    failed: Iterable[CallRecord] = (),
+) -> None:
     """Count the calls of earlier runs of the tree, each once; ``saved`` are those in the states of its threads.
+
+    ``failed`` are attempts in the journal that may be billed: they count, whether their call is made again or not.
 
     Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again. A call
     that was reserved and that only the journal has, and the saved answer of a sub-run that runs again, count once their
     thread comes to them: until then the thread reserves them, and to count both would let a round grant less than
     in a run without a break.
     """
-    budget = context.budget
     made = {each.record["call_id"]: each for each in saved if _is_counted(each.record)}
     of_open = [each for each in made.values() if each.is_of_open_sub_run]
     budget.judged_before = Counter(each.thread_id for each in of_open if each.record["node"] in _JUDGING)
@@ -101,12 +114,25 @@ def count_earlier(journaled: Iterable[KeptCall], saved: Iterable[SavedCall], con
             made[call_id] = SavedCall(kept.record, thread_id="", is_of_open_sub_run=False)
             if kept.taken != TAKEN_FREELY:
                 budget.awaited[call_id] = kept.taken
-    budget.used = len(made) - len(budget.awaited)
+    for record in failed:
+        made.setdefault(record["call_id"], SavedCall(record, thread_id="", is_of_open_sub_run=False))
+    budget.used += len(made) - len(budget.awaited)
     if budget.ledger is not None:
         budget.ledger.awaited = {call_id: made[call_id].record for call_id in budget.awaited}
         for call_id, each in made.items():
             if call_id not in budget.awaited:
                 budget.ledger.book(each.thread_id, each.record)
+
+
+def count_paid(calls: ThreadCalls | None, budget: CallBudget) -> None:
+    """Count all calls that the journal has of a tree, each at once: none of its threads reserves anything again."""
+    if calls is None:
+        return
+    records = [*(kept.record for kept in calls.known_replies), *calls.known_failures]
+    budget.used += len(records)
+    if budget.ledger is not None:
+        for record in records:
+            budget.ledger.book("", record)
 
 
 def _is_counted(record: CallRecord) -> bool:
@@ -142,27 +168,32 @@ def expected_share(state: RagState, context: RunContext, *, calls: int) -> Share
 
 def evidence_room(query: str, context: RunContext) -> int | None:
     """Return the most tokens of evidence that the limits leave for the answer of a thread; None for no limit."""
-    ledger = context.budget.ledger
+    return room_for_evidence(query, context.thread_id, context.budget, context.services)
+
+
+def room_for_evidence(query: str, thread_id: str, budget: CallBudget, services: RagContext) -> int | None:
+    """Return the most tokens of evidence for an answer that is kept under a name; None for no limit."""
+    ledger = budget.ledger
     if ledger is None or not ledger.limits_amounts:
         return None
-    room, bare = ledger.room(context.thread_id), _answer_amount(query, 0, context, ledger)
+    room, bare = ledger.room(thread_id), answer_amount(query, 0, services, ledger)
     most = []
     if ledger.max_tree_tokens is not None:
         most.append(room.tokens - bare.tokens)
-    a_token = ledger.of_call(context.services.reader.model, 1, 0).cost_usd
+    a_token = ledger.of_call(services.reader.model, 1, 0).usd
     if ledger.max_tree_cost_usd is not None and a_token:
-        most.append(int((room.cost_usd - bare.cost_usd) / a_token))
+        most.append(int((room.usd - bare.usd) / a_token))
     return max(min(most), 0) if most else None
 
 
-def _expected_answer(state: RagState, context: RunContext, ledger: Ledger, to_ask: int) -> Amount:
+def _expected_answer(state: RagState, context: RunContext, ledger: Ledger, to_ask: int) -> Spend:
     shown = context.services.evidence.of_chunks(state.get("similar_chunks", []))
     evidence = text_tokens(render_evidence(shown))
     query = state.get("reader_query") or state["query"]
-    return _answer_amount(query, evidence + to_ask * _SUB_ANSWER_TOKENS, context, ledger)
+    return answer_amount(query, evidence + to_ask * _SUB_ANSWER_TOKENS, context.services, ledger)
 
 
-def _answer_amount(query: str, evidence_tokens: int, context: RunContext, ledger: Ledger) -> Amount:
-    services = context.services
+def answer_amount(query: str, evidence_tokens: int, services: RagContext, ledger: Ledger) -> Spend:
+    """Return what an answer from so many tokens of evidence is expected to use."""
     prompt = message_tokens(reader_messages(query, "", services.prompts)) + evidence_tokens
     return ledger.of_call(services.reader.model, prompt, LIKELY_COMPLETION_TOKENS)

@@ -15,7 +15,7 @@ from ...modules.calls.budget import CallBudget, Halt
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
-from ...modules.calls.record import CallRecord
+from ...modules.calls.record import NOTHING, CallRecord, Spend
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
 from ...modules.judge.insert_block import InsertBlockFilter
@@ -179,6 +179,8 @@ class RagContext:
     """Prices for ``Limits(max_tree_cost_usd=…)``; None for those of the package."""
     halt: Halt | None = None
     """Stops the searches with this context, which then answer from what they found; None where nothing stops them."""
+    before: Spend = NOTHING
+    """What the question has used before its search; the limits count it."""
     tools: tuple[Tool, ...] = ()
     """Tools of an agent besides the retriever, from ``create_tools``."""
 

@@ -2,7 +2,8 @@
 
 The checkpoints from which a killed question resumes lag behind the calls that were paid for. The journal answers those
 calls again: the same request of the same thread, node and chunk gets the saved reply with its record. A resume makes
-only the calls that were in flight, and a sampling model cannot give a second answer.
+only the calls that were in flight, and a sampling model cannot give a second answer. An attempt that failed and may be
+billed has an entry of its own, so that it stays in the books of a question whose node raised.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..disk import is_full_disk, writing_error
 from ..errors import SettingsError, UserError
 from .call_files import CallFile, Statement, Tables
 from .kept import KeptCall
-from .record import CallRecord
+from .record import INTERRUPTED, CallRecord
 from .transcript_writer import ThreadTranscripts
 
 BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
@@ -214,6 +215,12 @@ class ThreadCalls:
         return [call.kept for call in self.known.values() if call.kept is not None]
 
     @property
+    def known_failures(self) -> list[CallRecord]:
+        """Failed attempts of the whole tree that may be billed and were in the journal when the run began."""
+        records = (record for call in self.known.values() for record in call.interrupted)
+        return [record for record in records if record["error"] != INTERRUPTED]
+
+    @property
     def known_ids(self) -> set[str]:
         """Ids of these calls."""
         return {kept.record["call_id"] for kept in self.known_replies}
@@ -226,7 +233,11 @@ class ThreadCalls:
         """Return the entry of a call: the ``number``-th, from 0, that a node makes of a request."""
         place = "\x00".join((self.thread_id, node, chunk_id, str(number))).encode()
         key = hashlib.sha256(request + place).digest()
-        return CallSlot(key=key, call=self.known.get(key, _UNKNOWN), calls=self)
+        failed: list[CallRecord] = []
+        if self.known:
+            while (call := self.known.get(_failure_key(key, len(failed)))) is not None:
+                failed += call.interrupted
+        return CallSlot(key=key, call=self.known.get(key, _UNKNOWN), calls=self, failed=failed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +248,26 @@ class CallSlot:
     call: JournaledCall
     """The call in the journal when the run began."""
     calls: ThreadCalls
+    failed: list[CallRecord] = field(default_factory=list)
+    """Records of its attempts that failed and may be billed, in this run and in earlier ones."""
+
+    def add_failure(self, record: CallRecord) -> CallRecord:
+        """Return the record of a failed attempt as it will be read back, for ``save_failure``."""
+        estimate = CallRecord(**{**record, "call_id": _failure_key(self.key, len(self.failed)).hex()[:32]})
+        (noted,) = JournaledCall(estimate=estimate, lost=1).interrupted
+        self.failed.append(noted)
+        return noted
+
+    async def save_failure(self) -> None:
+        """Save the newest failed attempt as an entry of its own."""
+        key = _failure_key(self.key, len(self.failed) - 1)
+        estimate = CallRecord(**{**self.failed[-1], "call_id": key.hex()[:32]})
+        await self.calls.journal.begin(key, self.calls.root, self.calls.booked_to, estimate)
+
+
+def _failure_key(call: bytes, number: int) -> bytes:
+    """Return the key of the entry for a failed attempt of a call, numbered from 0."""
+    return hashlib.sha256(call + f"failed {number}".encode()).digest()
 
 
 async def thread_calls(

@@ -6,20 +6,23 @@ import asyncio
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
+
+from langchain_core.messages.ai import UsageMetadata
 
 from ..errors import BudgetSpent, ModelCallError
 from .completion import Completion
 from .growing_text import Listeners, TextListeners
 from .journal import CallSlot
 from .kept import KeptCall
-from .ledger import LIKELY_COMPLETION_TOKENS, Amount, Ledger
+from .ledger import LIKELY_COMPLETION_TOKENS, Ledger
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key
-from .record import CANCELLED, INTERRUPTED, TAKEN_FREELY, CallRecord
+from .record import CANCELLED, INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend
 from .tokens import message_tokens, text_tokens
-from .usage import CallMeter
+from .usage import CallMeter, Reserved
 
 
 class JournaledLLM(ABC):
@@ -41,8 +44,9 @@ class JournaledLLM(ABC):
     ) -> Completion:
         """Make a call, with its retries.
 
-        ``meter`` is for this call alone, is already reserved, and has ``about_to_send`` to be awaited before the first
-        request.
+        ``meter`` is for this call alone, is already reserved, and has ``about_to_send`` to be awaited before each
+        request. A failed attempt that may be billed is recorded and booked (``book_failed``) before ``admit_again`` is
+        awaited for the next, where no slot is held.
         """
 
     async def complete(
@@ -56,61 +60,57 @@ class JournaledLLM(ABC):
         """Return the journal's reply to a call, at no cost, or make the call once and journal its reply.
 
         Arguments as for ``ChatLLM.complete``. The meter gets the record of the call from when it was made, and the
-        records of interrupted tries. Tokens that the endpoint does not report are estimated, and marked as estimates.
+        records of interrupted tries and of failed attempts that may be billed. Tokens that the endpoint does not
+        report are estimated, and marked as estimates.
 
         Raises:
             BudgetSpent: The tree may make no more calls, and none was made; or its time was over during the call.
+            RunLimitReached: The limits of the run allow no call.
             ModelCallError: The endpoint failed after the last attempt, or refused the call.
             SettingsError: The journal cannot be written; no call was made.
         """
         receivers = Listeners(**listeners)
         slot = meter.claim(call_key(self.endpoint, self.model, messages, options))
         if slot is not None:
-            meter.records.extend(slot.call.interrupted)
+            meter.records.extend((*slot.failed, *slot.call.interrupted))
             if (kept := slot.call.kept) is not None:
                 meter.replay(kept.record)
                 completion = kept.completion
                 meter.transcribe(messages, options, completion)
                 receivers.settle(text=completion.text, thinking=completion.thinking)
                 return completion
-        reserved = await meter.reserve_amount(partial(amount_of_call, messages, options, self.model))
-        sending = _Sending(slot, messages, options, self.model, meter)
-        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=sending.begin)
+        call = _Call(slot, messages, options, self.model, meter)
+        await call.admit()
+        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, books=call, payer=None)
         try:
-            async with meter.in_time(reserved):
+            async with call.in_time():
                 completion = await self._call(messages, own, options, receivers)
         except ModelCallError:
-            meter.settle(reserved, own.records[-1] if own.records else sending.expected)
-            if slot is not None:
-                await slot.calls.journal.drop(slot.key)
-            meter.records.extend(own.records)
-            meter.transcribe(messages, options, None)
+            await call.failed(own.records)
             raise
         except (asyncio.CancelledError, BudgetSpent):
-            meter.settle(reserved, sending.cut_off())
+            await call.cut_off()
             raise
         except BaseException:
-            meter.settle(reserved, sending.expected if sending.has_begun else None)
+            await call.broken()
             raise
-        record = _counted(own.records[-1], messages, completion)
-        meter.settle(reserved, record)
-        if slot is not None:
-            taken = reserved.taken or TAKEN_FREELY
-            kept = KeptCall(completion=completion, record=record, taken=taken, run=slot.calls.run)
-            await slot.calls.journal.keep(slot.key, kept)
-        meter.records.append(record)
-        meter.transcribe(messages, options, completion)
+        await call.answered(own.records[-1], completion)
         return completion
 
 
-def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: Ledger) -> Amount:
+def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: Ledger) -> Spend:
     """Return what a call may use: its prompt, by estimate, and the longest reply."""
     return ledger.of_call(model, message_tokens(messages), options.max_tokens or LIKELY_COMPLETION_TOKENS)
 
 
 @dataclass
-class _Sending:
-    """What happens before the first request of a call."""
+class _Call:
+    """One call: admits its attempts within the limits of tree and payer, and books each that may be billed.
+
+    This is the one place where limits are asked. An attempt is reserved before it is sent, in the tree first, and
+    settled by its record: what the endpoint reported, or else an estimate. A call whose attempts were all refused
+    counts as one call without tokens.
+    """
 
     slot: CallSlot | None
     messages: Sequence[Message]
@@ -118,29 +118,130 @@ class _Sending:
     model: str
     meter: CallMeter
     has_begun: bool = False
+    reserved: Reserved | None = None
+    """The reservation of the attempt that is made; None after an attempt was booked."""
+    place: object = None
+    """What the payer gave for it."""
+    booked: int = 0
+    """Number of attempts that were booked."""
+
+    async def admit(self) -> None:
+        """Reserve the next attempt unless one is reserved, in the tree and then with the payer.
+
+        Raises:
+            BudgetSpent: The tree, or a question's payer, allows none.
+            RunLimitReached: The run does not.
+        """
+        if self.reserved is not None:
+            return
+        meter, payer = self.meter, self.meter.payer
+        reserved = await meter.reserve_amount(partial(amount_of_call, self.messages, self.options, self.model))
+        if payer is not None:
+            is_answer = reserved.taken is not None and bool(reserved.taken.held_by)
+            try:
+                self.place = await payer.reserve(payer.spend_of(self.expected), is_answer=is_answer)
+            except BaseException:
+                meter.settle(reserved, None)
+                raise
+        self.reserved = reserved
+
+    def in_time(self) -> AbstractAsyncContextManager[None]:
+        """Return what cancels the call once the time of the tree is over."""
+        assert self.reserved is not None
+        return self.meter.in_time(self.reserved)
 
     async def begin(self) -> None:
-        """Journal the call, unless it is held back."""
+        """Journal the call, unless it is held back; only the first attempt does."""
+        if self.has_begun:
+            return
         if self.meter.sending is not None:
             await self.meter.sending()
         self.has_begun = True
         if self.slot is not None:
             await _begin(self.slot, self.messages, self.options, self.model, self.meter)
 
-    @property
-    def expected(self) -> CallRecord:
-        """The usage that the call is expected to have."""
-        return expected_record(self.messages, self.options, model=self.model, meter=self.meter)
+    async def book(self, record: CallRecord) -> None:
+        """Book an attempt that failed and may be billed, at once, so that it counts whatever follows."""
+        self.booked += 1
+        await self._append(record if self.slot is None else self.slot.add_failure(record))
+        self.meter.transcribe(self.messages, self.options, None)
+        if self.slot is not None:
+            await self.slot.save_failure()
 
-    def cut_off(self) -> CallRecord | None:
-        """Record a call that was cancelled while it was made; None for one that was not sent."""
-        if not self.has_begun:
-            return None
+    async def failed(self, records: Sequence[CallRecord]) -> None:
+        """Book what the attempts of a call without a reply have left, and let the journal make it again."""
+        left = records[self.booked :]
+        for record in left:
+            if record["prompt_tokens"] or record["completion_tokens"]:
+                await self.book(record)
+            else:
+                await self._append(record)
+                self.meter.transcribe(self.messages, self.options, None)
+        if not left:
+            await self._settle(None if self.booked else self.expected)
+        await self._drop()
+
+    async def cut_off(self) -> None:
+        """Book an attempt that was cancelled while it was made, by an estimate; nothing for one that was not sent."""
+        if not self.has_begun or self.reserved is None:
+            await self._settle(None)
+            if self.has_begun:  # in the wait for a further attempt
+                await self._drop()
+            return
         # As the journal names this try, so that a resumed run or a reading of the journal does not count it again.
         call_id = f"{id_in_journal(self.slot)}-{self.slot.call.lost}" if self.slot else uuid.uuid4().hex
         cancelled = {"call_id": call_id, "error": CANCELLED}
-        self.meter.records.append(CallRecord(**{**self.expected, **cancelled}))  # type: ignore[typeddict-item]
-        return self.meter.records[-1]
+        await self._append(CallRecord(**{**self.expected, **cancelled}))  # type: ignore[typeddict-item]
+
+    async def broken(self) -> None:
+        """Settle a call that ended with an error of another kind."""
+        is_open = self.has_begun and self.reserved is not None
+        await self._settle(self.expected if is_open else None)
+        if self.has_begun and not is_open:
+            await self._drop()
+
+    async def answered(self, record: CallRecord, completion: Completion) -> None:
+        """Book the attempt that gave the reply, after the journal has it."""
+        record = _counted(record, self.messages, completion)
+        taken = (self.reserved.taken if self.reserved else None) or TAKEN_FREELY
+        await self._settle(record)
+        if (slot := self.slot) is not None:
+            kept = KeptCall(completion=completion, record=record, taken=taken, run=slot.calls.run)
+            await slot.calls.journal.keep(slot.key, kept)
+        self.meter.records.append(record)
+        self.meter.transcribe(self.messages, self.options, completion)
+
+    @property
+    def expected(self) -> CallRecord:
+        """The usage that an attempt is expected to have."""
+        return expected_record(self.messages, self.options, model=self.model, meter=self.meter)
+
+    async def _append(self, record: CallRecord) -> None:
+        self.meter.records.append(record)
+        await self._settle(record)
+
+    async def _settle(self, record: CallRecord | None) -> None:
+        """Replace what is reserved by the usage of an attempt; None gives it back, since none was made."""
+        reserved, place, payer = self.reserved, self.place, self.meter.payer
+        self.reserved = self.place = None
+        if reserved is not None:
+            self.meter.settle(reserved, record)
+        if payer is not None and place is not None:
+            await payer.settle(place, NOTHING if record is None else payer.spend_of(record))
+
+    async def _drop(self) -> None:
+        if self.slot is not None:
+            await self.slot.calls.journal.drop(self.slot.key)
+
+
+def expected_usage(
+    told: UsageMetadata | None, messages: Sequence[Message], options: CallOptions
+) -> tuple[UsageMetadata, bool]:
+    """Return the usage of a failed attempt, and whether it is an estimate, as it is where none is reported."""
+    if told is not None and (told["input_tokens"] or told["output_tokens"]):
+        return told, False
+    prompt, completion = message_tokens(messages), _likely_tokens(options)
+    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion), True
 
 
 async def _begin(
@@ -162,7 +263,6 @@ def expected_record(
     messages: Sequence[Message], options: CallOptions, *, model: str, meter: CallMeter, call_id: str = ""
 ) -> CallRecord:
     """Return the estimated usage of a call as the record of an interrupted call."""
-    likely = min(options.max_tokens or LIKELY_COMPLETION_TOKENS, LIKELY_COMPLETION_TOKENS)
     return CallRecord(
         call_id=call_id,
         kind="chat",
@@ -170,7 +270,7 @@ def expected_record(
         chunk_id=meter.chunk_id,
         model=model,
         prompt_tokens=message_tokens(messages),
-        completion_tokens=likely,
+        completion_tokens=_likely_tokens(options),
         estimated=True,
         seconds=0.0,
         attempts=1,
@@ -178,6 +278,10 @@ def expected_record(
         cut_off=False,
         error=INTERRUPTED,
     )
+
+
+def _likely_tokens(options: CallOptions) -> int:
+    return min(options.max_tokens or LIKELY_COMPLETION_TOKENS, LIKELY_COMPLETION_TOKENS)
 
 
 def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:

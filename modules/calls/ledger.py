@@ -9,46 +9,18 @@ from dataclasses import dataclass, field
 
 from ..errors import BudgetSpent, LimitName, SettingsError
 from .prices import FILE_NAME, Prices, load_prices
-from .record import CallRecord
+from .record import NOTHING, CallRecord, Spend
 
 LIKELY_COMPLETION_TOKENS = 256
 """Expected tokens of a reply of unknown length."""
-
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True)
-class Amount:
-    """Tokens and money.
-
-    >>> Amount(10, .5) + Amount(2, .25)
-    Amount(tokens=12, cost_usd=0.75)
-    """
-
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(self.tokens + other.tokens, self.cost_usd + other.cost_usd)
-
-    def at_least(self, other: Amount) -> Amount:
-        """Return the larger of both in each respect."""
-        return Amount(max(self.tokens, other.tokens), max(self.cost_usd, other.cost_usd))
-
-    def times(self, factor: float) -> Amount:
-        """Return the amount of so many such things."""
-        return Amount(round(self.tokens * factor), self.cost_usd * factor)
-
-
-NOTHING = Amount()
 
 
 @dataclass(frozen=True)
 class Share:
     """What the calls of a sub-run are expected to take."""
 
-    total: Amount = NOTHING
-    answer: Amount = NOTHING
+    total: Spend = NOTHING
+    answer: Spend = NOTHING
     """The part of ``total`` that is for the answer."""
 
 
@@ -59,14 +31,14 @@ NO_SHARE = Share()
 class _Account:
     """One thread. What it has reserved for itself counts as spent until its search has ended."""
 
-    planned: Amount = NOTHING
-    kept: Amount = NOTHING
+    planned: Spend = NOTHING
+    kept: Spend = NOTHING
     """For the answer."""
-    spent: Amount = NOTHING
+    spent: Spend = NOTHING
     """Paid, or reserved by calls in flight."""
 
     @property
-    def total(self) -> Amount:
+    def total(self) -> Spend:
         return self.planned.at_least(self.spent + self.kept)
 
 
@@ -75,7 +47,7 @@ class Reservation:
     """The expected amount of a call in flight."""
 
     thread_id: str
-    amount: Amount
+    amount: Spend
 
 
 @dataclass(kw_only=True)
@@ -105,16 +77,21 @@ class Ledger:
         return self.max_tree_tokens is not None or self.max_tree_cost_usd is not None
 
     @property
-    def committed(self) -> Amount:
+    def committed(self) -> Spend:
         """What was used, or is reserved."""
         return sum((each.total for each in self._accounts.values()), NOTHING)
+
+    @property
+    def used(self) -> Spend:
+        """What was used, or is reserved by calls in flight, without what is kept for answers and sub-runs."""
+        return sum((each.spent for each in self._accounts.values()), NOTHING)
 
     @property
     def is_over(self) -> bool:
         """Whether the time is over."""
         return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
 
-    def of_call(self, model: str, prompt_tokens: int, completion_tokens: int) -> Amount:
+    def of_call(self, model: str, prompt_tokens: int, completion_tokens: int) -> Spend:
         """Return the amount of a chat call.
 
         Raises:
@@ -122,7 +99,7 @@ class Ledger:
         """
         tokens = prompt_tokens + completion_tokens
         if self.max_tree_cost_usd is None:
-            return Amount(tokens)
+            return Spend(calls=1, tokens=tokens)
         self.prices = self.prices or load_prices()
         price = self.prices.of(model)
         if price is None:
@@ -131,13 +108,17 @@ class Ledger:
                 f'{model!r} is unknown. Write it into {FILE_NAME} in the settings\' home, as [chat."{model}"] and '
                 "below it prompt = 0.5 and completion = 1.5 (dollars per million tokens), or leave the limit out."
             )
-        return Amount(tokens, (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION)
+        return Spend(calls=1, tokens=tokens, usd=price.usd_of(prompt_tokens, completion_tokens))
 
-    def of_record(self, record: CallRecord) -> Amount:
+    def of_record(self, record: CallRecord) -> Spend:
         """Return the amount of a call that was made, or answered by the cache."""
         return self.of_call(record["model"], record["prompt_tokens"], record["completion_tokens"])
 
-    def short_of(self, more: Amount = NOTHING) -> LimitName | None:
+    def add(self, spend: Spend) -> None:
+        """Count what was used before the first call."""
+        self._of("").spent += spend
+
+    def short_of(self, more: Spend = NOTHING) -> LimitName | None:
         """Return the limit that leaves no room for ``more``; None if there is room."""
         if self.is_over:
             return "seconds"
@@ -153,7 +134,7 @@ class Ledger:
         if thread_id in self._accounts:
             self._accounts[thread_id].planned = NOTHING
 
-    def keep(self, thread_id: str, answer: Amount) -> None:
+    def keep(self, thread_id: str, answer: Spend) -> None:
         """Reserve the amount of an answer, as far as there is room; what is kept already stays."""
         account = self._of(thread_id)
         before = account.kept
@@ -178,7 +159,7 @@ class Ledger:
                 self._of(thread_id).kept = NOTHING
             self.book(thread_id, record)
 
-    async def reserve(self, thread_id: str, amount: Amount, *, is_answer: bool) -> Reservation:
+    async def reserve(self, thread_id: str, amount: Spend, *, is_answer: bool) -> Reservation:
         """Wait until there is room for a call, and reserve its amount; an answer always has room.
 
         Raises:
@@ -201,20 +182,17 @@ class Ledger:
         self._in_flight.discard(reservation)
         used = NOTHING if record is None else self.of_record(record)
         account, expected = self._of(reservation.thread_id), reservation.amount
-        account.spent += Amount(used.tokens - expected.tokens, used.cost_usd - expected.cost_usd)
+        account.spent += used - expected
         self._settled.set()
         self._settled = asyncio.Event()
 
-    def room(self, thread_id: str) -> Amount:
+    def room(self, thread_id: str) -> Spend:
         """Return what is left for the answer of a thread: what is kept for it, and what nothing else has reserved."""
-        account, committed = self._of(thread_id), self.committed
-        others = Amount(
-            committed.tokens - account.total.tokens + account.spent.tokens,
-            committed.cost_usd - account.total.cost_usd + account.spent.cost_usd,
-        )
+        account = self._of(thread_id)
+        others = self.committed - account.total + account.spent
         tokens = 0 if self.max_tree_tokens is None else self.max_tree_tokens - others.tokens
-        cost = 0.0 if self.max_tree_cost_usd is None else self.max_tree_cost_usd - others.cost_usd
-        return Amount(tokens, cost).at_least(NOTHING)
+        usd = 0.0 if self.max_tree_cost_usd is None else self.max_tree_cost_usd - others.usd
+        return Spend(tokens=tokens, usd=usd).at_least(NOTHING)
 
     def spent(self, limit: LimitName) -> BudgetSpent:
         """Return the error of a limit that is reached."""
@@ -244,7 +222,7 @@ class Ledger:
     def _of(self, thread_id: str) -> _Account:
         return self._accounts.setdefault(thread_id, _Account())
 
-    def _no_room(self, account: _Account, amount: Amount) -> LimitName | None:
+    def _no_room(self, account: _Account, amount: Spend) -> LimitName | None:
         if self.is_over:
             return "seconds"
         before = account.spent
@@ -253,9 +231,9 @@ class Ledger:
         account.spent = before
         return limit
 
-    def _exceeded(self, committed: Amount) -> LimitName | None:
+    def _exceeded(self, committed: Spend) -> LimitName | None:
         if self.max_tree_tokens is not None and committed.tokens > self.max_tree_tokens:
             return "tokens"
-        if self.max_tree_cost_usd is not None and committed.cost_usd > self.max_tree_cost_usd * (1 + 1e-9):
+        if self.max_tree_cost_usd is not None and committed.usd > self.max_tree_cost_usd * (1 + 1e-9):
             return "cost"
         return None

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import SettingsError, faults_of
 from ..reading.regular_files import read_named_text
-from .record import INTERRUPTED, CallKind, CallRecord
+from .record import INTERRUPTED, CallKind, CallRecord, Spend
 
 FILE_NAME = "prices.toml"
 LOCAL = "local:"
@@ -40,6 +40,10 @@ class Price(BaseModel):
     """Publication of the price, such as a URL."""
     date: dt.date | None = None
     """Day on which the price was read."""
+
+    def usd_of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the US dollars of so many tokens."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _MILLION
 
 
 class _ChatPrice(Price):
@@ -124,6 +128,11 @@ class Cost:
         """The sum in US dollars; None if a part is unknown."""
         return self.known_usd if self.is_whole else None
 
+    @classmethod
+    def of(cls, spend: Spend) -> Cost:
+        """Return the money of a sum of calls."""
+        return cls(known_usd=spend.usd, is_whole=not spend.unpriced, is_estimated=spend.estimated > 0)
+
     def __add__(self, other: Cost) -> Cost:
         return Cost(
             known_usd=self.known_usd + other.known_usd,
@@ -179,11 +188,28 @@ class Prices:
         """Return the money paid; unknown for calls without a price, and for uncounted calls of models that cost."""
         return sum((self._cost(one) for one in usage), FREE)
 
+    def spend_of(self, record: CallRecord) -> Spend:
+        """Return what one call used; nothing for one that the cache answered. Its time is not counted."""
+        if record["cached"]:
+            return Spend()
+        is_chat = record["kind"] == "chat"
+        price = self.of(record["model"], record["kind"])
+        usd = 0.0 if price is None else price.usd_of(record["prompt_tokens"], record["completion_tokens"])
+        is_free = price is not None and price.prompt == price.completion == 0
+        is_uncounted = not record["error"] and record["prompt_tokens"] == 0
+        return Spend(
+            calls=int(is_chat),
+            tokens=record["prompt_tokens"] + record["completion_tokens"] if is_chat else 0,
+            usd=usd,
+            unpriced=int(price is None or (is_uncounted and not is_free)),
+            estimated=int(record["estimated"] and price is not None and not is_free),
+        )
+
     def _cost(self, usage: ModelUsage) -> Cost:
         price = self.of(usage.model, usage.kind)
         if price is None:
             return Cost(is_whole=usage.calls == 0)
-        usd = (usage.prompt_tokens * price.prompt + usage.completion_tokens * price.completion) / _MILLION
+        usd = price.usd_of(usage.prompt_tokens, usage.completion_tokens)
         is_free = price.prompt == price.completion == 0
         return Cost(
             known_usd=usd,

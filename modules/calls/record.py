@@ -1,4 +1,4 @@
-"""One model call as plain data: its node, its usage, and the reserved call whose place it took."""
+"""One model call as plain data: its node, its usage, the reserved call whose place it took, and sums of calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _CORRECTED_S = 600.0
 
 
 class CallRecord(TypedDict):
-    """One model call as plain data, as it is saved in a thread's checkpoints."""
+    """One model call as plain data, as it is saved in a thread's checkpoints.
+
+    An attempt that failed and may be billed has a record of its own; attempts that were refused are only counted, in
+    ``attempts`` of the next record.
+    """
 
     call_id: str
     kind: CallKind
@@ -43,9 +47,10 @@ class CallRecord(TypedDict):
     estimated: bool
     """True where the endpoint reported no tokens, so that both counts are estimates from the texts."""
     seconds: float
-    """Wall time from the first attempt to the answer, back-off included; for a cached call, that of the paid one."""
+    """Wall time from the first attempt since the record before it, back-off included; for a cached call, that of the
+    paid one."""
     attempts: int
-    """1 when the first attempt succeeded."""
+    """Number of the attempt that it is about, from 1; refused attempts before it count."""
     cached: bool
     """True for a call that the cache answered: tokens and seconds are those of the paid call."""
     cut_off: bool
@@ -106,3 +111,70 @@ class RisingClock:
 
 recorded_now = RisingClock()
 """The clock of the records of this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What calls use, or are expected to use: the unit of every limit.
+
+    >>> Spend(calls=1, tokens=10, usd=0.5) + Spend(calls=1, tokens=2, usd=0.25)
+    Spend(calls=2, tokens=12, usd=0.75, unpriced=0, seconds=0.0, estimated=0)
+    """
+
+    calls: int = 0
+    """Chat calls, each attempt that may be billed by itself."""
+    tokens: int = 0
+    """Prompt and completion tokens of chat calls."""
+    usd: float = 0.0
+    """US dollars of all calls with a known price."""
+    unpriced: int = 0
+    """Calls that cost something unknown, which ``usd`` lacks."""
+    seconds: float = 0.0
+    """Run time; 0 where nothing measures it."""
+    estimated: int = 0
+    """Calls whose tokens are estimates and cost something."""
+
+    def __add__(self, other: Spend) -> Spend:
+        return Spend(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+            self.unpriced + other.unpriced,
+            self.seconds + other.seconds,
+            self.estimated + other.estimated,
+        )
+
+    def __sub__(self, other: Spend) -> Spend:
+        return Spend(
+            self.calls - other.calls,
+            self.tokens - other.tokens,
+            self.usd - other.usd,
+            self.unpriced - other.unpriced,
+            self.seconds - other.seconds,
+            self.estimated - other.estimated,
+        )
+
+    def at_least(self, other: Spend) -> Spend:
+        """Return the larger of both in each respect."""
+        return Spend(
+            max(self.calls, other.calls),
+            max(self.tokens, other.tokens),
+            max(self.usd, other.usd),
+            max(self.unpriced, other.unpriced),
+            max(self.seconds, other.seconds),
+            max(self.estimated, other.estimated),
+        )
+
+    def times(self, factor: float) -> Spend:
+        """Return the amount of so many such things."""
+        return Spend(
+            round(self.calls * factor),
+            round(self.tokens * factor),
+            self.usd * factor,
+            round(self.unpriced * factor),
+            self.seconds * factor,
+            round(self.estimated * factor),
+        )
+
+
+NOTHING = Spend()

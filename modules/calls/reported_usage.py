@@ -39,6 +39,10 @@ def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
     return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
 
 
+NO_TOKENS = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+"""Usage of a reply that began, where the endpoint has reported none."""
+
+
 @contextmanager
 def telling(usage: UsageMetadata | None) -> Iterator[None]:
     """Let an error on a reply tell the usage of the reply, which was paid, besides what it tells already."""

@@ -7,21 +7,65 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import TypedDict
 
 from .budget import CallBudget
-from .record import CallKind, CallRecord, Taken, possible_count, recorded_now
+from .record import CallKind, CallRecord, Spend, Taken, possible_count, recorded_now
 
 if TYPE_CHECKING:
     from .completion import Completion
     from .journal import CallSlot, ThreadCalls
-    from .ledger import Amount, Ledger, Reservation
+    from .ledger import Ledger, Reservation
     from .messages import CallOptions, Message
 
-__all__ = ["CallKind", "CallMeter", "CallRecord", "UsageTotals", "sum_usage", "total_usage"]
+__all__ = ["CallKind", "CallMeter", "CallRecord", "Payer", "UsageTotals", "sum_usage", "total_usage"]
+
+
+class Payer(Protocol):
+    """Protocol of what pays for calls besides their search tree: a run with its limits, or the day of a key."""
+
+    def spend_of(self, record: CallRecord) -> Spend:
+        """Compute calls, tokens and cost of one call; its tokens may be estimates."""
+        ...
+
+    async def reserve(self, expected: Spend, *, is_answer: bool) -> object:
+        """Wait until the limits allow an attempt, then reserve what it is expected to use; ``settle`` takes the result.
+
+        ``is_answer`` says that it answers a question from what was found for it.
+
+        Raises:
+            RunLimitReached: The limits of a run do not allow the attempt; it must not be made.
+            BudgetSpent: Those of a question do not.
+        """
+        ...
+
+    async def settle(self, place: object, actual: Spend) -> None:
+        """Replace the reservation of an attempt by what it used; by nothing if it was not made."""
+        ...
+
+
+PAYER: ContextVar[Payer | None] = ContextVar("payer", default=None)
+"""What pays for the calls of a task besides their search tree; None for nothing."""
+
+
+class CallBooks(Protocol):
+    """Protocol of what admits and books the attempts of one call."""
+
+    async def begin(self) -> None:
+        """Journal the call, before the first of its attempts."""
+        ...
+
+    async def book(self, record: CallRecord) -> None:
+        """Book a failed attempt that may be billed, in place of what was reserved for it."""
+        ...
+
+    async def admit(self) -> None:
+        """Reserve the next attempt unless one is reserved."""
+        ...
 
 
 class UsageTotals(TypedDict):
@@ -88,8 +132,10 @@ class CallMeter:
     records: list[CallRecord] = field(default_factory=list)
     claimed: Counter[bytes] = field(default_factory=Counter)
     """Number of calls made so far, by request."""
-    begin: Callable[[], Awaitable[None]] | None = None
-    """Journals the call; awaited once, before its first request. None without a journal."""
+    books: CallBooks | None = None
+    """Admits and books the attempts of the one call that the meter is for; None for a meter of several calls."""
+    payer: Payer | None = field(default_factory=PAYER.get)
+    """What pays for the calls besides their tree."""
     sending: Callable[[], Awaitable[None]] | None = None
     """Awaited before the first request of each call, which it may hold back until it is cancelled."""
 
@@ -112,10 +158,25 @@ class CallMeter:
         return slot
 
     async def about_to_send(self) -> None:
-        """Journal the call, before the first of its attempts."""
-        begin, self.begin = self.begin, None
-        if begin is not None:
-            await begin()
+        """Journal the call, before the first of its attempts; to be awaited before each."""
+        if self.books is not None:
+            await self.books.begin()
+
+    async def book_failed(self, *, estimated: bool) -> None:
+        """Book the newest record, which is that of a failed attempt that may be billed; its tokens may be estimates."""
+        self.records[-1]["estimated"] = estimated
+        if self.books is not None:
+            await self.books.book(self.records[-1])
+
+    async def admit_again(self) -> None:
+        """Reserve a further attempt after one that was booked.
+
+        Raises:
+            BudgetSpent: The tree's budget, or that of who pays, allows no further attempt.
+            RunLimitReached: The limits of the run do not.
+        """
+        if self.books is not None:
+            await self.books.admit()
 
     def reserve(self) -> None:
         """Reserve the next call, whose tokens ``record`` counts.
@@ -130,7 +191,7 @@ class CallMeter:
             raise ledger.spent(limit)
         self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
 
-    async def reserve_amount(self, amount: Callable[[Ledger], Amount]) -> Reserved:
+    async def reserve_amount(self, amount: Callable[[Ledger], Spend]) -> Reserved:
         """Reserve the next call with what it may use, until ``settle`` or ``give_back``.
 
         Raises:

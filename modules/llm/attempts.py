@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 import httpx2
 
+from ..calls.reported_usage import usage_told
 from ..errors import ModelCallError, ModelSetupError, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
@@ -29,6 +30,9 @@ _MOST_SHOWN = 200
 _PERMANENT = (301, 308)
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
+_NOT_CONNECTED = (httpx.ConnectTimeout, httpx2.ConnectTimeout, httpx.PoolTimeout, httpx2.PoolTimeout)
+MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""Errors of langchain-openai on a reply that is not a chat completion, and ours on one that cannot be used."""
 
 
 class RedirectedError(Exception):
@@ -112,6 +116,22 @@ def is_congestion(error: BaseException) -> bool:
     if any(_is_of_the_socket(cause) for cause in causes):
         return False
     return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in causes)
+
+
+def may_be_billed(error: BaseException) -> bool:
+    """Return whether an endpoint may bill an attempt that failed: a reply came, or began, or did not come in time.
+
+    A refusal (an HTTP status from 300), a connection that could not be made, and one that broke before the reply began
+    are not billed.
+    """
+    if isinstance(error, Exception) and usage_told(error) is not None:
+        return True
+    if (getattr(error, "status_code", None) or 200) >= 300 or _connection_failure(error) is not None:
+        return False
+    causes = list(_causes(error))
+    if any(isinstance(cause, _NOT_CONNECTED) for cause in causes):
+        return False
+    return isinstance(error, MALFORMED_REPLY) or any(isinstance(cause, _TIMEOUTS) for cause in causes)
 
 
 def _is_of_the_socket(error: BaseException) -> bool:

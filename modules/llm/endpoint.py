@@ -15,7 +15,7 @@ import httpx2
 import openai
 from langchain_core.exceptions import ModelError
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata, add_usage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
@@ -29,24 +29,31 @@ from ..calls.completion import (
     refuse_too_long,
 )
 from ..calls.growing_text import Listeners
-from ..calls.journaled import JournaledLLM
+from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, telling, usage_told
 from ..calls.usage import CallMeter
-from ..errors import ModelCallError
-from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
+from ..errors import BudgetSpent, ModelCallError
+from .attempts import (
+    MALFORMED_REPLY,
+    Attempts,
+    EndpointFailure,
+    endpoint_failure,
+    may_be_billed,
+    redacted_line,
+    retry_after_s,
+    spread_s,
+)
 from .call_gate import CallGate
 from .openai_client import ReasoningChatOpenAI, starts_over, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
-from .stop_texts import StopTexts
+from .stop_texts import NoAnswer, StopTexts
 
 logger = logging.getLogger(__name__)
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
-_MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""Errors of langchain-openai on a reply that is not a chat completion."""
 
 _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 """HTTP statuses that may refuse the stream rather than the call."""
@@ -64,6 +71,21 @@ class _Request:
     params: dict[str, Any]
     stop: tuple[str, ...]
     is_streamed: bool
+    repeats: NoAnswer | None = None
+    """The failure of the request with stop texts that is repeated without them."""
+
+
+@dataclass(kw_only=True)
+class _Tries:
+    """The attempts of one call, and what its next record is about."""
+
+    request: _Request
+    messages: Sequence[Message]
+    options: CallOptions
+    meter: CallMeter
+    attempts: Attempts
+    started: float = 0.0
+    """Begin of the first attempt since the last record; 0 before it."""
 
 
 class EndpointLLM(JournaledLLM):
@@ -141,74 +163,93 @@ class EndpointLLM(JournaledLLM):
     async def _call(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
-        base_url = self.base_url
-        request = _Request(
-            prompt=list(messages),
-            params=request_params(options, base_url),
-            stop=(*self._chat.own_stops, *options.stop),
-            is_streamed=listeners.present or must_stream(options, base_url),
+        tries = _Tries(
+            request=self._request_of(messages, options, listeners),
+            messages=messages,
+            options=options,
+            meter=meter,
+            attempts=Attempts(self._attempts, backoff_s=self._backoff_s),
         )
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
-        started, used = 0.0, None
-        attempts = Attempts(self._attempts, backoff_s=self._backoff_s)
         while True:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
-                    started = started or time.perf_counter()
+                    tries.started = tries.started or time.perf_counter()
                     await meter.about_to_send()
                     async with asyncio.timeout(self._chat.call_timeout_s):
-                        message = await self._reply(request, listeners)
+                        message = await self._reply(tries.request, listeners)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
-                used = add_usage(used, message.usage_metadata)
-                completion = completion_of(message, request.stop, is_json=options.json_format is not None)
-                listeners.settle(text=completion.text, thinking=completion.thinking)
-                if not completion.text and options.top_logprobs is None:
-                    _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty
+                completion = _read(message, tries.request.stop, options, listeners)
                 break
-            except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
-                used = add_usage(used, usage_told(error))
-                failure = await self._back_off(error, attempts, options)
-                if failure is not None:
-                    self._record(meter, started, attempts.made, used, error=str(failure))
-                    raise failure from error
+            except (*_CLIENT_ERRORS, *MALFORMED_REPLY) as error:
+                await self._prepare_another(error, tries)
                 listeners.start_over()
         is_cut_off = completion.is_cut_off and options.top_logprobs is None  # its one word is complete
-        self._record(meter, started, attempts.made, used, cut_off=is_cut_off)
+        self._record(tries, message.usage_metadata, number=tries.attempts.made, cut_off=is_cut_off)
         return completion
 
-    async def _back_off(self, error: Exception, attempts: Attempts, options: CallOptions) -> ModelCallError | None:
-        """Wait before the next attempt; return the error to raise if there is none."""
-        found = with_hints(endpoint_failure(error), options, is_chat=not self._chat.style)
-        asked_s = retry_after_s(error)
-        would_repeat = isinstance(error, _CutOff | PackedReply | ReplyTooLong)
-        wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
-        failure = self._failure(error, found, attempts)
+    def _request_of(self, messages: Sequence[Message], options: CallOptions, listeners: Listeners) -> _Request:
+        return _Request(
+            prompt=list(messages),
+            params=request_params(options, self.base_url),
+            stop=(*self._chat.own_stops, *options.stop),
+            is_streamed=listeners.present or must_stream(options, self.base_url),
+        )
+
+    async def _prepare_another(self, error: Exception, tries: _Tries) -> None:
+        """Book a failed attempt that may be billed, then wait for the next one, and reserve it.
+
+        Raises:
+            ModelCallError: There is none: all have failed, the error is final, or the limits allow no further one.
+        """
+        found = with_hints(endpoint_failure(error), tries.options, is_chat=not self._chat.style)
+        number, wait_s = tries.attempts.made, self._wait_s(error, found, tries.attempts)
+        failure = self._failure(error, found, tries.attempts)
+        if is_billed := may_be_billed(error):
+            used, is_estimated = expected_usage(usage_told(error), tries.messages, tries.options)
+            self._record(tries, used, number=number, error=str(failure))
+            await tries.meter.book_failed(estimated=is_estimated)
+            tries.started = 0.0
         if wait_s is None:
-            return failure
+            if not tries.meter.records:
+                self._record(tries, None, number=number, error=str(failure))
+            raise failure from error
+        if isinstance(error, NoAnswer):
+            tries.request = replace(tries.request, repeats=error)
+        else:
+            await self._back_off(error, failure, wait_s)
+        if is_billed:
+            try:
+                await tries.meter.admit_again()
+            except BudgetSpent as spent:
+                refused = f"{failure}; no further attempt was made: {spent}"
+                raise found.error_class(refused, status=found.status) from error
+
+    def _wait_s(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> float | None:
+        """Return the seconds before the next attempt, which is counted; None if there is none."""
+        if isinstance(error, NoAnswer):  # the same attempt without stop texts
+            return 0.0
+        would_repeat = isinstance(error, _CutOff | PackedReply | ReplyTooLong)
+        return attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=retry_after_s(error))
+
+    async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        asked_s = retry_after_s(error)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             await self._sleep(wait_s)
-        return None
 
     def _record(
-        self,
-        meter: CallMeter,
-        started: float,
-        attempts: int,
-        used: UsageMetadata | None,
-        *,
-        cut_off: bool = False,
-        error: str = "",
+        self, tries: _Tries, used: UsageMetadata | None, *, number: int, cut_off: bool = False, error: str = ""
     ) -> None:
-        meter.record(
+        tries.meter.record(
             kind="chat",
             model=self.model,
-            started=started,
+            started=tries.started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
-            attempts=attempts,
+            attempts=number,
             cut_off=cut_off,
             error=error[:300],
         )
@@ -219,7 +260,7 @@ class EndpointLLM(JournaledLLM):
                 request, {**request.params, "stop": list(stop)} if stop else request.params, listeners
             )
 
-        return await self._stop_texts.message(send, request.stop, listeners)
+        return await self._stop_texts.message(send, request.stop, repeats=request.repeats)
 
     async def _send(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         message: AIMessage
@@ -243,18 +284,25 @@ class EndpointLLM(JournaledLLM):
 
     async def _stream(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, request.stop), False
-        async for piece in self._chat.astream(request.prompt, stream_usage=True, **params):
-            if starts_over(piece):
-                listeners.start_over()
-                streamed = StreamedMessage(self._chat.max_reply_bytes, request.stop)
-            with telling(piece.usage_metadata):
-                streamed.feed(piece)
-            is_whole = is_whole or was_not_streamed(piece)
-            if not is_whole:
-                listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        has_come = False
+        try:
+            async for piece in self._chat.astream(request.prompt, stream_usage=True, **params):
+                has_come = True
+                if starts_over(piece):
+                    listeners.start_over()
+                    streamed = StreamedMessage(self._chat.max_reply_bytes, request.stop)
+                with telling(piece.usage_metadata):
+                    streamed.feed(piece)
+                is_whole = is_whole or was_not_streamed(piece)
+                if not is_whole:
+                    listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        except Exception as error:
+            is_told = usage_told(error) is not None or not has_come
+            with telling(None if is_told else streamed.message().usage_metadata or NO_TOKENS):
+                raise
         message = streamed.message()
         if not message.response_metadata.get("finish_reason"):
-            with telling(message.usage_metadata):
+            with telling(message.usage_metadata or NO_TOKENS):
                 raise ValueError("the stream broke off before the answer's end")
         return message
 
@@ -266,10 +314,12 @@ class EndpointLLM(JournaledLLM):
     def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
         where = f"Model {self.model!r} at {self.base_url}"
         said = redacted_line(error, self._secrets)
-        if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
+        if isinstance(error, MALFORMED_REPLY) and not isinstance(error, ValueError):
             said = f"its reply is no chat completion ({type(error).__name__}: {said})"
         if found.is_final and found.status is not None:
             what = f"refused the call (HTTP {found.status}): {said}"
+        elif isinstance(error, NoAnswer):
+            what = f"failed: {said}"
         elif found.what:
             what = f"cannot be reached: {found.what} ({attempts.in_words})"
         elif isinstance(error, TimeoutError | openai.APITimeoutError):
@@ -283,6 +333,20 @@ class EndpointLLM(JournaledLLM):
 def _secrets_of(chat: ChatOpenAI) -> tuple[str, ...]:
     key = chat.openai_api_key.get_secret_value() if isinstance(chat.openai_api_key, SecretStr) else ""
     return key, *Address(chat.openai_api_base or "").secrets()
+
+
+def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions, listeners: Listeners) -> Completion:
+    """Return the completion of a message, and let the listeners hear it whole.
+
+    Raises:
+        ValueError: It has no answer.
+    """
+    with telling(message.usage_metadata or NO_TOKENS):
+        completion = completion_of(message, stop, is_json=options.json_format is not None)
+        listeners.settle(text=completion.text, thinking=completion.thinking)
+        if not completion.text and options.top_logprobs is None:
+            _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty
+    return completion
 
 
 def _refuse_empty(completion: Completion) -> None:

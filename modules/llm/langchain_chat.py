@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
@@ -12,19 +13,19 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from ..calls.completion import Completion, StreamedMessage, completion_of, refuse_too_long
 from ..calls.growing_text import Listeners
-from ..calls.journaled import JournaledLLM
+from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, telling, usage_told
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
-from .attempts import endpoint_failure, redacted_line
+from .attempts import endpoint_failure, may_be_billed, redacted_line
 from .call_gate import CallGate
 from .contract import ChatLLM, model_fingerprint
 from .langchain_text import TextAsChat
 from .one_prompt import TURN_STOPS
 from .request_params import LEAVE_OUT_THINKING
-from .stop_texts import StopTexts
+from .stop_texts import NoAnswer, StopTexts
 
 LangChainModel = BaseChatModel | BaseLLM
 """A model of LangChain, for chats or texts."""
@@ -34,6 +35,19 @@ _CUT_OFF = {"max_tokens", "MAX_TOKENS", "length"}
 """Words of providers for a reply that was cut off for its length."""
 _UNSUPPORTED = (ValueError, TypeError, NotImplementedError)
 """Errors of models that take no stop texts."""
+
+
+@dataclass
+class _Request:
+    """What one call sends."""
+
+    messages: list[Message]
+    options: CallOptions
+    params: dict[str, Any]
+    stop: tuple[str, ...]
+    repeats: NoAnswer | None = None
+    """The failure of the request with stop texts that is repeated without them."""
+    started: float = 0.0
 
 
 class LangChainChat(JournaledLLM):
@@ -84,48 +98,64 @@ class LangChainChat(JournaledLLM):
     ) -> Completion:
         if options.thinking is not None:
             raise SettingsError(self.why_no_thinking)
-        async with self._gate.slot():
-            started = time.perf_counter()
-            await meter.about_to_send()
+        request = _Request(list(messages), options, self._params(options), (*self._own_stops, *options.stop))
+        while True:
             try:
-                stop = (*self._own_stops, *options.stop)
-                message = await self._message(list(messages), self._params(options), listeners, stop)
-                with telling(message.usage_metadata):
-                    completion = completion_of(message, stop, is_json=options.json_format is not None)
-                    is_empty = not completion.text and not completion_of(message).text
-                    if is_empty and options.top_logprobs is None:
-                        raise ValueError("the answer is empty")
+                async with self._gate.slot():
+                    request.started = time.perf_counter()
+                    await meter.about_to_send()
+                    message = await self._message(request, listeners)
+                    completion = _read(message, request.stop, options)
+                break
             except Exception as error:
                 if isinstance(error, NoFailure | JudgetreeError):
                     raise
                 failure = self._failure(error)
-                self._record(meter, started, usage_told(error), error=str(failure)[:300])
-                raise failure from error
+                await self._book(meter, request, error, failure)
+                if not isinstance(error, NoAnswer):
+                    raise failure from error
+                request.repeats = error
+            await meter.admit_again()
+            listeners.start_over()
         listeners.settle(text=completion.text, thinking=completion.thinking)
         is_cut_off = completion.is_cut_off and options.top_logprobs is None
-        self._record(meter, started, message.usage_metadata, cut_off=is_cut_off)
+        self._record(meter, request, message.usage_metadata, cut_off=is_cut_off)
         return completion
 
     def _record(
-        self, meter: CallMeter, started: float, used: UsageMetadata | None, *, error: str = "", cut_off: bool = False
+        self,
+        meter: CallMeter,
+        request: _Request,
+        used: UsageMetadata | None,
+        *,
+        error: str = "",
+        cut_off: bool = False,
     ) -> None:
         meter.record(
             kind="chat",
             model=self.model,
-            started=started,
+            started=request.started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
             error=error,
             cut_off=cut_off,
         )
 
-    async def _message(
-        self, messages: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
-    ) -> AIMessage:
-        async def send(sent: tuple[str, ...]) -> AIMessage:
-            return await self._send(messages, {**params, "stop": list(sent)} if sent else params, listeners, stop)
+    async def _book(self, meter: CallMeter, request: _Request, error: Exception, failure: ModelCallError) -> None:
+        """Record a request that failed, and book it at once if it may be billed."""
+        if may_be_billed(error):
+            used, is_estimated = expected_usage(usage_told(error), request.messages, request.options)
+            self._record(meter, request, used, error=str(failure)[:300])
+            await meter.book_failed(estimated=is_estimated)
+        else:
+            self._record(meter, request, None, error=str(failure)[:300])
 
-        return await self._stop_texts.message(send, stop, listeners)
+    async def _message(self, request: _Request, listeners: Listeners) -> AIMessage:
+        async def send(stop: tuple[str, ...]) -> AIMessage:
+            params = {**request.params, "stop": list(stop)} if stop else request.params
+            return await self._send(request.messages, params, listeners, request.stop)
+
+        return await self._stop_texts.message(send, request.stop, repeats=request.repeats)
 
     async def _send(
         self, messages: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
@@ -133,7 +163,8 @@ class LangChainChat(JournaledLLM):
         if listeners.present:
             return await self._streamed(messages, params, listeners, stop)
         message = _normal(await self._chat.ainvoke(messages, **params))
-        refuse_too_long(message, _MAX_REPLY_BYTES)
+        with telling(message.usage_metadata or NO_TOKENS):
+            refuse_too_long(message, _MAX_REPLY_BYTES)
         return message
 
     async def _streamed(
@@ -143,10 +174,16 @@ class LangChainChat(JournaledLLM):
             params = {**params, "stream_usage": True}
         streamed = StreamedMessage(_MAX_REPLY_BYTES, stop)
         used: UsageMetadata | None = None
-        async for piece in self._chat.astream(messages, **params):
-            streamed.feed(_normal(piece))
-            used = add_usage(used, piece.usage_metadata) if piece.usage_metadata else used
-            listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        has_come = False
+        try:
+            async for piece in self._chat.astream(messages, **params):
+                has_come = True
+                used = add_usage(used, piece.usage_metadata) if piece.usage_metadata else used
+                streamed.feed(_normal(piece))
+                listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        except Exception:
+            with telling(used or NO_TOKENS if has_come else None):
+                raise
         message = streamed.message()
         message.usage_metadata = used  # pieces count what they add
         return message
@@ -164,6 +201,19 @@ class LangChainChat(JournaledLLM):
         what = found.what or redacted_line(error, ())
         where = f"Model {self.model!r} ({type(self._chat).__name__})"
         return found.error_class(f"{where} failed: {what}{found.to_do}", status=found.status)
+
+
+def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions) -> Completion:
+    """Return the completion of a message.
+
+    Raises:
+        ValueError: It has no answer.
+    """
+    with telling(message.usage_metadata or NO_TOKENS):
+        completion = completion_of(message, stop, is_json=options.json_format is not None)
+        if not completion.text and not completion_of(message).text and options.top_logprobs is None:
+            raise ValueError("the answer is empty")
+    return completion
 
 
 def as_chat_llm(given: ChatLLM | LangChainModel) -> ChatLLM:

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
 from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
-from ..calls.reported_usage import keep_known_usage, telling, usage_in
+from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in
 from ..errors import SessionError
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
@@ -112,8 +112,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
         # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
         body = self._body(messages, stop, **kwargs)
         async with await self.root_async_client.post(self._address, body=body, **UNREAD) as stream:
-            self._cap(stream.response, BYTES_A_BYTE_WHOLE)
-            return self._result(json.loads(await stream.response.aread()))
+            with telling(NO_TOKENS):  # the reply has begun, so that it may be billed
+                self._cap(stream.response, BYTES_A_BYTE_WHOLE)
+                return self._result(json.loads(await stream.response.aread()))
 
     async def _astream(
         self,

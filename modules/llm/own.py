@@ -55,7 +55,7 @@ class OwnLLM(ChatWrapper, JournaledLLM):
     ) -> Completion:
         async with self._gate.slot():
             await meter.about_to_send()
-            noted = CallMeter(node=meter.node, chunk_id=meter.chunk_id)
+            noted = CallMeter(node=meter.node, chunk_id=meter.chunk_id, payer=None)
             started, failed = time.perf_counter(), ""
             try:
                 with failing_as(f"Model {self._part.name!r}", ModelCallError):

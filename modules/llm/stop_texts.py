@@ -6,11 +6,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import add_usage
 
 from ..calls.completion import completion_of
-from ..calls.growing_text import Listeners
-from ..calls.reported_usage import telling
+from ..calls.reported_usage import NO_TOKENS, telling
 
 _log = logging.getLogger(__name__)
 
@@ -18,6 +16,15 @@ _MOST_SENT = 4
 """Stop texts that OpenAI takes in one request; answers are cut at the others when they have come."""
 _STATUSES = frozenset({400, 422})
 """HTTP statuses that may refuse the stop texts rather than the call."""
+
+
+class NoAnswer(ValueError):
+    """A reply to a request with stop texts holds no answer, so that the request is repeated without them."""
+
+    def __init__(self, *, has_text: bool) -> None:
+        """Create an error; ``has_text`` says whether the reply holds thinking, which a stop text may have ended."""
+        super().__init__("its reply ends at a stop text before it answers")
+        self.has_text = has_text
 
 
 class StopTexts:
@@ -30,21 +37,33 @@ class StopTexts:
         self._are_sent = True
 
     async def message(
-        self, send: Callable[[tuple[str, ...]], Awaitable[AIMessage]], stop: tuple[str, ...], listeners: Listeners
+        self,
+        send: Callable[[tuple[str, ...]], Awaitable[AIMessage]],
+        stop: tuple[str, ...],
+        *,
+        repeats: NoAnswer | None = None,
     ) -> AIMessage:
         """Return the reply to one request, which may go beyond the stop texts.
 
-        The request is repeated without stop texts where the model refuses it with them, and where its reply holds no
-        answer: reasoning models refuse them, or end at those that they think of. What works without them is sent
-        without them from then on. A reply that was thrown away counts in the usage of the second.
+        The request is repeated without stop texts where the model refuses it with them; the caller repeats it where
+        its reply holds no answer: reasoning models refuse stop texts, or end at those that they think of. What works
+        without them is sent without them from then on.
 
         Args:
             send: Sends the request with these stop texts, none for ``()``.
             stop: The stop texts of the call.
-            listeners: Hear the second reply from its beginning.
+            repeats: The error of an earlier request of the call; it is sent without them.
+
+        Raises:
+            NoAnswer: The reply with stop texts holds no answer; its usage is noted (``usage_told``).
         """
         if not stop or not self._are_sent:
             return await send(())
+        if repeats is not None:
+            second = await send(())
+            if repeats.has_text:
+                self._send_no_more("may end its thinking at a stop text")
+            return second
         try:
             first = await send(stop[:_MOST_SENT])
         except Exception as error:
@@ -55,12 +74,8 @@ class StopTexts:
             return second
         if _has_answer(first):
             return first
-        listeners.start_over()
-        with telling(first.usage_metadata):
-            second = await send(())
-        if first.text or first.additional_kwargs.get("reasoning"):
-            self._send_no_more("may end its thinking at a stop text")
-        return second.model_copy(update={"usage_metadata": add_usage(first.usage_metadata, second.usage_metadata)})
+        with telling(first.usage_metadata or NO_TOKENS):
+            raise NoAnswer(has_text=bool(first.text or first.additional_kwargs.get("reasoning")))
 
     def _send_no_more(self, why: str) -> None:
         if self._are_sent:

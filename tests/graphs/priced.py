@@ -67,7 +67,7 @@ class PricedLLM(JournaledLLM):
         luck = draw(self.seed, text)
         prompt = round(message_tokens(messages) * (1 + self.excess))
         if draw("fault", self.seed, text, self.times[text]) < self.faults:
-            meter.record(kind="chat", model=self.model, started=started, prompt_tokens=prompt, error="fault")
+            meter.record(kind="chat", model=self.model, started=started, error="refused")
             raise ModelCallError("the endpoint failed")
         written = round(1 + luck * ((options.max_tokens or 256) - 1))
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=prompt, completion_tokens=written)

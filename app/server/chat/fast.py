@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 from sse_starlette import ServerSentEvent
 
+from ....graphs.threads.amounts import budget_within
+from ....graphs.threads.context import Limits
 from ....modules.background_loop import background_loop
 from ....modules.calls.messages import PLAIN_TEXT, CallOptions
+from ....modules.calls.prices import Prices
+from ....modules.calls.tokens import message_tokens
 from ....modules.calls.usage import CallMeter, total_usage
 from ....modules.formats import check_text
 from ....modules.llm.contract import ChatLLM
@@ -29,15 +34,17 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
         SettingsError: A message cannot be sent.
         ModelCallError: The call failed.
         ApiError: HTTP 429: no place is free, or the key's budget is spent.
+        BudgetSpent: The call does not fit into the limits of a question, or into the day of the key.
     """
     for each in body.messages:
         check_text("A message", each.text)
     llm = await served.fast()
-    meter = CallMeter(node=FAST)
     messages = [(role, each.text) for each in body.messages if (role := _ROLES.get(each.role))]
     async with served.admissions.admitted(caller) as admission:
+        meter = CallMeter(node=FAST)  # here, where the key pays
         admission.calls = meter.records
-        answer = await while_connected(request, background_loop().arun(_asked(llm, messages, _options(body), meter)))
+        asking = _asked(llm, messages, _options(body), meter, limits=served.limits_of(caller), prices=served.prices)
+        answer = await while_connected(request, background_loop().arun(asking))
     completion = Completion(model=FAST, base_url=str(request.base_url), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:
@@ -66,5 +73,17 @@ def _options(body: ChatRequest) -> CallOptions:
     return CallOptions(json_format=form.type, json_schema=form.json_schema.schema_ if form.json_schema else None)
 
 
-async def _asked(llm: ChatLLM, messages: list[tuple[str, str]], options: CallOptions, meter: CallMeter) -> str:
+async def _asked(
+    llm: ChatLLM,
+    messages: list[tuple[str, str]],
+    options: CallOptions,
+    meter: CallMeter,
+    *,
+    limits: Limits,
+    prices: Prices,
+) -> str:
+    """Return the answer of one call within the limits of a question; its reply may be as long as they allow."""
+    meter.budget = await budget_within(limits, prices=prices)
+    if limits.max_tree_tokens is not None:
+        options = replace(options, max_tokens=max(1, limits.max_tree_tokens - message_tokens(messages)))
     return (await llm.complete(messages, meter=meter, options=options)).text

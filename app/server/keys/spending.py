@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
 
+from ....modules.calls.record import Spend
 from ....modules.errors import JudgetreeError
 from .key import Budget
 from .tables import KeyTables
@@ -27,16 +27,6 @@ _SHARE = 10
 _KEPT_DAYS = 31
 _HELD_S = 5.0
 """Time after which to ask again where running questions hold what is left."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What a run used."""
-
-    usd: float | None = 0.0
-    """None if the price of a model is unknown."""
-    tokens: int = 0
-    seconds: float = 0.0
 
 
 class DayIsSpent(JudgetreeError):
@@ -94,6 +84,38 @@ class Ledger:
             raise self._spent(key_id, day, needed, limits)
         return run_id
 
+    def grow(self, run_id: str, per_day: Budget, wanted: Spend) -> bool:
+        """Reserve so much for a run in all if the day's budget allows it; False, and no change, if it does not.
+
+        What other runs have reserved counts in full, and of this run's own reservation only what is wanted.
+
+        Raises:
+            SettingsError: The ledger cannot be used.
+        """
+        names = ", ".join(_RESOURCES)
+        others = "(SELECT COALESCE(SUM({0}), 0) FROM key_use AS other WHERE other.key_id = key_use.key_id "
+        others += "AND other.day >= key_use.day AND other.run_id <> key_use.run_id)"
+        fits = " AND ".join(
+            f"{others.format(name)} + CAST(? AS DOUBLE PRECISION) <= CAST(? AS DOUBLE PRECISION)" for name in _RESOURCES
+        )
+        amounts = [float(getattr(wanted, name)) for name in _RESOURCES]
+        tests = [
+            part for name, amount in zip(_RESOURCES, amounts, strict=True) for part in (amount, _limit(per_day, name))
+        ]
+
+        def is_reserved() -> bool:
+            held = self._tables.read(f"SELECT {names} FROM key_use WHERE run_id = ?", run_id)
+            return bool(held) and all(
+                float(cast(float, each)) >= most for each, most in zip(held[0], amounts, strict=True)
+            )
+
+        if is_reserved():
+            return bool(self._tables.read(f"SELECT 1 FROM key_use WHERE run_id = ? AND {fits}", run_id, *tests))
+        sets = ", ".join(f"{name} = CASE WHEN {name} < ? THEN ? ELSE {name} END" for name in _RESOURCES)
+        grown = [wanted.usd, wanted.usd, wanted.tokens, wanted.tokens, wanted.seconds, wanted.seconds]
+        self._tables.write((f"UPDATE key_use SET {sets} WHERE run_id = ? AND {fits}", (*grown, run_id, *tests)))
+        return is_reserved()
+
     def name_turn(self, run_id: str, turn_id: str) -> None:
         """Tell which turn a run asks, so that its reservation ends with the turn if its worker is killed.
 
@@ -102,7 +124,7 @@ class Ledger:
         """
         self._tables.write(("UPDATE key_use SET turn_id = ? WHERE run_id = ?", (_OPEN + turn_id, run_id)))
 
-    def settle(self, run_id: str, spent: Spent, *, turn_id: str = "") -> None:
+    def settle(self, run_id: str, spent: Spend, *, turn_id: str = "") -> None:
         """Replace a reservation by what its run used; what is unknown stays as it was reserved.
 
         Args:
@@ -118,7 +140,7 @@ class Ledger:
         usd, tokens = self._tables.read(earlier, turn_id)[0] if turn_id else (0.0, 0)
         sets, values = ["turn_id = ?", "tokens = ?", "seconds = ?"], [turn_id or run_id]  # so that it is settled
         values += [max(0, spent.tokens - int(cast(int, tokens))), spent.seconds]  # type: ignore[list-item]
-        if spent.usd is not None:
+        if not spent.unpriced:
             sets.append("usd = ?")
             values.append(max(0.0, spent.usd - float(cast(float, usd))))  # type: ignore[arg-type]
         self._tables.write(
@@ -126,15 +148,15 @@ class Ledger:
             ("DELETE FROM key_use WHERE turn_id = ?", (_OPEN + turn_id,)),
         )
 
-    def used(self, key_id: str) -> Spent:
+    def used(self, key_id: str) -> Spend:
         """Return what a key has spent and reserved today."""
         return self._used(key_id, self._day())
 
-    def _used(self, key_id: str, day: str, where: str = "TRUE") -> Spent:
+    def _used(self, key_id: str, day: str, where: str = "TRUE") -> Spend:
         sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in _RESOURCES)
         row = self._tables.read(f"SELECT {sums} FROM key_use WHERE key_id = ? AND day >= ? AND {where}", key_id, day)[0]
         usd, tokens, seconds = (float(cast(float, value)) for value in row)
-        return Spent(usd=usd, tokens=int(tokens), seconds=seconds)
+        return Spend(usd=usd, tokens=int(tokens), seconds=seconds)
 
     def _spent(self, key_id: str, day: str, needed: Sequence[float], limits: Sequence[float]) -> DayIsSpent:
         used, settled = self._used(key_id, day), self._used(key_id, day, _SETTLED)
@@ -158,7 +180,7 @@ class Ledger:
         return (datetime.fromtimestamp(self._clock(), UTC) - timedelta(days=before)).date().isoformat()
 
 
-def _too_little(used: Spent, needed: Sequence[float], limits: Sequence[float]) -> Resource | None:
+def _too_little(used: Spend, needed: Sequence[float], limits: Sequence[float]) -> Resource | None:
     """Return the first resource of which too little is left."""
     short = (
         name
@@ -171,6 +193,12 @@ def _too_little(used: Spent, needed: Sequence[float], limits: Sequence[float]) -
 def _limit(budget: Budget, name: Resource) -> float:
     limit: float | None = getattr(budget, name)
     return _UNLIMITED if limit is None else limit
+
+
+def reserved_at_first(per_day: Budget, per_question: Budget) -> Spend:
+    """Return what ``reserve`` has reserved for a run, or would have if the day's budget had room for it."""
+    usd, tokens, seconds = (_most(per_day, per_question, name) for name in _RESOURCES)
+    return Spend(usd=usd, tokens=int(tokens), seconds=seconds)
 
 
 def _most(per_day: Budget, per_question: Budget, name: Resource) -> float:

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import cast
 
-from ....modules.calls.prices import Prices, usage_by_model
-from ....modules.calls.record import CallRecord
-from ....modules.calls.usage import total_usage
+from ....modules.calls.prices import Prices
+from ....modules.calls.record import NOTHING, CallRecord, Spend
+from ....modules.calls.usage import PAYER
+from ....modules.errors import BudgetSpent
 from ..keys.key import Budget
-from ..keys.spending import DayIsSpent, Ledger, Spent
+from ..keys.spending import DayIsSpent, Ledger, reserved_at_first
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions
@@ -42,6 +44,60 @@ class Admission:
             await asyncio.to_thread(ledger.name_turn, run_id, turn_id)
 
 
+class KeyDay:
+    """What pays for the calls of one question: the day of its key, of which the question has reserved a part.
+
+    An attempt that goes beyond what is reserved reserves more, by one atomic write that all workers share. The answer
+    to a question is always paid for, so that what was found for it is not lost.
+    """
+
+    def __init__(self, ledger: Ledger, run_id: str, caller: Caller, per_question: Budget, prices: Prices) -> None:
+        self._ledger = ledger
+        self._run_id = run_id
+        self._per_day = caller.per_day
+        self._prices = prices
+        self._step = reserved_at_first(caller.per_day, per_question)
+        # Of a question without a limit, more may have been reserved than the day has left.
+        self._held = Spend(
+            usd=per_question.usd or 0.0, tokens=per_question.tokens or 0, seconds=per_question.seconds or 0.0
+        )
+        self._used = NOTHING
+        """Used, or reserved by attempts in flight."""
+        self._began = time.monotonic()
+        self._growing = asyncio.Lock()
+
+    def spend_of(self, record: CallRecord) -> Spend:
+        """Compute calls, tokens and cost of one call."""
+        return self._prices.spend_of(record)
+
+    async def reserve(self, expected: Spend, *, is_answer: bool) -> object:
+        """Reserve an attempt, see ``Payer``."""
+        async with self._growing:
+            wanted = self._used + expected + Spend(seconds=time.monotonic() - self._began)
+            if not (await self._holds(wanted) or is_answer):
+                raise BudgetSpent("The budget of this key for the day has no room for a further call.", limit="tokens")
+            self._used += expected
+            return expected
+
+    async def settle(self, place: object, actual: Spend) -> None:
+        """Settle an attempt, see ``Payer``."""
+        self._used += actual - cast(Spend, place)
+
+    async def _holds(self, wanted: Spend) -> bool:
+        """Return whether so much is reserved; where it is not, reserve a further step, or what is wanted alone."""
+        if _covers(self._held, wanted):
+            return True
+        for amount in (wanted.at_least(self._held + self._step), wanted):
+            if await asyncio.to_thread(self._ledger.grow, self._run_id, self._per_day, amount):
+                self._held = self._held.at_least(amount)
+                return True
+        return False
+
+
+def _covers(held: Spend, wanted: Spend) -> bool:
+    return held.usd >= wanted.usd and held.tokens >= wanted.tokens and held.seconds >= wanted.seconds
+
+
 class Admissions:
     """The questions that a worker answers, and the budgets of all."""
 
@@ -59,6 +115,8 @@ class Admissions:
     @asynccontextmanager
     async def admitted(self, caller: Caller) -> AsyncIterator[Admission]:
         """Hold a place for one question inside, and settle at the end what ``Admission.calls`` cost.
+
+        The key pays for each attempt of the calls inside (``PAYER``).
 
         A key may hold as many places as are still free: one key alone half of them, two a third each. So there is
         always a place for another.
@@ -101,19 +159,16 @@ class Admissions:
                 headers={"Retry-After": str(math.ceil(error.renews_in_s))},
             ) from error
         admission, began = Admission(reservation=(self._ledger, run_id)), time.monotonic()
+        # Not reset: it is of the question's own task, and a generator may be closed in another context.
+        PAYER.set(KeyDay(self._ledger, run_id, caller, per_question, self._prices))
         try:
             yield admission
         finally:
             spent = self._spent(admission.calls, time.monotonic() - began)
             await asyncio.to_thread(self._ledger.settle, run_id, spent, turn_id=admission.turn_id)
 
-    def _spent(self, calls: Sequence[CallRecord], seconds: float) -> Spent:
-        usage = total_usage(calls)
-        return Spent(
-            usd=self._prices.cost_of(usage_by_model(calls)).usd,
-            tokens=usage["prompt_tokens"] + usage["completion_tokens"],
-            seconds=seconds,
-        )
+    def _spent(self, calls: Sequence[CallRecord], seconds: float) -> Spend:
+        return sum(map(self._prices.spend_of, calls), Spend(seconds=seconds))
 
 
 def per_question_of(caller: Caller, options: ServerOptions) -> Budget:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from ....modules.errors import (
+    BudgetSpent,
     ConversationBusy,
     DependencyError,
     JudgetreeError,
@@ -88,6 +89,7 @@ _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (UnknownThread, 404, "invalid_request_error"),
     (SessionError, 503, "api_error"),
     (DependencyError, 501, "api_error"),
+    (BudgetSpent, 429, "insufficient_quota"),
     (ModelCallError, 502, "api_error"),
     (StoreFailure, 503, "api_error"),
     (MilvusFailure, 503, "api_error"),

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from ....modules.calls.completion import Completion
 from ....modules.calls.messages import CallOptions, Message
 from ....modules.calls.usage import CallMeter
-from ....modules.errors import ModelCallError, ModelSetupError
+from ....modules.errors import BudgetSpent, ModelCallError, ModelSetupError
 from ....modules.llm.contract import ChatLLM
 from ....modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from .context import TurnContext
@@ -27,7 +27,7 @@ MAX_REPAIRS = 1
 async def ask_json(
     chat: JsonChat, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter
 ) -> Reply | None:
-    """Ask for a reply as JSON; None if the call failed, or the second reply was unusable too.
+    """Ask for a reply as JSON; None if the call failed, the limits leave no room, or the second reply was unusable too.
 
     Raises:
         ModelSetupError: The endpoint rejects the key, the model name or the request.
@@ -40,7 +40,7 @@ async def ask_json(
         return await ask_until_usable(chat, messages, closed_schema(reply), read, meter=meter, max_repairs=MAX_REPAIRS)
     except ModelSetupError:
         raise
-    except (ReplyProblem, ModelCallError) as error:
+    except (ReplyProblem, ModelCallError, BudgetSpent) as error:
         logger.warning("%s: no usable reply (%s); the turn continues without it", meter.node, error)
         return None
 
@@ -53,7 +53,9 @@ async def ask_text(
     max_tokens: int,
     llm: ChatLLM | None = None,
 ) -> Completion | None:
-    """Ask ``llm``, or else the reader, for a reply of ``max_tokens`` besides thinking; None if the call failed.
+    """Ask ``llm``, or else the reader, for a reply of ``max_tokens`` besides thinking; None without one.
+
+    None is returned if the call failed, or if the limits of the question leave no room for it.
 
     A model that thinks little may write a longer reply.
 
@@ -65,8 +67,8 @@ async def ask_text(
         return await (llm or context.services.reader).complete(messages, meter=meter, options=options)
     except ModelSetupError:
         raise
-    except ModelCallError as error:
-        logger.warning("%s: the model failed (%s); the turn continues without it", meter.node, error)
+    except (ModelCallError, BudgetSpent) as error:
+        logger.warning("%s: no reply (%s); the turn continues without it", meter.node, error)
         return None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ....modules.calls.budget import CallBudget
 from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
@@ -29,6 +30,9 @@ from ...threads.context import RagContext, RunEvent
 from .events import Stream, TreeEvent
 from .state import ConversationState
 from .store import ConversationStore
+
+ANSWER = "turn"
+"""Name in the budget under which a turn keeps a call for its answer."""
 
 FromHistory = Literal["assessed", "never", "trust"]
 """Condition for an answer from earlier turns: the judge confirms their evidence, never, or the model proposes one."""
@@ -211,6 +215,8 @@ class TurnContext:
     options: ConversationOptions = field(default_factory=ConversationOptions)
     limits: TurnLimits = field(default_factory=TurnLimits)
     web: WebSearch | None = None
+    budget: CallBudget | None = None
+    """What the limits of the question leave for the turn's own calls; None without a search that limits them."""
     calls: ThreadCalls | None = None
     """Journal of the turn's own model calls; None for a store in memory."""
     stream: Stream | None = None
@@ -223,10 +229,10 @@ class TurnContext:
         """Random id that keys the conversation's memory, threads and trees."""
         return self.conversation["conversation_id"]
 
-    def start(self, node: str) -> CallMeter:
-        """Emit that a node has started, and return the meter of its model calls."""
+    def start(self, node: str, *, answers: bool = False) -> CallMeter:
+        """Emit that a node has started, and return the meter of its calls; one that ``answers`` takes the kept call."""
         self.emit(node)
-        return CallMeter(node=node, calls=self.calls)
+        return CallMeter(node=node, calls=self.calls, budget=self.budget, held_by=ANSWER if answers else "")
 
     def emit_answer(self, text: str) -> None:
         """Emit a whole answer in place of the pieces sent so far."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
+from dataclasses import replace
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -11,7 +13,7 @@ from langgraph.runtime import Runtime
 from ....modules.calls.messages import Message
 from ....modules.calls.tokens import beginning, shortened
 from ....modules.calls.usage import CallMeter
-from ....modules.errors import SettingsError, ThreadMismatch
+from ....modules.errors import BudgetSpent, SettingsError, ThreadMismatch
 from ....modules.judge.contract import judge_one
 from ....modules.judge.insert_block import left_in, report_of, with_block
 from ....modules.memory.kept_evidence import ranked_refs, within_tokens
@@ -30,9 +32,11 @@ from ....modules.reader.prompts import reader_messages
 from ....modules.reader.refusals import is_refusal
 from ....modules.reader.strategies import digested
 from ...rag.run_start import RagInput
+from ...threads.amounts import room_for_evidence
 from ...threads.interrupts import raise_interrupts
+from .budget import before_search, count_search
 from .calls import answer_live, ask_json, ask_text
-from .context import TurnContext
+from .context import ANSWER, TurnContext
 from .history import chunks_of, newest_within, path_order
 from .prompts import (
     assessment_prompt,
@@ -49,6 +53,8 @@ from .search import found_by, ref_of, run_search
 from .state import TurnState
 
 Update = dict[str, object]
+
+logger = logging.getLogger(__name__)
 
 
 async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -159,7 +165,10 @@ async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext
     """Return whether the judge gives score 2 to the chunks, joined into one passage."""
     text = shortened("\n\n".join(chunk.page_content for chunk in chunks), context.limits.max_tokens // 2)
     passage = Document(page_content=text, metadata=chunks[0].metadata)
-    verdict = await judge_one(context.judge, query, passage, meter=meter, expand=False)
+    try:
+        verdict = await judge_one(context.judge, query, passage, meter=meter, expand=False)
+    except BudgetSpent:
+        return False
     return verdict.score == 2
 
 
@@ -171,7 +180,7 @@ async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     messages = condensation_prompt(state, context)
     reply = await ask_text(context, messages, meter=meter, max_tokens=limit, llm=context.condenser)
     if reply is None:
-        rewrite = Rewrite(text="", problem="the model failed")
+        rewrite = Rewrite(text="", problem="the model failed, or the limits of the question left no room")
     else:
         is_cut = reply.finish_reason == "length"
         rewrite = read_rewrite(reply.text, _query(state), max_tokens=limit, cut_off=is_cut)
@@ -195,15 +204,18 @@ async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Search the web and let the reader answer from the hits."""
     context = runtime.context
-    meter = context.start("search_web")
+    meter = context.start("search_web", answers=True)
+    unheld = replace(meter, held_by="")  # the held call is for the answer
     if context.web is None:
         raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
     query = _standalone(state)
     hits = await context.web.search(query, limit=WEB_RESULTS)
     if (filtering := context.services.insert_block) is not None:
-        hits = [with_block(*each) for each in zip(hits, await filtering.blocks(query, hits, meter=meter), strict=True)]
+        hits = [with_block(*each) for each in zip(hits, await filtering.blocks(query, hits, meter=unheld), strict=True)]
     found = left_in(hits)
-    evidence = shown_passages(render_evidence(found), context.limits.max_tokens // 2)
+    room = None if context.budget is None else room_for_evidence(query, ANSWER, context.budget, context.services)
+    most = context.limits.max_tokens // 2
+    evidence = shown_passages(render_evidence(found), most if room is None else min(most, room))
     messages = reader_messages(reader_query(state, context), evidence, context.services.prompts)
     answer = await answer_live(context, messages, meter=meter)
     refs = [ref_of(chunk.metadata, "") for chunk in found]
@@ -224,7 +236,8 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
         }
     }
     try:
-        final = await run_search(_rag_input(state, context), config, context)
+        services = replace(context.services, before=before_search(context))
+        final = await run_search(_rag_input(state, context), config, replace(context, services=services))
     except ThreadMismatch as error:
         raise ThreadMismatch(f"{error} In a conversation: ask again with regenerate=True, for a new turn.") from error
     raise_interrupts(final)
@@ -234,14 +247,24 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
         answer, status = context.options.response_if_no_docs_found, "refused"
         context.emit_answer(answer)
     found = await found_by(final, thread_id, context)
+    if context.budget is not None:
+        count_search(context.budget, context.trees[thread_id])
     return _answer(answer, "search", status=status) | {"rag_thread_id": thread_id} | found
 
 
 async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Answer from the conversation and general knowledge, and mark the answer accordingly."""
+    """Answer from the conversation and general knowledge, and mark the answer accordingly.
+
+    The refusal stays where the limits of the question leave no room for it.
+    """
     context = runtime.context
     meter = context.start("answer_from_knowledge")
-    answer = await answer_live(context, knowledge_prompt(state, context), meter=meter)
+    try:
+        answer = await answer_live(context, knowledge_prompt(state, context), meter=meter)
+    except BudgetSpent as spent:
+        logger.warning("the refusal stays (%s)", spent)
+        context.emit_answer(state["answer"])
+        return {"usage": meter.records}
     return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
 
 

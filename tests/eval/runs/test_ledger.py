@@ -11,14 +11,14 @@ import pytest
 
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.ledger import Ledger, WorkerLimits
-from judgetree.evaluation.runs.limits import Amount
 from judgetree.modules.calls.journal import BOOKED_TO
 from judgetree.modules.calls.prices import Prices
+from judgetree.modules.calls.record import Spend
 from judgetree.modules.errors import RunLimitReached
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.rate_limit import SharedRateLimit
 
-ONE = Amount(calls=1, tokens=10)
+ONE = Spend(calls=1, tokens=10)
 
 
 def ledger(**limits: object) -> Ledger:
@@ -43,7 +43,7 @@ def test_no_interleaving_of_workers_and_deaths_passes_the_limit() -> None:
                 if rng.random() < 0.2:
                     await books.release(name)
                     return
-                await limits.settle(place, rng.choice([ONE, Amount()]))
+                await limits.settle(place, rng.choice([ONE, Spend()]))
 
         await asyncio.wait_for(asyncio.gather(*(worker(str(number)) for number in range(8))), 60)
         exhausted, payments = await books.standing()
@@ -62,7 +62,7 @@ def test_a_worker_that_dies_while_it_waits_holds_nothing() -> None:
         await asyncio.sleep(0)
         await books.release("b")
         assert isinstance(first, int)
-        await books.settle(first, Amount())
+        await books.settle(first, Spend())
         assert isinstance(await waiting, str)
         return await books.reserve("c", "thread c", ONE)
 
@@ -75,10 +75,21 @@ def test_calls_of_a_dead_worker_count_as_made() -> None:
         number = await books.reserve("a", "thread", ONE)
         await books.release("a")
         assert isinstance(number, int)
-        await books.settle(number, Amount())
+        await books.settle(number, Spend())
         return await books.reserve("b", "other", ONE)
 
     assert "max_calls=1" in str(asyncio.run(run()))
+
+
+def test_what_earlier_starts_paid_without_a_row_counts_for_all_workers() -> None:
+    """Workers were told the rows alone, so that each start of a run of failing questions had its limit anew."""
+
+    async def run() -> int | str:
+        books = ledger(max_calls=3)
+        await books.owe({"thread": Spend(calls=3)})
+        return await books.reserve("a", "other", ONE)
+
+    assert "max_calls=3" in str(asyncio.run(run()))
 
 
 @pytest.mark.parametrize("limit", [3, 10])

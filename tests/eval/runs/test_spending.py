@@ -12,11 +12,12 @@ from langchain_core.language_models import FakeListChatModel
 
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.limits import Amount, Spending, cost_of_row, refuse_unpriced
+from judgetree.evaluation.runs.limits import Spending, cost_of_row, refuse_unpriced
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JournaledCall
 from judgetree.modules.calls.kept import KeptCall
-from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load_prices
+from judgetree.modules.calls.prices import ModelUsage, Price, Prices, load_prices
+from judgetree.modules.calls.record import Spend
 from judgetree.modules.errors import RunLimitReached, SettingsError
 from judgetree.modules.parts import remembered
 from judgetree.modules.settings import load_settings
@@ -59,8 +60,8 @@ def test_embeddings_whose_tokens_nobody_tells_leave_the_limit_in_force() -> None
     assert spending.exhausted == "max_cost=2"
 
 
-def of(tokens: int) -> Amount:
-    return Amount(calls=1, tokens=tokens, cost=Cost(known_usd=tokens / 1_000_000))
+def of(tokens: int) -> Spend:
+    return Spend(calls=1, tokens=tokens, usd=tokens / 1_000_000)
 
 
 @pytest.mark.parametrize("limits", [{"max_calls": 5}, {"max_tokens": 500_000}, {"max_cost": 0.5}])

@@ -10,8 +10,8 @@ from judgetree.graphs.threads.amounts import SavedCall, count_earlier, expected_
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.kept import KeptCall
-from judgetree.modules.calls.ledger import Amount, Ledger, Share
-from judgetree.modules.calls.record import INTERRUPTED, CallRecord, Taken
+from judgetree.modules.calls.ledger import Ledger, Share
+from judgetree.modules.calls.record import INTERRUPTED, CallRecord, Spend, Taken
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent
 from tests.graphs.bushy import bushy_context
@@ -35,7 +35,7 @@ def counted(*saved: tuple[str, CallRecord], journaled: tuple[KeptCall, ...] = ()
     """Count records by the status of their thread."""
     budget = CallBudget(limit=10)
     calls = [SavedCall(each, "sub", status != "finished") for status, each in saved]
-    count_earlier(journaled, calls, SimpleNamespace(budget=budget))  # type: ignore[arg-type]
+    count_earlier(journaled, calls, budget)
     return budget
 
 
@@ -117,9 +117,9 @@ def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_come
     ledger = budget.ledger
     assert ledger is not None
     journaled = (kept("judge", "1", Taken(set_aside_for="sub")), kept("generate", "2", Taken(held_by="sub")))
-    count_earlier(journaled, (), SimpleNamespace(budget=budget))  # type: ignore[arg-type]
+    count_earlier(journaled, (), budget)
     assert ledger.committed.tokens == 0
-    budget.restore("sub", calls=2, share=Share(Amount(100), Amount(50)))
+    budget.restore("sub", calls=2, share=Share(Spend(tokens=100), Spend(tokens=50)))
     for call_id, committed in (("1", 100), ("2", 100), ("2", 100)):
         budget.came(call_id, of="sub")
         assert ledger.committed.tokens == committed

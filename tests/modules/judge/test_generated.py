@@ -145,7 +145,7 @@ def test_reply_that_stays_unusable_makes_the_verdict_unknown(server: ScriptedSer
 
 
 @pytest.mark.parametrize(
-    ("fault", "calls"), [("prose", 2), ("fence", 1), ("think", 1), ("truncated", 2), ("wrong_type", 2), ("empty", 1)]
+    ("fault", "calls"), [("prose", 2), ("fence", 1), ("think", 1), ("truncated", 2), ("wrong_type", 2), ("empty", 2)]
 )
 def test_garbled_reply_costs_a_repair_at_most(server: ScriptedServer, fault: str, calls: int) -> None:
     def garbled_once(_: ChatRequest) -> ChatReply:

@@ -56,8 +56,11 @@ def test_failed_call_is_tried_again_and_counted(server: ScriptedServer, fault: s
     meter, clock = CallMeter(node="generate"), Clock()
     llm = llm_at(server.base_url, sleep=clock.sleep, timeout_s=0.5 if fault == "timeout" else 10.0)
     assert ask(llm, meter, on_text=(lambda _: None) if streamed else None).text == "42"
-    (record,) = meter.records
+    *failed, record = meter.records
     assert (record["attempts"], record["error"], record["kind"], record["model"]) == (3, "", "chat", "m")
+    may_be_billed = fault in ("drop", "timeout", "empty")
+    assert [each["attempts"] for each in failed] == ([1, 2] if may_be_billed else [])
+    assert all(each["prompt_tokens"] and each["error"] for each in failed)
     assert server.requests["other"] == 3
     assert len(clock.slept_s) == 2
 

@@ -14,6 +14,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.ledger import Ledger
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.llm.call_gate import CallGate
@@ -252,7 +253,7 @@ def test_tokens_of_answers_that_were_thrown_away_are_counted_too(server: Scripte
     server.responses = saying(ChatReply(text="<think>six by nine</think>"), ChatReply(text="42"))
     meter = CallMeter(node="generate")
     ask(llm_at(server.base_url), meter)
-    assert (meter.records[0]["prompt_tokens"], meter.records[0]["completion_tokens"]) == (10, 8)
+    assert [(each["prompt_tokens"], each["completion_tokens"]) for each in meter.records] == [(5, 7), (5, 1)]
 
 
 USAGE = {"prompt_tokens": 700, "completion_tokens": 60, "total_tokens": 760}
@@ -279,8 +280,8 @@ def test_tokens_of_a_reply_that_cannot_be_read_are_counted(
     meter = CallMeter(node="generate")
     with pytest.raises(ModelCallError):
         ask(llm_at(raw.base_url, retries=1), meter, on_text=Snapshots() if streamed else None)
-    (record,) = meter.records
-    assert (record["prompt_tokens"], record["completion_tokens"], record["attempts"]) == (1400, 120, 2)
+    booked = [(each["prompt_tokens"], each["completion_tokens"], each["attempts"]) for each in meter.records]
+    assert booked == [(700, 60, 1), (700, 60, 2)], "each attempt that is billed has a record"
 
 
 NO_REPLIES: dict[str, tuple[bool, Answer]] = {
@@ -317,7 +318,7 @@ def test_tokens_of_a_try_with_stop_texts_are_counted_though_the_one_without_fail
     meter = CallMeter(node="generate")
     with pytest.raises(ModelCallError):
         ask(llm_at(raw.base_url, retries=0), meter, stop=("Passage",))
-    assert (meter.records[0]["prompt_tokens"], meter.records[0]["completion_tokens"]) == (1400, 120)
+    assert [(each["prompt_tokens"], each["completion_tokens"]) for each in meter.records] == [(700, 60)] * 2
 
 
 def test_seconds_include_the_waits_between_attempts(server: ScriptedServer) -> None:
@@ -337,3 +338,27 @@ def test_budget_is_reserved_once_a_call_whatever_its_attempts(server: ScriptedSe
         ask(llm_at(server.base_url), meter)
     assert server.requests["other"] == 3
     assert len(meter.records) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+def test_attempts_that_may_be_billed_count_as_calls(server: ScriptedServer, limit: int) -> None:
+    """Four billed requests were one call, so that a limit of 10 calls let 40 through."""
+    server.responses = saying(ChatReply(text=""))
+    budget = CallBudget(limit=limit)
+    meter = CallMeter(node="generate", budget=budget)
+    with pytest.raises(ModelCallError, match="the answer is empty"):
+        ask(llm_at(server.base_url, retries=2), meter)
+    made = min(limit, 3)
+    assert (server.requests["other"], budget.used, len(meter.records)) == (made, made, made)
+
+
+def test_tokens_of_attempts_that_may_be_billed_count(server: ScriptedServer) -> None:
+    """A second attempt is not made where what the first one used leaves no room."""
+    server.responses = saying(ChatReply(text="<think>" + "six by nine " * 50 + "</think>"))
+    budget = CallBudget(limit=9, ledger=Ledger(max_tree_tokens=400))
+    meter = CallMeter(node="generate", budget=budget)
+    with pytest.raises(ModelCallError, match="no further attempt was made: The budget of 400 tokens"):
+        ask(llm_at(server.base_url, retries=2), meter)
+    (record,) = meter.records
+    assert budget.ledger is not None
+    assert budget.ledger.committed.tokens == record["prompt_tokens"] + record["completion_tokens"] > 150

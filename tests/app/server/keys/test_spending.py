@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from judgetree.app.server.keys.key import NO_LIMITS, Budget
-from judgetree.app.server.keys.spending import DayIsSpent, Ledger, Spent
+from judgetree.app.server.keys.spending import DayIsSpent, Ledger
+from judgetree.modules.calls.record import Spend
 from tests.app.server.keys.conftest import OpenTables
 
 NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
@@ -36,8 +37,8 @@ def test_what_a_run_did_not_use_is_free_again(tables: OpenTables) -> None:
     with pytest.raises(DayIsSpent, match="800 of 1000 tokens are used or held for questions that are being answered"):
         ledger.reserve("k1", day, question)
     ledger.reserve("k2", day, question)
-    ledger.settle(run, Spent(usd=0.5, tokens=100, seconds=7.5))
-    assert ledger.used("k1") == Spent(usd=0.5, tokens=100, seconds=7.5)
+    ledger.settle(run, Spend(usd=0.5, tokens=100, seconds=7.5))
+    assert ledger.used("k1") == Spend(usd=0.5, tokens=100, seconds=7.5)
     ledger.reserve("k1", day, question)
 
 
@@ -49,7 +50,7 @@ def test_a_spent_day_renews_at_midnight_and_a_held_one_soon(tables: OpenTables, 
     with pytest.raises(DayIsSpent) as held:
         ledger.reserve("k1", day, question)
     assert (held.value.is_held, held.value.renews_in_s < 60) == (True, True)
-    ledger.settle(run, Spent(tokens=300), turn_id=turn_id)
+    ledger.settle(run, Spend(tokens=300), turn_id=turn_id)
     with pytest.raises(DayIsSpent, match=r"300 of 1000 tokens are used\. It renews at .*T00:00") as spent:
         ledger.reserve("k1", day, question)
     assert (spent.value.is_held, spent.value.renews_in_s) == (False, 43_200)
@@ -58,7 +59,7 @@ def test_a_spent_day_renews_at_midnight_and_a_held_one_soon(tables: OpenTables, 
 def test_a_new_day_renews_the_budget(tables: OpenTables) -> None:
     now = [NOON]
     ledger = Ledger(tables(), clock=lambda: now[0])
-    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=10))
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=10))
     with pytest.raises(DayIsSpent):
         ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
     now[0] += 43_200
@@ -72,7 +73,7 @@ def test_a_turn_is_charged_once_over_all_its_runs(tables: OpenTables) -> None:
     ledger = Ledger(tables(), clock=lambda: NOON)
     for total in (300, 500, 500):  # cancelled, resumed, and asked for again
         run = ledger.reserve("k1", Budget(tokens=1000), NO_LIMITS)
-        ledger.settle(run, Spent(usd=total / 1000, tokens=total, seconds=1), turn_id="t1")
+        ledger.settle(run, Spend(usd=total / 1000, tokens=total, seconds=1), turn_id="t1")
     used = ledger.used("k1")
     assert (used.usd, used.tokens, used.seconds) == (pytest.approx(0.5), 500, 3)
 
@@ -86,24 +87,24 @@ def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> No
     with pytest.raises(DayIsSpent) as held:
         ledger.reserve("k1", day, question)
     assert held.value.is_held
-    ledger.settle(other, Spent(tokens=50), turn_id="t2")
+    ledger.settle(other, Spend(tokens=50), turn_id="t2")
     resumed = ledger.reserve("k1", day, question)
     ledger.name_turn(resumed, "t1")
-    ledger.settle(resumed, Spent(tokens=120), turn_id="t1")
+    ledger.settle(resumed, Spend(tokens=120), turn_id="t1")
     assert ledger.used("k1").tokens == 170
     assert tables().read("SELECT turn_id FROM key_use ORDER BY turn_id") == [("t1",), ("t2",)]
 
 
 def test_an_unknown_price_costs_what_was_reserved(tables: OpenTables) -> None:
     ledger = Ledger(tables(), clock=lambda: NOON)
-    ledger.settle(ledger.reserve("k1", Budget(usd=2.0), NO_LIMITS), Spent(usd=None, tokens=3))
-    assert ledger.used("k1") == Spent(usd=pytest.approx(0.2), tokens=3)
+    ledger.settle(ledger.reserve("k1", Budget(usd=2.0), NO_LIMITS), Spend(unpriced=1, tokens=3))
+    assert ledger.used("k1") == Spend(usd=pytest.approx(0.2), tokens=3)
 
 
 def test_a_clock_that_goes_back_over_midnight_gives_no_second_budget(tables: OpenTables) -> None:
     now = [NOON + 43_200.0]
     ledger, other = (Ledger(tables(), clock=lambda: now[0]), Ledger(tables(), clock=lambda: now[0] - 60))
-    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=10))
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=10))
     for behind in (other, ledger, other):
         with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
             behind.reserve("k1", Budget(tokens=10), NO_LIMITS)
@@ -117,11 +118,11 @@ def test_a_clock_that_goes_back_over_midnight_gives_no_second_budget(tables: Ope
 def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: OpenTables, days_ahead: int) -> None:
     now = [NOON + days_ahead * 86_400]
     ledger = Ledger(tables(), clock=lambda: now[0])
-    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=4))
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=4))
     now[0] = NOON
-    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spent(tokens=6))
+    ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=6))
     with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
         ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
     now[0] += 86_400
-    assert ledger.used("k1") == Spent()
+    assert ledger.used("k1") == Spend()
     ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)

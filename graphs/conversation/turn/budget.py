@@ -1,0 +1,66 @@
+"""The limits of a question as its turn keeps them: its own calls count before its search, and beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....modules.calls.budget import CallBudget
+from ....modules.calls.ledger import Share
+from ....modules.calls.record import CallRecord, Spend
+from ....modules.memory.turns import OpenTurn
+from ...rag.search_tree import SearchTree
+from ...threads.amounts import SavedCall, answer_amount, budget_of, count_earlier
+from .context import ANSWER, TurnContext
+
+
+async def open_budget(
+    context: TurnContext, turn: OpenTurn, saved: Sequence[CallRecord], tree: SearchTree | None
+) -> CallBudget:
+    """Return the budget of a turn's own calls: what the limits of a question leave after what earlier runs have used.
+
+    A call and the tokens of the shortest answer are kept for the answer. What does not fit beside them is not asked,
+    and the turn continues without it.
+
+    Args:
+        context: The turn.
+        turn: The open turn.
+        saved: The turn's own calls in its checkpoint.
+        tree: The search that the turn has behind it; None before it.
+    """
+    services = context.services
+    budget = await budget_of(services)
+    calls = context.calls
+    earlier = [SavedCall(record, "", is_of_open_sub_run=False) for record in saved]
+    count_earlier(calls.known_replies if calls else (), earlier, budget, failed=calls.known_failures if calls else ())
+    if tree is not None:
+        count_search(budget, tree)
+        return budget
+    budget.hold(ANSWER)
+    if budget.ledger is not None and budget.ledger.limits_amounts:
+        least = answer_amount(turn["query"], context.limits.max_rewrite_tokens, services, budget.ledger)
+        budget.ledger.plan(ANSWER, Share(least, least))
+    return budget
+
+
+def before_search(context: TurnContext) -> Spend:
+    """Return what the turn has used before its search, which keeps its own call for the answer from here on."""
+    budget = context.budget
+    if budget is None:
+        return Spend()
+    budget.release(ANSWER)
+    ledger, limit = budget.ledger, context.services.limits.max_tree_seconds
+    used = Spend(calls=budget.used) if ledger is None else replace(ledger.used, calls=budget.used)
+    if ledger is None or ledger.deadline is None or limit is None:
+        return used
+    return replace(used, seconds=limit - (ledger.deadline - asyncio.get_running_loop().time()))
+
+
+def count_search(budget: CallBudget, tree: SearchTree) -> None:
+    """Count the calls of a search that has ended, for the calls that follow it."""
+    records = [record for node in tree.query_nodes() for record in node.paid if record["kind"] == "chat"]
+    budget.used += len(records)
+    if budget.ledger is not None:
+        for record in records:
+            budget.ledger.book("", record)
