@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ _BYTE_ORDER_MARK = "\ufeff"
 """Not text where a reply begins with it."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
+MOST_EVENT_LINES = 1_000
+"""Most lines of one event in a stream; events of chat completions have one or two."""
+_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+TURN_BYTES = 16_384
+"""Bytes after which the event loop gets a turn; a read of the HTTP client has as many at most."""
 
 
 class ReplyTooLong(ValueError):
@@ -42,24 +48,53 @@ class PackedReply(ValueError):
         )
 
 
-class CappedStream(httpx2.AsyncByteStream):
-    """A response's bytes up to a limit."""
+class EventTooLong(ValueError):
+    """An event of a stream has more lines than any real one; reading it would take time in the square of them."""
 
-    def __init__(self, inner: AsyncIterator[bytes] | httpx2.AsyncByteStream, *, limit: int, max_bytes: int) -> None:
-        """Yield at most ``limit`` bytes; if ``max_bytes`` is not 0, raise ``ReplyTooLong(max_bytes)`` beyond them."""
+    def __init__(self) -> None:
+        super().__init__(f"an event of its stream has more than {MOST_EVENT_LINES:,} lines")
+
+
+class CappedStream(httpx2.AsyncByteStream):
+    """A response's bytes up to a limit, read in turns with everything else on the event loop."""
+
+    def __init__(
+        self,
+        inner: AsyncIterator[bytes] | httpx2.AsyncByteStream,
+        *,
+        limit: int,
+        max_bytes: int,
+        has_events: bool = False,
+    ) -> None:
+        """Yield at most ``limit`` bytes.
+
+        Args:
+            inner: The bytes.
+            limit: Most bytes.
+            max_bytes: What ``ReplyTooLong`` names, which is raised beyond the limit; 0 to end there without an error.
+            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one of too many lines.
+        """
         self._inner = inner
         self._limit = limit
         self._max_bytes = max_bytes
+        self._lines = _EventLines() if has_events else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._limit
+        left, unbroken = self._limit, 0
         async for chunk in self._inner:
+            if self._lines is not None:
+                self._lines.count(chunk)
             yield chunk[:left]
             left -= len(chunk)
             if left < 0:
                 if self._max_bytes:
                     raise ReplyTooLong(self._max_bytes)
                 return
+            # Bytes that are there already come without a wait: a flood of tiny events would hold the loop for seconds.
+            unbroken += len(chunk)
+            if unbroken >= TURN_BYTES:
+                unbroken = 0
+                await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """Close the response."""
@@ -67,7 +102,26 @@ class CappedStream(httpx2.AsyncByteStream):
             await self._inner.aclose()
 
 
-def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
+class _EventLines:
+    """Counts the lines of the event that is being received. The SDK copies the event once for each of them."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+        self._tail = b""
+
+    def count(self, chunk: bytes) -> None:
+        seen = self._tail + chunk
+        end = max(map(seen.rfind, _EVENT_ENDS))
+        if end >= 0:
+            self._lines = 0
+        counted = seen[end + 2 :] if end >= 0 else chunk
+        self._lines += counted.count(b"\n") + counted.count(b"\r")
+        self._tail = seen[-3:]
+        if self._lines > MOST_EVENT_LINES:
+            raise EventTooLong
+
+
+def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int, has_events: bool = False) -> None:
     """Limit a response to ``limit`` bytes, as ``CappedStream`` does; nothing of a packed one is read.
 
     Raises:
@@ -79,7 +133,7 @@ def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
             raise PackedReply(packing)
         limit = 0
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes)
+        response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes, has_events=has_events)
 
 
 async def cut_error_short(response: httpx2.Response) -> None:

@@ -42,7 +42,7 @@ def _endless(head: bytes, piece: bytes, pause_s: float) -> Misbehaviour:
         out.write(head)
         for _ in itertools.count():
             out.write(piece)
-            if over.wait(pause_s):
+            if over.wait(pause_s) if pause_s else over.is_set():
                 return
 
     return write
@@ -86,6 +86,11 @@ OTHER: dict[str, Misbehaviour] = {
     "silent": _silent,
     "drips": _endless(_head("200 OK", "Content-Type: application/json", "Content-Length: 9999999"), b" ", 0.05),
     "keeps-alive": _endless(_EVENTS, b": still here\n\n", 0.05),
+    "pings": _endless(_EVENTS, b"event: ping\ndata: {}\n\n" * 2_000, 0),
+    "event-without-end": _endless(_EVENTS, b"data: {\n" * 8_000, 0),
+    "ids-without-events": _endless(_EVENTS, b"id: 1\n" * 8_000, 0),
+    "pieces-without-choices": _endless(_EVENTS, f"data: {json.dumps({**_CHUNK, 'choices': []})}\n\n".encode() * 500, 0),
+    "events-called-json": _says("200 OK", b"data: {\n" * 1_000_000),
     "endless-stream": _endless(_EVENTS, f"data: {_DELTA}\n\n".encode(), 0.0005),
     "endless-line": _endless(_EVENTS + b"data: ", b"x" * 65_536, 0.001),
 }
