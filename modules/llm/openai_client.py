@@ -22,7 +22,14 @@ from pydantic import SecretStr
 
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
-from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, TURN_BYTES, CappedStream, cap_reply, cut_error_short
+from ..calls.completion import (
+    BYTES_A_BYTE_STREAMED,
+    BYTES_A_BYTE_WHOLE,
+    TURN_BYTES,
+    CappedStream,
+    cap_reply,
+    cut_error_short,
+)
 from ..calls.reported_usage import keep_known_usage, telling, usage_in
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -253,7 +254,7 @@ def _read_results(
     results: object, documents: int, top_n: int, name: str, secrets: Sequence[str]
 ) -> list[tuple[int, float]]:
     try:
-        pairs = [(int(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
+        pairs = [(operator.index(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         said = starred(str(results), secrets)[:200]
         raise ModelCallError(f"{name} answered without usable results: {said}") from error

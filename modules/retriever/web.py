@@ -143,11 +143,12 @@ class SearxngSearch:
 
     async def _fetched(self, query: str) -> bytes:
         asked = {**self._fixed, "q": storable(query)}
+        headers = {**self._url.headers(), "Accept-Encoding": "identity"}
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
                 httpx.AsyncClient(timeout=self._timeout_s, verify=self._certificates) as client,
-                client.stream("GET", self._url, params=asked, headers=self._url.headers()) as response,
+                client.stream("GET", self._url, params=asked, headers=headers) as response,
             ):
                 if not response.is_success:
                     raise self._refused(response)
@@ -161,8 +162,14 @@ class SearxngSearch:
             raise SettingsError(message) from error
 
     async def _body(self, response: httpx.Response) -> bytes:
+        packing = response.headers.get("content-encoding", "identity")
+        if packing.strip().lower() not in ("", "identity"):  # few packed bytes may unpack to many
+            raise SettingsError(
+                f"{self._name} answers packed ({packing:.40}), which was not asked for. Switch the compression of "
+                "SearXNG, or of a proxy before it, off."
+            )
         body = bytearray()
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             body += piece
             if len(body) > MAX_REPLY_BYTES:
                 raise SettingsError(
