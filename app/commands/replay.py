@@ -150,7 +150,7 @@ def _write_files(played: Replay, *, csv: Path | None, html: Path | None, plots: 
     from ...evaluation.papers.files import save_plots
     from ...evaluation.replay.replay_page import draw_replay
     from ...evaluation.replay.replay_plots import replay_plots
-    from ...modules.disk import write_whole
+    from ...modules.storage.atomic import write_whole
 
     if csv is not None:
         write_whole(csv, played.rows.to_csv(index=False))

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 from ...modules.errors import LoadingError, SettingsError, needs_extra
 from ...modules.index.file_parsers import clean_text
 from ...modules.index.folder_scan import scan_files
+from ...modules.storage.atomic import write_whole
 from .questions import Dataset, EvalQuestion
 from .rows import RowReader, language_tag, parse_json, unique_answers, with_digests
 
@@ -127,6 +128,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
 
     Raises:
         SettingsError: The questions are something else, there is none, or a value is none that JSON can hold.
+        WritingError: They could not be written.
     """
     rows = _records(questions)
     if isinstance(rows, Sequence) and not rows:
@@ -143,7 +145,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
     content = "".join(lines).encode("utf-8", "backslashreplace")
     file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
+    write_whole(file, content)
     return file
 
 

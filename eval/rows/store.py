@@ -15,9 +15,9 @@ from pydantic import TypeAdapter, ValidationError
 from ...graphs.threads.recording import RUN_FILE
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
-from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ...modules.storage.atomic import write_whole
 from ..metrics.context import ContextFigures
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -43,6 +42,7 @@ from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.specs import name_in
+from ...modules.storage.atomic import replacing
 from ...modules.structure.building import GRAPHS, build_graph
 from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
@@ -100,13 +100,12 @@ def _written(dataset: Dataset, folder: Path) -> Path:
     file = folder / "corpus.jsonl"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        half = file.with_suffix(f".{os.getpid()}")
-        with half.open("w", encoding="utf-8") as lines:
+        with replacing(file) as lines:
             for document in dataset.documents:
                 keys = {DOCUMENT_KEY: document.key, dataset.key_field: document.key}
                 metadata = {**document.metadata, "title": document.title, **keys}
-                lines.write(json.dumps({"text": document.text, "metadata": metadata}, ensure_ascii=False) + "\n")
-        half.replace(file)
+                line = json.dumps({"text": document.text, "metadata": metadata}, ensure_ascii=False) + "\n"
+                lines.write(line.encode("utf-8"))
     return folder
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...modules.calls.prices import FREE, Cost, Prices, load_prices
-from ...modules.disk import refusing_full_disk, write_whole
+from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ...modules.settings import Settings, load_settings
+from ...modules.storage.atomic import write_whole
 from ..rows.store import RunRow, RunStore
 from ..runs.batch_run import RunOptions, run_experiment
 from ..runs.experiment import Experiment

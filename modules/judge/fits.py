@@ -14,10 +14,10 @@ from typing import Literal
 from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
-from ..disk import write_whole
 from ..errors import SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..settings import Settings
+from ..storage.atomic import write_whole
 from .contract import AnyJudge, Verdict
 from .wrapper import wrapped
 

@@ -16,10 +16,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..calls.messages import version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
-from ..disk import write_whole
 from ..errors import SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..settings import Settings
+from ..storage.atomic import write_whole
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 
 logger = logging.getLogger(__name__)

@@ -14,10 +14,11 @@ from typing import Protocol
 
 from filelock import FileLock
 
-from ..disk import refusing_full_disk, write_whole
+from ..disk import refusing_full_disk
 from ..errors import CollectionError
 from ..index.index import Index
 from ..index.lock_holder import holding
+from ..storage.atomic import write_whole
 from .passage_graph import PassageGraph
 
 FOLDER = "graphs"
