@@ -16,6 +16,7 @@ import httpx
 from ...modules.addresses import Address
 from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, SettingsError
+from ...modules.network.certificates import trusted_certificates
 from ...modules.progress import ByteProgress
 from ...modules.redaction import starred
 from .registry import load_dataset
@@ -147,7 +148,12 @@ def download(
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": tag}
     with (
-        httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S, event_hooks={"request": [refuse_plain_http]}) as client,
+        httpx.Client(
+            follow_redirects=True,
+            timeout=_TIMEOUT_S,
+            verify=trusted_certificates(),
+            event_hooks={"request": [refuse_plain_http]},
+        ) as client,
         client.stream("GET", Address(url).revealed(), headers=headers) as response,
     ):
         if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # complete, or another file now: start over

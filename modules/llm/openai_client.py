@@ -31,6 +31,7 @@ from ..calls.completion import (
     cut_error_short,
 )
 from ..calls.reported_usage import keep_known_usage, telling, usage_in
+from ..network.certificates import naming_broken_certificates
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
 
@@ -318,7 +319,8 @@ class _Connections(openai.DefaultAioHttpClient):
         loop = asyncio.get_running_loop()
         if loop not in self._others:
             self._others = {each: client for each, client in self._others.items() if not each.is_closed()}
-            self._others[loop] = openai.DefaultAsyncHttpxClient(limits=_NOT_KEPT, **self._given)
+            with naming_broken_certificates():
+                self._others[loop] = openai.DefaultAsyncHttpxClient(limits=_NOT_KEPT, **self._given)
         return await self._others[loop].send(request, **options)
 
 
@@ -329,7 +331,8 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
     Packed replies are not asked for, redirects are refused, errors are cut short.
     """
     # aiohttp takes a third less CPU a call than the SDK's own transport.
-    client = _Connections(loop, event_hooks={"response": [refuse_redirect, cut_error_short]})
+    with naming_broken_certificates():
+        client = _Connections(loop, event_hooks={"response": [refuse_redirect, cut_error_short]})
     atexit.register(_close, client, loop)
     return client
 
@@ -337,7 +340,8 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
 @functools.cache
 def _unused_client() -> httpx2.Client:
     """Return a client for synchronous calls, which are never made; langchain-openai would make one for each address."""
-    return httpx2.Client()
+    with naming_broken_certificates():
+        return httpx2.Client()
 
 
 def _close(client: httpx2.AsyncClient, loop: BackgroundLoop) -> None:

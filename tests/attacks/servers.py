@@ -25,13 +25,15 @@ def _head(status: str, *headers: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *headers, "Connection: close", "", ""]).encode()
 
 
+def reply(status: str, body: bytes, *headers: str) -> bytes:
+    """The bytes of a whole response with a JSON body."""
+    return _head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *headers) + body
+
+
 def says(status: str, body: bytes, *headers: str) -> Misbehaviour:
     """Answer every request so, as JSON."""
 
-    def write(out: BinaryIO, over: threading.Event) -> None:
-        out.write(_head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *headers) + body)
-
-    return write
+    return lambda out, over: out.write(reply(status, body, *headers)) and None
 
 
 def _raw(data: bytes) -> Misbehaviour:
