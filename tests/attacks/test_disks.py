@@ -45,6 +45,6 @@ def test_a_folder_in_the_place_of_the_file_is_named(folder: Path, name: str) -> 
     (file,) = folder.glob(pattern)
     file.unlink()
     file.mkdir()
-    with pytest.raises(UserError, match="could not be written|is a folder"):
+    with pytest.raises(UserError, match=r"could not be written|is a folder"):
         write(folder)
     assert not list(folder.glob(".*"))
