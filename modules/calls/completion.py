@@ -24,8 +24,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 """Not text where a reply begins with it."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
-MOST_EVENT_LINES = 1_000
-"""Most lines of one event in a stream; events of chat completions have one or two."""
+_MOST_COPIED = 512_000_000
+"""Most bytes that reading one event may copy, some tenths of a second; an event of 1 MB in packets copies so many."""
 _EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 TURN_BYTES = 16_384
 """Bytes after which the event loop gets a turn; a read of the HTTP client has as many at most."""
@@ -49,10 +49,10 @@ class PackedReply(ValueError):
 
 
 class EventTooLong(ValueError):
-    """An event of a stream has more lines than any real one; reading it would take time in the square of them."""
+    """An event of a stream is longer, or has more lines, than any real one; reading it takes the product of both."""
 
     def __init__(self) -> None:
-        super().__init__(f"an event of its stream has more than {MOST_EVENT_LINES:,} lines")
+        super().__init__("an event of its stream is too long, or has too many lines")
 
 
 class CappedStream(httpx2.AsyncByteStream):
@@ -72,18 +72,18 @@ class CappedStream(httpx2.AsyncByteStream):
             inner: The bytes.
             limit: Most bytes.
             max_bytes: What ``ReplyTooLong`` names, which is raised beyond the limit; 0 to end there without an error.
-            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one of too many lines.
+            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one too long.
         """
         self._inner = inner
         self._limit = limit
         self._max_bytes = max_bytes
-        self._lines = _EventLines() if has_events else None
+        self._copies = _EventCopies() if has_events else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, unbroken = self._limit, 0
         async for chunk in self._inner:
-            if self._lines is not None:
-                self._lines.count(chunk)
+            if self._copies is not None:
+                self._copies.count(chunk)
             yield chunk[:left]
             left -= len(chunk)
             if left < 0:
@@ -102,23 +102,25 @@ class CappedStream(httpx2.AsyncByteStream):
             await self._inner.aclose()
 
 
-class _EventLines:
-    """Counts the lines of the event that is being received. The SDK copies the event once for each of them."""
+class _EventCopies:
+    """Counts what the SDK copies for an event: all that it has of the event, once for each further line or piece."""
 
     def __init__(self) -> None:
-        self._lines = 0
+        self._size = 0
+        self._copied = 0
         self._tail = b""
 
     def count(self, chunk: bytes) -> None:
-        seen = self._tail + chunk
+        pieces = chunk.count(b"\n") + chunk.count(b"\r") + 1
+        self._size += len(chunk)
+        self._copied += pieces * self._size
+        if self._copied > _MOST_COPIED:
+            raise EventTooLong
+        seen = self._tail + chunk  # an end may lie across two chunks
         end = max(map(seen.rfind, _EVENT_ENDS))
         if end >= 0:
-            self._lines = 0
-        counted = seen[end + 2 :] if end >= 0 else chunk
-        self._lines += counted.count(b"\n") + counted.count(b"\r")
+            self._size, self._copied = len(seen) - end, 0
         self._tail = seen[-3:]
-        if self._lines > MOST_EVENT_LINES:
-            raise EventTooLong
 
 
 def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int, has_events: bool = False) -> None:

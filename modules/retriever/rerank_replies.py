@@ -81,7 +81,7 @@ def posted(
         RedirectedError: It names another address; nothing is sent there.
         HTTPError, InvalidURL: No reply came.
     """
-    certificates = trusted_certificates() if url.startswith("https:") else False
+    certificates = trusted_certificates()
 
     async def post() -> tuple[httpx.Response, bytes]:
         params, sent, whole = url.query_params(), {**headers, "Accept-Encoding": "identity"}, bytearray()

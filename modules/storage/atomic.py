@@ -55,8 +55,8 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """
     with refusing_full_disk(path):
         target = Path(os.path.realpath(path))
-        mode = _mode_of(target, private=private)
-        if mode is None:
+        rights = _rights_of(target, private=private)
+        if rights is None:
             with target.open("wb") as out:
                 yield cast(BinaryIO, out)
             return
@@ -68,7 +68,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
                 out.flush()
                 os.fsync(out.fileno())
                 _remove_abandoned(target, now_s=os.fstat(out.fileno()).st_mtime)
-            half.chmod(mode)
+            half.chmod(rights)
             half.replace(target)
         except BaseException:  # a KeyboardInterrupt too
             with suppress(OSError):
@@ -76,7 +76,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             raise
 
 
-def _mode_of(target: Path, *, private: bool) -> int | None:
+def _rights_of(target: Path, *, private: bool) -> int | None:
     """Return the rights that a new version of a file gets; None for what is no regular file."""
     try:
         old = target.stat().st_mode

@@ -64,6 +64,12 @@ def _error(message: str, **fields: object) -> bytes:
 _EVENTS = _head("200 OK", "Content-Type: text/event-stream")
 _DELTA = json.dumps({**_CHUNK, "choices": [{"index": 0, "delta": {"content": "more "}, "finish_reason": None}]})
 
+
+def says_stream(events: bytes) -> Misbehaviour:
+    """Answer every request with these events."""
+    return _raw(_EVENTS + events)
+
+
 SETUP: dict[str, Misbehaviour] = {
     "401": says("401 Unauthorized", _error("bad key")),
     "402": says("402 Payment Required", _error("no credit")),
@@ -93,6 +99,7 @@ OTHER: dict[str, Misbehaviour] = {
     "keeps-alive": _endless(_EVENTS, b": still here\n\n", 0.05),
     "pings": _endless(_EVENTS, b"event: ping\ndata: {}\n\n" * 2_000, 0),
     "event-without-end": _endless(_EVENTS, b"data: {\n" * 8_000, 0),
+    "long-event-of-many-lines": says_stream(b"data: " + b"x" * 15_000_000 + b"\ndata: x\n" * 20_000),
     "ids-without-events": _endless(_EVENTS, b"id: 1\n" * 8_000, 0),
     "pieces-without-choices": _endless(_EVENTS, f"data: {json.dumps({**_CHUNK, 'choices': []})}\n\n".encode() * 500, 0),
     "events-called-json": says("200 OK", b"data: {\n" * 1_000_000),
