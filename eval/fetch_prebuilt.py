@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 import httpx
 
-from ..modules.disk import refusing_full_disk
 from ..modules.errors import LoadingError, SettingsError
 from ..modules.prebuilt.files import YAML_NAME
 from ..modules.progress import ByteProgress
+from ..modules.storage.atomic import replacing, write_whole
 from .datasets.fetch import download
 
 _BLOCK_BYTES = 1 << 22
@@ -119,7 +119,7 @@ def fetch_prebuilt(
             files = [file for file in public.files if file.target == target]
             parts = [_downloaded(file, folder, on_progress, loopback_http=loopback_http) for file in files]
             _join(files, parts, folder / target)
-    (folder / YAML_NAME).write_text(public.yaml, encoding="utf-8")
+    write_whole(folder / YAML_NAME, public.yaml)
     return True
 
 
@@ -142,13 +142,10 @@ def _downloaded(file: PublicFile, folder: Path, on_progress: ByteProgress | None
 
 
 def _join(files: Sequence[PublicFile], parts: Sequence[Path], target: Path) -> None:
-    half = target.with_name(f"{target.name}.half")
-    with refusing_full_disk(target):
-        with half.open("wb") as joined:
-            for file, part in zip(files, parts, strict=True):
-                with _opened(file, part) as stream:
-                    shutil.copyfileobj(stream, joined, _BLOCK_BYTES)
-        half.replace(target)
+    with replacing(target) as joined:
+        for file, part in zip(files, parts, strict=True):
+            with _opened(file, part) as stream:
+                shutil.copyfileobj(stream, joined, _BLOCK_BYTES)
     for part in parts:
         part.unlink()
         part.with_suffix(".tag").unlink(missing_ok=True)

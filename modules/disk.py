@@ -1,20 +1,15 @@
-"""Atomic writes, the detection of full disks, and files of installed packages.
-
-New content is on disk before it replaces the old file, so that a full disk or a power cut leaves one of the two whole.
-"""
+"""Errors of writing: the detection of full disks, and what is said of them; files of installed packages."""
 
 from __future__ import annotations
 
 import errno
 import importlib.util
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import WritingError
-from .trust.closed import open_private
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 """No space, no quota, too large a file, a failing disk, and one that became read-only after a failure."""
@@ -22,32 +17,6 @@ _SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQL
 _POSTGRES_FULL = "53100"
 _PRIMARY = 0xFF
 """Bits of the primary result code in an extended one of SQLite."""
-
-
-def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Replace a file atomically: other processes see its old content, or all of ``content``.
-
-    Args:
-        path: The file, whose folder exists.
-        content: Bytes, or text that is written in UTF-8.
-        private: Whether only this user may read it, as in the home folder; else the umask decides.
-
-    Raises:
-        WritingError: The file could not be written, and is unchanged.
-    """
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    half = path.with_name(f"{path.name}.half")
-    with refusing_full_disk(path):
-        try:
-            with open_private(half, "wb") if private else half.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            half.replace(path)
-        except OSError:
-            with suppress(OSError):
-                half.unlink(missing_ok=True)
-            raise
 
 
 @contextmanager

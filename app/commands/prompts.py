@@ -50,9 +50,9 @@ def copy(
 ) -> None:
     """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's."""
     with busy("starting"):
-        from ...modules.disk import write_whole
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
+        from ...modules.storage.atomic import write_whole
         from ..terminal.files import check_writable
 
     if file.suffix not in (".yaml", ".yml"):

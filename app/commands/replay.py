@@ -156,7 +156,7 @@ def _write_files(played: Replay, *, csv: Path | None, spreadsheet: bool, html: P
     from ...evaluation.replay.replay_page import draw_replay
     from ...evaluation.replay.replay_plots import replay_plots
     from ...evaluation.rows.csv_tables import csv_of
-    from ...modules.disk import write_whole
+    from ...modules.storage.atomic import write_whole
 
     if csv is not None:
         write_whole(csv, csv_of(played.rows, spreadsheet=spreadsheet))

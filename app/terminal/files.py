@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ...modules.errors import DependencyError, SettingsError
+from ...modules.storage.atomic import write_whole
 from .terminal import say, write_result
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class TreeFiles:
         """Write the tree in every format, and name the files.
 
         Raises:
-            SettingsError: A file could not be written.
+            WritingError: A file could not be written; it is unchanged.
             DependencyError: The picture could not be drawn.
         """
         for form, target in self.targets.items():
@@ -67,10 +68,7 @@ class TreeFiles:
             if target == STDOUT:
                 write_result(text)
                 continue
-            try:
-                Path(target).write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise SettingsError(f"--{form}: {target} could not be written ({error.strerror}).") from error
+            write_whole(Path(target), text)
             say(f"wrote {target}", style="dim")
 
 
@@ -84,8 +82,12 @@ def check_writable(file: Path, *, option: str) -> None:
         raise SettingsError(f"{option}: {file} is a folder. Name a file in it.")
     if not file.parent.is_dir():
         raise SettingsError(f"{option}: there is no folder {file.parent}. Make it first, or name another file.")
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise SettingsError(f"{option}: {file} cannot be written: no permission. Name another file.")
+    # A regular file is replaced by a new one, which needs room in its folder; a pipe or a terminal is written to.
+    places = {file, file.parent} if file.is_file() else {file if file.exists() else file.parent}
+    if not all(os.access(place, os.W_OK) for place in places):
+        raise SettingsError(
+            f"{option}: {file} cannot be written: no permission, for it or in its folder. Name another file."
+        )
 
 
 def _check_renderer() -> None:

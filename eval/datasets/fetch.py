@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import shutil
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -12,7 +14,9 @@ from typing import Literal
 import httpx
 
 from ...modules.addresses import Address
+from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, SettingsError
+from ...modules.network.certificates import trusted_certificates
 from ...modules.progress import ByteProgress
 from ...modules.redaction import starred
 from .registry import load_dataset
@@ -22,6 +26,8 @@ _TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 20
 _RANGE_NOT_SATISFIABLE = 416
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
+"""What ``zipfile`` raises at a damaged, encrypted or unknown archive."""
 _MOST_UNPACKED = 20
 """Limit of unpacked bytes, as a multiple of the size limit of the download."""
 
@@ -67,6 +73,7 @@ def fetch_dataset(
     Raises:
         SettingsError: The name is unknown.
         LoadingError: The download or reading it failed; the message says how to get the file by hand.
+        WritingError: The disk is full, or the folder cannot be written; what has arrived is kept.
     """
     source = source_of(name) if isinstance(name, str) else name
     target = folder / source.target
@@ -76,16 +83,20 @@ def fetch_dataset(
     if not address:
         raise LoadingError(by_hand(source, target, why="It cannot be downloaded by a program."))
     staging = folder / f".fetch-{source.target}"
-    staging.mkdir(parents=True, exist_ok=True)
+    with refusing_full_disk(staging):
+        staging.mkdir(parents=True, exist_ok=True)
     part = staging / "download.part"
     try:
         download(address, part, on_progress=on_progress, max_bytes=source.max_bytes, loopback_http=loopback_http)
         if not url:
             _refuse_other_content(part, "md5", source.md5)
             _refuse_other_content(part, "sha256", source.sha256)
-        fetched = _unpacked(source, part, staging / source.target)
+        try:
+            fetched = _unpacked(source, part, staging / source.target)
+        except _DAMAGED_ZIP as error:
+            raise LoadingError(f"its archive cannot be unpacked: {error or type(error).__name__}") from error
         checked = _read_once(source, fetched, downloaded=True)
-    except (LoadingError, httpx.HTTPError, httpx.InvalidURL, zipfile.BadZipFile) as error:
+    except (LoadingError, httpx.HTTPError, httpx.InvalidURL) as error:
         if not isinstance(error, httpx.TransportError):  # after a broken connection, resume from the part
             shutil.rmtree(staging)
         raise LoadingError(
@@ -137,7 +148,12 @@ def download(
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": tag}
     with (
-        httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S, event_hooks={"request": [refuse_plain_http]}) as client,
+        httpx.Client(
+            follow_redirects=True,
+            timeout=_TIMEOUT_S,
+            verify=trusted_certificates(),
+            event_hooks={"request": [refuse_plain_http]},
+        ) as client,
         client.stream("GET", Address(url).revealed(), headers=headers) as response,
     ):
         if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # complete, or another file now: start over
@@ -153,12 +169,15 @@ def download(
 
 
 def _write(response: httpx.Response, part: Path, have: int, max_bytes: int, on_progress: ByteProgress) -> None:
+    packing = response.headers.get("Content-Encoding", "identity")
+    if packing.strip().lower() not in ("", "identity"):  # few packed bytes may unpack to many
+        raise LoadingError(f"its server sends it packed ({packing:.40}), which was not asked for")
     coming = int(response.headers.get("Content-Length", 0))
     total = have + coming if coming else 0
     if total > max_bytes:
         raise _too_large(max_bytes)
-    with part.open("ab" if have else "wb") as file:
-        for block in response.iter_bytes():
+    with refusing_full_disk(part), part.open("ab" if have else "wb") as file:
+        for block in response.iter_raw():
             have += len(block)
             if have > max_bytes:
                 raise _too_large(max_bytes)
@@ -196,7 +215,7 @@ def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
         for name, path in taken:
             file = target / path if source.is_folder else target
             file.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(name) as packed, file.open("wb") as plain:
+            with refusing_full_disk(file), archive.open(name) as packed, file.open("wb") as plain:
                 while block := packed.read(_BLOCK_BYTES):
                     left -= plain.write(block)
                     if left < 0:

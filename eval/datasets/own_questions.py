@@ -19,6 +19,7 @@ from ...modules.index.folder_scan import scan_files
 from ...modules.index.parser_process import LARGE_BYTES, ParserProcess
 from ...modules.reading.regular_files import read_named
 from ...modules.reading.spreadsheet_cells import of_cell
+from ...modules.storage.atomic import write_whole
 from .questions import Dataset, EvalQuestion
 from .rows import RowReader, language_tag, parse_json, unique_answers, with_digests
 
@@ -135,6 +136,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
 
     Raises:
         SettingsError: The questions are something else, there is none, or a value is none that JSON can hold.
+        WritingError: They could not be written.
     """
     rows = _records(questions)
     if isinstance(rows, Sequence) and not rows:
@@ -151,7 +153,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
     content = "".join(lines).encode("utf-8", "backslashreplace")
     file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
+    write_whole(file, content)
     return file
 
 

@@ -11,8 +11,9 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from ...modules.disk import refusing_full_disk, write_whole
+from ...modules.disk import refusing_full_disk
 from ...modules.errors import SettingsError
+from ...modules.storage.atomic import replacing, write_whole
 from ..reports.compare import comparison_frame
 from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
@@ -110,7 +111,7 @@ def write_plots(report: Report, folder: Path | str) -> tuple[Path, ...]:
 
     Raises:
         SettingsError: ``folder`` is a file.
-        WritingError: A file could not be written.
+        WritingError: A file could not be written; it is unchanged.
     """
     return save_plots(plots_of(report), Path(folder))
 
@@ -136,8 +137,8 @@ def _save_plot(plot: Plot, folder: Path) -> tuple[Path, ...]:
         plot.draw(figure)
         for kind, metadata in _NO_DATES.items():
             file = folder / f"{plot.name}.{kind}"
-            with refusing_full_disk(file):
-                figure.savefig(file, format=kind, metadata=metadata)
+            with replacing(file) as out:
+                figure.savefig(out, format=kind, metadata=metadata)
             files.append(file)
     if any("Glyph" in str(each.message) for each in said):
         logger.warning("%s has letters that no installed font holds: install Noto Sans CJK for Chinese.", files[-1])

@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from ...graphs.drawing.html import html_page, json_in_html
-from ...modules.disk import write_whole
 from ...modules.settings import Settings
+from ...modules.storage.atomic import write_whole
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of

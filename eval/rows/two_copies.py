@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
 from ...modules.reading.regular_files import read_named, read_named_json
+from ...modules.storage.atomic import write_whole
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -44,11 +43,11 @@ from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.specs import name_in
+from ...modules.storage.atomic import replacing
 from ...modules.structure.building import GRAPHS, build_graph
 from ...modules.structure.links import KIND
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
-from ...modules.trust.closed import open_private
 from ...modules.trust.private import private_folder
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
@@ -103,13 +102,12 @@ def _written(dataset: Dataset, folder: Path) -> Path:
     file = folder / "corpus.jsonl"
     if not file.exists():
         private_folder(folder)
-        half = file.with_suffix(f".{os.getpid()}")
-        with open_private(half, "w") as lines:
+        with replacing(file, private=True) as lines:
             for document in dataset.documents:
                 keys = {DOCUMENT_KEY: document.key, dataset.key_field: document.key}
                 metadata = {**document.metadata, "title": document.title, **keys}
-                lines.write(json.dumps({"text": document.text, "metadata": metadata}, ensure_ascii=False) + "\n")
-        half.replace(file)
+                line = json.dumps({"text": document.text, "metadata": metadata}, ensure_ascii=False) + "\n"
+                lines.write(line.encode("utf-8"))
     return folder
 
 

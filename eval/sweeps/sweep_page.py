@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ...graphs.drawing.html import html_page
-from ...modules.disk import write_whole
 from ...modules.settings import Settings
+from ...modules.storage.atomic import write_whole
 from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import get_args
 
 from ...modules.calls.prompts import DEFAULT_PROMPTS
-from ...modules.disk import write_whole
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Score
 from ...modules.settings import Settings
+from ...modules.storage.atomic import write_whole
 from ..calibration.data import refuse_held_back
 from ..datasets.registry import DATASETS
 from ..labels.judgements import read_judgements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ _BYTE_ORDER_MARK = "\ufeff"
 """Not text where a reply begins with it."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
+_MOST_COPIED = 512_000_000
+"""Most bytes that reading one event may copy, some tenths of a second; an event of 1 MB in packets copies so many."""
+_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+TURN_BYTES = 16_384
+"""Bytes after which the event loop gets a turn; a read of the HTTP client has as many at most."""
 
 
 class ReplyTooLong(ValueError):
@@ -42,24 +48,53 @@ class PackedReply(ValueError):
         )
 
 
-class CappedStream(httpx2.AsyncByteStream):
-    """A response's bytes up to a limit."""
+class EventTooLong(ValueError):
+    """An event of a stream is longer, or has more lines, than any real one; reading it takes the product of both."""
 
-    def __init__(self, inner: AsyncIterator[bytes] | httpx2.AsyncByteStream, *, limit: int, max_bytes: int) -> None:
-        """Yield at most ``limit`` bytes; if ``max_bytes`` is not 0, raise ``ReplyTooLong(max_bytes)`` beyond them."""
+    def __init__(self) -> None:
+        super().__init__("an event of its stream is too long, or has too many lines")
+
+
+class CappedStream(httpx2.AsyncByteStream):
+    """A response's bytes up to a limit, read in turns with everything else on the event loop."""
+
+    def __init__(
+        self,
+        inner: AsyncIterator[bytes] | httpx2.AsyncByteStream,
+        *,
+        limit: int,
+        max_bytes: int,
+        has_events: bool = False,
+    ) -> None:
+        """Yield at most ``limit`` bytes.
+
+        Args:
+            inner: The bytes.
+            limit: Most bytes.
+            max_bytes: What ``ReplyTooLong`` names, which is raised beyond the limit; 0 to end there without an error.
+            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one too long.
+        """
         self._inner = inner
         self._limit = limit
         self._max_bytes = max_bytes
+        self._copies = _EventCopies() if has_events else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._limit
+        left, unbroken = self._limit, 0
         async for chunk in self._inner:
+            if self._copies is not None:
+                self._copies.count(chunk)
             yield chunk[:left]
             left -= len(chunk)
             if left < 0:
                 if self._max_bytes:
                     raise ReplyTooLong(self._max_bytes)
                 return
+            # Bytes that are there already come without a wait: a flood of tiny events would hold the loop for seconds.
+            unbroken += len(chunk)
+            if unbroken >= TURN_BYTES:
+                unbroken = 0
+                await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """Close the response."""
@@ -67,7 +102,28 @@ class CappedStream(httpx2.AsyncByteStream):
             await self._inner.aclose()
 
 
-def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
+class _EventCopies:
+    """Counts what the SDK copies for an event: all that it has of the event, once for each further line or piece."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._copied = 0
+        self._tail = b""
+
+    def count(self, chunk: bytes) -> None:
+        pieces = chunk.count(b"\n") + chunk.count(b"\r") + 1
+        self._size += len(chunk)
+        self._copied += pieces * self._size
+        if self._copied > _MOST_COPIED:
+            raise EventTooLong
+        seen = self._tail + chunk  # an end may lie across two chunks
+        end = max(map(seen.rfind, _EVENT_ENDS))
+        if end >= 0:
+            self._size, self._copied = len(seen) - end, 0
+        self._tail = seen[-3:]
+
+
+def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int, has_events: bool = False) -> None:
     """Limit a response to ``limit`` bytes, as ``CappedStream`` does; nothing of a packed one is read.
 
     Raises:
@@ -79,7 +135,7 @@ def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
             raise PackedReply(packing)
         limit = 0
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes)
+        response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes, has_events=has_events)
 
 
 async def cut_error_short(response: httpx2.Response) -> None:

@@ -72,7 +72,7 @@ class _Reply(BaseModel):
         """Return the vectors in the order of the texts.
 
         Raises:
-            ValueError: There are not ``count``, their indexes are no order, or their lengths differ.
+            ValueError: There are not ``count``, their indexes are no order, their lengths differ, or one is all zeros.
         """
         if len(self.data) != count:
             raise ValueError(f"{len(self.data)} vectors came back for {count} texts")
@@ -82,6 +82,8 @@ class _Reply(BaseModel):
         ordered = [item.embedding for _, item in sorted(zip(places, self.data, strict=True), key=lambda pair: pair[0])]
         if len(lengths := {len(vector) for vector in ordered}) > 1:
             raise ValueError(f"its vectors have different lengths: {', '.join(map(str, sorted(lengths)[:5]))}")
+        if not all(map(any, ordered)):
+            raise ValueError("a vector is all zeros, which is near to nothing and has no angle")
         return ordered
 
 

@@ -13,11 +13,11 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..disk import write_whole
 from ..errors import LoadingError, SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
+from ..storage.atomic import write_whole
 from ..trust.private import private_folder, private_lock
 from .contract import AnyJudge, Verdict
 from .wrapper import wrapped

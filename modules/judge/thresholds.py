@@ -15,11 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..calls.messages import version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
-from ..disk import write_whole
 from ..errors import LoadingError, SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
+from ..storage.atomic import write_whole
 from ..trust.private import private_folder, private_lock
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 

@@ -22,9 +22,17 @@ from pydantic import SecretStr
 
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
-from ..calls.completion import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
+from ..calls.completion import (
+    BYTES_A_BYTE_STREAMED,
+    BYTES_A_BYTE_WHOLE,
+    TURN_BYTES,
+    CappedStream,
+    cap_reply,
+    cut_error_short,
+)
 from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in
 from ..errors import SessionError
+from ..network.certificates import naming_broken_certificates
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
 
@@ -129,8 +137,8 @@ class ReasoningChatOpenAI(ChatOpenAI):
             kwargs["stream_options"] = {"include_usage": True}
         body = self._body(messages, stop, stream=True, **kwargs)
         async with await self.root_async_client.post(self._address, body=body, **UNREAD) as stream:
-            self._cap(stream.response, BYTES_A_BYTE_STREAMED)
-            whole = await _whole_completion(stream.response)
+            self._cap(stream.response, BYTES_A_BYTE_STREAMED, has_events=not _is_json(stream.response))
+            whole = await _whole_completion(stream)
             if whole is not None:
                 yield _as_chunk(self._result(whole))
                 return
@@ -156,8 +164,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
         """Translate a reply, or a piece of its stream, to that of a chat."""
         return reply
 
-    def _cap(self, response: httpx2.Response, bytes_a_byte: int) -> None:
-        cap_reply(response, limit=self.max_reply_bytes * bytes_a_byte, max_bytes=self.max_reply_bytes)
+    def _cap(self, response: httpx2.Response, bytes_a_byte: int, *, has_events: bool = False) -> None:
+        limit = self.max_reply_bytes * bytes_a_byte
+        cap_reply(response, limit=limit, max_bytes=self.max_reply_bytes, has_events=has_events)
 
     def _result(self, reply: Any) -> ChatResult:
         keep_known_usage(reply)
@@ -211,12 +220,26 @@ async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | N
     return used
 
 
-async def _whole_completion(response: httpx2.Response) -> Any:
+def _is_json(response: httpx2.Response) -> bool:
+    return "json" in response.headers.get("content-type", "")
+
+
+async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:
     """Return the completion if the endpoint answered without a stream; else None, with the events unread."""
-    if "json" not in response.headers.get("content-type", ""):
+    if not _is_json(stream.response):
         return None
-    body = await response.aread()
-    return json.loads(body) if body.lstrip().startswith(b"{") else None  # some servers label events as JSON
+    body = await stream.response.aread()
+    if body.lstrip().startswith(b"{"):
+        return json.loads(body)
+    # Some servers label events as JSON. They are read in pieces: a whole body would be decoded in one go on the loop.
+    pieces = CappedStream(_pieces(body), limit=len(body), max_bytes=0, has_events=True)
+    stream.response = httpx2.Response(stream.response.status_code, stream=pieces)
+    return None
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), TURN_BYTES):
+        yield body[start : start + TURN_BYTES]
 
 
 def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
@@ -298,7 +321,8 @@ class _Connections(openai.DefaultAioHttpClient):
         loop = asyncio.get_running_loop()
         if loop not in self._others:
             self._others = {each: client for each, client in self._others.items() if not each.is_closed()}
-            self._others[loop] = openai.DefaultAsyncHttpxClient(limits=_NOT_KEPT, **self._given)
+            with naming_broken_certificates():
+                self._others[loop] = openai.DefaultAsyncHttpxClient(limits=_NOT_KEPT, **self._given)
         return await self._others[loop].send(request, **options)
 
 
@@ -309,7 +333,8 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
     Packed replies are not asked for, redirects are refused, errors are cut short.
     """
     # aiohttp takes a third less CPU a call than the SDK's own transport.
-    client = _Connections(loop, event_hooks={"response": [refuse_redirect, cut_error_short]})
+    with naming_broken_certificates():
+        client = _Connections(loop, event_hooks={"response": [refuse_redirect, cut_error_short]})
     atexit.register(_close, client, loop)
     return client
 
@@ -317,7 +342,8 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
 @functools.cache
 def _unused_client() -> httpx2.Client:
     """Return a client for synchronous calls, which are never made; langchain-openai would make one for each address."""
-    return httpx2.Client()
+    with naming_broken_certificates():
+        return httpx2.Client()
 
 
 def _close(client: httpx2.AsyncClient, loop: BackgroundLoop) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..addresses import Address, with_addresses
 from ..errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
-from ..llm.attempts import RedirectedError, endpoint_failure, redirected
+from ..llm.attempts import RedirectedError, endpoint_failure
 from ..redaction import starred
 from ..settings import load_settings, without_secrets
 
@@ -223,14 +224,10 @@ def _post(
 ) -> Mapping[str, object]:
     import httpx  # noqa: PLC0415 - keeps the package's import fast
 
-    from .rerank_replies import ReplyRefused, bounded  # noqa: PLC0415
+    from .rerank_replies import ReplyRefused, posted  # noqa: PLC0415
 
     try:
-        params, sent = url.query_params(), {**headers, "Accept-Encoding": "identity"}
-        with httpx.stream("POST", url, params=params, json=body, headers=sent, timeout=timeout_s) as got:
-            if got.has_redirect_location:
-                raise redirected(url, got.headers["location"], got.status_code)
-            content = bounded(got.iter_raw(), got.headers.get("content-encoding", ""), timeout_s)
+        got, content = posted(url, body, headers, timeout_s)
         if not got.is_success:
             said = starred(content.decode(errors="replace"), secrets)[:200]
             message = f"The rerank endpoint {url} answered {got.status_code}: {said}. Check address, model and key."
@@ -253,7 +250,7 @@ def _read_results(
     results: object, documents: int, top_n: int, name: str, secrets: Sequence[str]
 ) -> list[tuple[int, float]]:
     try:
-        pairs = [(int(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
+        pairs = [(operator.index(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         said = starred(str(results), secrets)[:200]
         raise ModelCallError(f"{name} answered without usable results: {said}") from error

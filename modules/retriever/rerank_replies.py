@@ -1,16 +1,22 @@
-"""Replies of rerank services, read within a size and a time: a time-out of a client begins anew with each byte."""
+"""Requests to rerank services, whose replies are read within a size and a time: the time-outs of their clients begin
+anew with each byte."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import httpx
 import requests
 import urllib3
 
+from ..addresses import Address
+from ..background_loop import background_loop
 from ..llm.attempts import redirected
+from ..network.certificates import time_limits, trusted_certificates
 
 MOST_REPLY_BYTES = 10_000_000
 """Most bytes of a reply; 500 results with their texts take some 8 MB."""
@@ -32,16 +38,70 @@ def bounded(pieces: Iterable[bytes], packing: str, timeout_s: float) -> bytes:
     Raises:
         ReplyRefused: It is longer than ``MOST_REPLY_BYTES``, takes longer, or is packed.
     """
-    if packing.strip().lower() not in ("", "identity"):
-        raise ReplyRefused(f"its reply is packed ({packing[:40]}), which was not asked for")
+    _refuse_packed(packing)
     whole, until_s = bytearray(), time.monotonic() + timeout_s
     for piece in pieces:
         whole += piece
-        if len(whole) > MOST_REPLY_BYTES:
-            raise ReplyRefused(f"its reply is longer than {MOST_REPLY_BYTES:,} bytes")
+        _refuse_long(whole)
         if time.monotonic() > until_s:
-            raise ReplyRefused(f"no whole reply came within {timeout_s:g} s. To allow more: timeout_s")
+            raise _late(timeout_s)
     return bytes(whole)
+
+
+def _refuse_packed(packing: str) -> None:
+    if packing.strip().lower() not in ("", "identity"):
+        raise ReplyRefused(f"its reply is packed ({packing[:40]}), which was not asked for")
+
+
+def _refuse_long(whole: bytearray) -> None:
+    if len(whole) > MOST_REPLY_BYTES:
+        raise ReplyRefused(f"its reply is longer than {MOST_REPLY_BYTES:,} bytes")
+
+
+def _late(timeout_s: float) -> ReplyRefused:
+    return ReplyRefused(f"no whole reply came within {timeout_s:g} s. To allow more: timeout_s")
+
+
+def posted(
+    url: Address, body: Mapping[str, object], headers: Mapping[str, str], timeout_s: float
+) -> tuple[httpx.Response, bytes]:
+    """Send a JSON body and return the response with its content.
+
+    It runs on judgetree's loop, where the time limit ends everything: of a blocking socket, OpenSSL alone reads the
+    handshake, which a server can lengthen without end.
+
+    Args:
+        url: The endpoint.
+        body: The JSON body.
+        headers: Further headers.
+        timeout_s: Most seconds from the connection to the end of the reply.
+
+    Raises:
+        ReplyRefused: The reply is longer than ``MOST_REPLY_BYTES``, takes longer than ``timeout_s``, or is packed.
+        RedirectedError: It names another address; nothing is sent there.
+        HTTPError, InvalidURL: No reply came.
+    """
+    certificates = trusted_certificates()
+
+    async def post() -> tuple[httpx.Response, bytes]:
+        params, sent, whole = url.query_params(), {**headers, "Accept-Encoding": "identity"}, bytearray()
+        async with (
+            asyncio.timeout(timeout_s),
+            httpx.AsyncClient(timeout=time_limits(timeout_s), verify=certificates) as client,
+            client.stream("POST", url, params=params, json=body, headers=sent) as got,
+        ):
+            if got.has_redirect_location:
+                raise redirected(url, got.headers["location"], got.status_code)
+            _refuse_packed(got.headers.get("content-encoding", ""))
+            async for piece in got.aiter_raw():
+                whole += piece
+                _refuse_long(whole)
+        return got, bytes(whole)
+
+    try:
+        return background_loop().run(post())
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise _late(timeout_s) from error
 
 
 class RerankSession(requests.Session):

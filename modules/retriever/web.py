@@ -8,9 +8,7 @@ import html
 import json
 import logging
 import re
-import ssl
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Annotated, Protocol
 from urllib.parse import urlsplit
 
@@ -21,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, Valida
 from ..addresses import Address
 from ..errors import SearchArgumentError, SettingsError, faults_of
 from ..formats import storable
+from ..network.certificates import time_limits, trusted_certificates
 from ..redaction import starred
 from ..settings import without_secrets
 
@@ -136,18 +135,15 @@ class SearxngSearch:
     def _name(self) -> str:
         return f"SearXNG at {self._url}"
 
-    @cached_property
-    def _certificates(self) -> ssl.SSLContext:
-        """The certificates, loaded once in tens of milliseconds; a shared client would belong to one event loop."""
-        return httpx.create_ssl_context()
-
     async def _fetched(self, query: str) -> bytes:
         asked = {**self._fixed, "q": storable(query)}
+        headers = {**self._url.headers(), "Accept-Encoding": "identity"}
+        certificates = await asyncio.to_thread(trusted_certificates)
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                httpx.AsyncClient(timeout=self._timeout_s, verify=self._certificates) as client,
-                client.stream("GET", self._url, params=asked, headers=self._url.headers()) as response,
+                httpx.AsyncClient(timeout=time_limits(self._timeout_s), verify=certificates) as client,
+                client.stream("GET", self._url, params=asked, headers=headers) as response,
             ):
                 if not response.is_success:
                     raise self._refused(response)
@@ -161,8 +157,14 @@ class SearxngSearch:
             raise SettingsError(message) from error
 
     async def _body(self, response: httpx.Response) -> bytes:
+        packing = response.headers.get("content-encoding", "identity")
+        if packing.strip().lower() not in ("", "identity"):  # few packed bytes may unpack to many
+            raise SettingsError(
+                f"{self._name} answers packed ({packing:.40}), which was not asked for. Switch the compression of "
+                "SearXNG, or of a proxy before it, off."
+            )
         body = bytearray()
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             body += piece
             if len(body) > MAX_REPLY_BYTES:
                 raise SettingsError(

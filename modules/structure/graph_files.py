@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ..disk import refusing_full_disk, write_whole
+from ..disk import refusing_full_disk
 from ..errors import CollectionError, LoadingError
 from ..index.index import Index
 from ..index.lock_holder import holding
 from ..reading.regular_files import MAX_DATA_BYTES, read_regular
+from ..storage.atomic import write_whole
 from ..trust.private import private_folder, private_lock
 from .passage_graph import PassageGraph
 

@@ -14,7 +14,8 @@ from typing import BinaryIO
 _CHUNK = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
 _WHOLE = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
 _MESSAGE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}
-_GOOD = json.dumps({**_WHOLE, "choices": [_MESSAGE]}).encode()
+GOOD = json.dumps({**_WHOLE, "choices": [_MESSAGE]}).encode()
+"""A whole chat completion."""
 
 Misbehaviour = Callable[[BinaryIO, threading.Event], None]
 """Writes to the connection until it is done, or until the event is set."""
@@ -24,11 +25,15 @@ def _head(status: str, *headers: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *headers, "Connection: close", "", ""]).encode()
 
 
-def _says(status: str, body: bytes, *headers: str) -> Misbehaviour:
-    def write(out: BinaryIO, over: threading.Event) -> None:
-        out.write(_head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *headers) + body)
+def reply(status: str, body: bytes, *headers: str) -> bytes:
+    """The bytes of a whole response with a JSON body."""
+    return _head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *headers) + body
 
-    return write
+
+def says(status: str, body: bytes, *headers: str) -> Misbehaviour:
+    """Answer every request so, as JSON."""
+
+    return lambda out, over: out.write(reply(status, body, *headers)) and None
 
 
 def _raw(data: bytes) -> Misbehaviour:
@@ -42,7 +47,7 @@ def _endless(head: bytes, piece: bytes, pause_s: float) -> Misbehaviour:
         out.write(head)
         for _ in itertools.count():
             out.write(piece)
-            if over.wait(pause_s):
+            if over.wait(pause_s) if pause_s else over.is_set():
                 return
 
     return write
@@ -59,33 +64,45 @@ def _error(message: str, **fields: object) -> bytes:
 _EVENTS = _head("200 OK", "Content-Type: text/event-stream")
 _DELTA = json.dumps({**_CHUNK, "choices": [{"index": 0, "delta": {"content": "more "}, "finish_reason": None}]})
 
+
+def says_stream(events: bytes) -> Misbehaviour:
+    """Answer every request with these events."""
+    return _raw(_EVENTS + events)
+
+
 SETUP: dict[str, Misbehaviour] = {
-    "401": _says("401 Unauthorized", _error("bad key")),
-    "402": _says("402 Payment Required", _error("no credit")),
-    "404": _says("404 Not Found", _error("no such model")),
-    "429-quota": _says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
-    "redirects-to-itself": _says("308 Permanent Redirect", b"", "Location: /v1/chat/completions"),
+    "401": says("401 Unauthorized", _error("bad key")),
+    "402": says("402 Payment Required", _error("no credit")),
+    "404": says("404 Not Found", _error("no such model")),
+    "429-quota": says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
+    "redirects-to-itself": says("308 Permanent Redirect", b"", "Location: /v1/chat/completions"),
 }
 """After these nothing else is worth asking."""
 
 REQUEST: dict[str, Misbehaviour] = {
-    "400": _says("400 Bad Request", _error("content filter", code="content_filter")),
-    "413": _says("413 Content Too Large", _error("too long")),
+    "400": says("400 Bad Request", _error("content filter", code="content_filter")),
+    "413": says("413 Content Too Large", _error("too long")),
 }
 """These refuse one request."""
 
 OTHER: dict[str, Misbehaviour] = {
-    "500": _says("500 Internal Server Error", b"\xff\xfe not text"),
-    "empty": _says("200 OK", b""),
-    "html": _says("200 OK", b"<html>Log in</html>", "X: y"),
+    "500": says("500 Internal Server Error", b"\xff\xfe not text"),
+    "empty": says("200 OK", b""),
+    "html": says("200 OK", b"<html>Log in</html>", "X: y"),
     "closes": _raw(b""),
     "no-http": _raw(b"SSH-2.0-OpenSSH_9.2\r\n" * 1000),
-    "garbage-gzip": _says("200 OK", b"\x1f\x8b no gzip", "Content-Encoding: gzip"),
-    "shorter-than-said": _raw(_head("200 OK", "Content-Type: application/json", "Content-Length: 99999") + _GOOD),
+    "garbage-gzip": says("200 OK", b"\x1f\x8b no gzip", "Content-Encoding: gzip"),
+    "shorter-than-said": _raw(_head("200 OK", "Content-Type: application/json", "Content-Length: 99999") + GOOD),
     "endless-header": _endless(b"HTTP/1.1 200 OK\r\nX: ", b"x" * 1000, 0.001),
     "silent": _silent,
     "drips": _endless(_head("200 OK", "Content-Type: application/json", "Content-Length: 9999999"), b" ", 0.05),
     "keeps-alive": _endless(_EVENTS, b": still here\n\n", 0.05),
+    "pings": _endless(_EVENTS, b"event: ping\ndata: {}\n\n" * 2_000, 0),
+    "event-without-end": _endless(_EVENTS, b"data: {\n" * 8_000, 0),
+    "long-event-of-many-lines": says_stream(b"data: " + b"x" * 15_000_000 + b"\ndata: x\n" * 20_000),
+    "ids-without-events": _endless(_EVENTS, b"id: 1\n" * 8_000, 0),
+    "pieces-without-choices": _endless(_EVENTS, f"data: {json.dumps({**_CHUNK, 'choices': []})}\n\n".encode() * 500, 0),
+    "events-called-json": says("200 OK", b"data: {\n" * 1_000_000),
     "endless-stream": _endless(_EVENTS, f"data: {_DELTA}\n\n".encode(), 0.0005),
     "endless-line": _endless(_EVENTS + b"data: ", b"x" * 65_536, 0.001),
 }
@@ -94,7 +111,7 @@ OTHER: dict[str, Misbehaviour] = {
 
 ENDLESS_JSON = _endless(_head("200 OK", "Content-Type: application/json"), b" " * 1_000_000, 0.001)
 """A reply that fills the memory."""
-BOMB = _says("200 OK", gzip.compress(b" " * 10_000_000), "Content-Encoding: gzip")
+BOMB = says("200 OK", gzip.compress(b" " * 10_000_000), "Content-Encoding: gzip")
 """A small reply that unpacks to a large one."""
 
 

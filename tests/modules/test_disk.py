@@ -1,4 +1,4 @@
-"""Files that are written whole, and disks that are full."""
+"""Disks and databases that are full."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.modules.disk import is_full_disk, write_whole
-from judgetree.modules.errors import WritingError
-from tests.file_limits import largest_file
-
-
-def test_file_that_does_not_fit_leaves_the_old_one_and_nothing_beside_it(tmp_path: Path) -> None:
-    file = tmp_path / "run" / "report.md"
-    file.parent.mkdir()
-    write_whole(file, "before")
-    with largest_file(50_000), pytest.raises(WritingError, match=r"report\.md could not be written: File too large"):
-        write_whole(file, "x" * 60_000)
-    assert list(file.parent.iterdir()) == [file]
-    assert file.read_text(encoding="utf-8") == "before"
+from judgetree.modules.disk import is_full_disk
 
 
 def test_database_that_is_full_is_told_from_one_that_is_asked_nonsense(tmp_path: Path) -> None:

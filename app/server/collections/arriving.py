@@ -12,7 +12,7 @@ from ....modules.index.file_parsers import PARSERS
 from ..serving.errors import ApiError
 
 MAX_NAME_BYTES = 250
-"""Most bytes of a name as UTF-8: file systems take 255, of which ``.half`` is needed while a file is written."""
+"""Most bytes of a name as UTF-8: file systems take 255."""
 MAX_ZIP_PARTS = 10_000
 _ZIPPED = frozenset({".docx"})
 _ZIP_PART = b"PK\x01\x02"

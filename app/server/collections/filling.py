@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ....modules.disk import refusing_full_disk, write_whole
+from ....modules.disk import refusing_full_disk
 from ....modules.errors import CollectionError, LoadingError
 from ....modules.index.content import stored_files
 from ....modules.index.factory import open_index
@@ -20,6 +20,7 @@ from ....modules.index.writer_lock import LockOptions
 from ....modules.memory.schema import is_memory
 from ....modules.progress import StageProgress
 from ....modules.settings import Settings
+from ....modules.storage.atomic import write_whole
 from ....modules.trust.private import private_folder
 
 _UPLOADS = "uploads"

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ....modules.errors import JudgetreeError
 from ....modules.llm.factory import is_local, resolve_endpoint
 from ....modules.llm.own import is_own
+from ....modules.network.certificates import trusted_certificates
 from ..serving.caller import LOCAL
 from ..serving.served import Served
 
@@ -76,7 +77,8 @@ class Prober:
         endpoint = resolve_endpoint(settings.llm_spec, settings)
         if endpoint.base_url is None:
             return  # OpenAI's own address is not asked every few seconds
-        async with httpx.AsyncClient(timeout=_TIMEOUT_S) as client:
+        certificates = await asyncio.to_thread(trusted_certificates)
+        async with httpx.AsyncClient(timeout=_TIMEOUT_S, verify=certificates) as client:
             await client.get(endpoint.base_url.revealed())  # any answer shows that it is there
 
 

@@ -12,6 +12,7 @@ import pytest
 from judgetree.modules.errors import CollectionError, WritingError
 from judgetree.modules.structure.graph_files import GraphFiles
 from judgetree.modules.structure.passage_graph import Edges, PassageGraph
+from tests.file_limits import largest_file
 
 
 def graph(content: str = "now", weight: float = 1.0) -> PassageGraph:
@@ -119,8 +120,7 @@ def test_changed_edges_with_the_old_digest_are_refused(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_the_former_graph(tmp_path: Path) -> None:
     files(tmp_path).save(graph())
-    (tmp_path / f"{files(tmp_path).path('links').name}.half").mkdir()
-    with pytest.raises(WritingError):
+    with largest_file(10), pytest.raises(WritingError):
         files(tmp_path).save(graph("later"))
     assert files(tmp_path).load("links", "now").digest == graph().digest
 

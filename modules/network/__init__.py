@@ -1,0 +1,1 @@
+"""What all connections to other machines share."""

@@ -1,0 +1,85 @@
+"""Whatever is wrong with the TLS of a foreign server, each door says so in time, and sends nothing in the clear."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .doors import DOORS, TYPED
+from .tls import FAULTS, faulty_tls
+from .watch import survive
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 0.5
+LIMIT_S = 30.0
+SKIPPED = frozenset((name, "download") for name in ("silent-handshake", "endless-hello"))
+"""A download waits for half a minute, and longer for what sends on; a person sees its progress, and stops it."""
+
+
+def _fails(door: str, base_url: str, folder: Path) -> str:
+    async def call() -> str:
+        with pytest.raises(TYPED) as caught:
+            await DOORS[door](base_url, folder, TIMEOUT_S)
+        return str(caught.value)
+
+    return survive(call(), limit_s=LIMIT_S)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", FAULTS)
+def test_faulty_tls_is_named_in_time(tmp_path: Path, door: str, name: str) -> None:
+    if (name, door) in SKIPPED:
+        pytest.skip("a download has no time limit")
+    with faulty_tls(FAULTS[name], tmp_path) as place:
+        message = _fails(door, f"https://{place}/v1", tmp_path)
+    assert "127.0.0.1" in message
+    if name == "self-signed":
+        assert "self-signed certificate" in message or "self signed certificate" in message
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_tls_port_asked_without_tls_is_named(tmp_path: Path, door: str) -> None:
+    with faulty_tls(FAULTS["self-signed"], tmp_path) as place:
+        assert "127.0.0.1" in _fails(door, f"http://{place}/v1", tmp_path)
+
+
+BROKEN = {
+    "missing": None,
+    "no-certificate": b"garbage\n",
+    "cut-certificate": b"-----BEGIN CERTIFICATE-----\nMIIB",
+    "empty": b"",
+}
+OPEN_ALL = """
+import json, sys
+from pathlib import Path
+from judgetree.modules.background_loop import background_loop
+from tests.attacks.doors import DOORS
+said = {}
+for name, door in DOORS.items():
+    try:
+        background_loop().run(door(sys.argv[1], Path(sys.argv[2]), 2.0))
+    except Exception as error:
+        said[name] = [type(error).__name__, str(error)]
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_certificates_of_authorities_are_named(tmp_path: Path, name: str) -> None:
+    file, content = tmp_path / "authorities.pem", BROKEN[name]
+    if content is not None:
+        file.write_bytes(content)
+    command = [sys.executable, "-c", OPEN_ALL, "https://127.0.0.1:9/v1", str(tmp_path)]
+    ran = subprocess.run(
+        command, env={**os.environ, "SSL_CERT_FILE": str(file)}, cwd=ROOT, check=True, capture_output=True, timeout=60
+    )
+    said = json.loads(ran.stdout)
+    assert said.keys() == DOORS.keys()
+    for door, (kind, message) in said.items():
+        assert kind == "SettingsError", (door, message)
+        assert f"SSL_CERT_FILE={str(file)!r}" in message
