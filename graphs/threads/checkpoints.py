@@ -27,8 +27,8 @@ from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
 from ...modules.trust.private import private_folder
-from .memory_saver import SavedOrderMemorySaver
-from .sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
+from ..savers.memory_saver import SavedOrderMemorySaver
+from ..savers.sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 _SQLITE = "sqlite:///"
@@ -193,7 +193,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         from psycopg.rows import dict_row  # noqa: PLC0415 - the extra "postgres"
         from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
-        from .postgres_saver import LoopPostgresSaver, check_open  # noqa: PLC0415
+        from ..savers.postgres_saver import LoopPostgresSaver, check_open  # noqa: PLC0415
 
         # setup() creates an index concurrently, which needs autocommit.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}

@@ -10,8 +10,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ...modules.errors import SettingsError
+from ..savers.threaded_saver import ThreadedSaver
 from .checkpoints import ALLOWED_URLS, Saver
-from .threaded_saver import ThreadedSaver
 
 SaverFactory = Callable[[], AbstractAsyncContextManager[Saver] | AbstractContextManager[Saver] | Saver]
 """Makes a saver; what it opens is closed with the graph."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.identity import new_conversation_id
 from judgetree.graphs.conversation.turn.store import conversation_thread, turn_thread
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.session import RagSession
@@ -25,7 +24,7 @@ QUESTION = "Which vessel does Norm A name?"
 TAKEN = (
     conversation_thread("old"),
     conversation_thread(""),
-    turn_thread(new_conversation_id("a" * 32)),
+    turn_thread("a" * 32),
     "judgetree:store",
     "judgetree:anything",
 )

@@ -15,7 +15,7 @@ from ....modules.calls.transcript_writer import forget_transcripts
 from ....modules.calls.transcripts import TranscriptPlace
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
-from ...threads.appending import following
+from ...savers.appending import following
 from ...threads.checkpoints import Saver, keep_latest, newest_first, record_graph
 from ...threads.snapshots import is_absent
 from ...threads.thread_ids import CONVERSATION, TURN

@@ -20,6 +20,7 @@ from langchain_core.documents import Document
 from langgraph.checkpoint.base import empty_checkpoint
 
 from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.savers.sqlite_saver import ThreadedSqliteSaver
 from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.checkpoints import (
     keep_latest,
@@ -29,7 +30,6 @@ from judgetree.graphs.threads.checkpoints import (
     store_errors,
 )
 from judgetree.graphs.threads.context import RagContext
-from judgetree.graphs.threads.sqlite_saver import ThreadedSqliteSaver
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk

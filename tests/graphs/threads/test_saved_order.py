@@ -19,8 +19,9 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.savers.appending import following
+from judgetree.graphs.savers.postgres_order import by_place
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.appending import following
 from judgetree.graphs.threads.checkpoints import (
     Saver,
     keep_latest,
@@ -29,7 +30,6 @@ from judgetree.graphs.threads.checkpoints import (
     serializer,
     thread_marks,
 )
-from judgetree.graphs.threads.postgres_order import by_place
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import ThreadMoved
 from tests.clocks import Clock, make_ids_decrease
