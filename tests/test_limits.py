@@ -29,6 +29,7 @@ ASK_NO_MODEL = {
     "threads",
     "collections",
     "settings",
+    "trust",
     "conversations list",
     "conversations show",
     "conversations draw",

@@ -16,6 +16,7 @@ SHOWN = "shown only"
 CHANGED = "compared with what it was, for equality: a change of the file, together with its size or id"
 EXPIRY = "expiry: "
 
+HALVES = "hidden files of killed writers, both times by the clock of their file system"
 PURPOSES = {
     "modules/calls/record.py RisingClock.__init__: time.time": RECORDED + "; it rises within a process",
     "modules/calls/record.py (file): recorded_now": RECORDED,
@@ -32,6 +33,8 @@ PURPOSES = {
     "modules/parts.py _changed_at: Path(place).stat().st_mtime_ns": CHANGED,
     "modules/prebuilt/digests.py FileState.of: found.st_mtime_ns": CHANGED,
     "modules/prebuilt/digests.py FileState.of: found.st_ctime_ns": CHANGED,
+    "modules/storage/atomic.py replacing: os.fstat(out.fileno()).st_mtime": EXPIRY + HALVES,
+    "modules/storage/atomic.py _remove_abandoned: entry.stat(follow_symlinks=False).st_mtime": EXPIRY + HALVES,
     "graphs/conversation/expiry.py now_utc: datetime.now": EXPIRY + "conversations, by their last change",
     "graphs/conversation/record.py ConversationRecord.new: utc_now": RECORDED,
     "graphs/conversation/turn/history.py _given_turns: utc_now": RECORDED,
