@@ -20,12 +20,18 @@ MOST_OWN_MEMORY_MB = 500.0
 MOST_CHILD_MB = 1_200.0
 
 
+SLOW = {"cells.xlsx", "rows.csv"}
+"""Those that are read up to their limit."""
+
+
 def _children_s() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-@pytest.mark.parametrize("name", CONTENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in CONTENTS]
+)
 def test_a_file_that_unfolds_is_refused_by_name(name: str, tmp_path: Path) -> None:
     (file := tmp_path / name).write_bytes(CONTENTS[name]())
     before_mb, before_s, children_s = peak_memory_mb(), time.process_time(), _children_s()

@@ -64,10 +64,10 @@ def charged(settings: Settings, name: str) -> int:
         return Ledger(tables).used(key.id).tokens
 
 
+@pytest.mark.slow
 def test_a_key_is_charged_what_the_endpoint_bills_whatever_it_replies(
     settings: Settings, scripted: ScriptedServer, door: Door
 ) -> None:
-    """Replies that could not be used cost a key nothing, and further attempts neither."""
     keys = [key_for(settings, name, per_day=Budget(tokens=10_000_000)) for name in FAILURES]
     wrong = {}
     with clients(settings, *keys) as made:

@@ -73,6 +73,7 @@ async def answers(url: str, every: list[str]) -> dict[str, httpx.Response]:
         return dict(zip(every, await asyncio.gather(*map(ask, every)), strict=True))
 
 
+@pytest.mark.slow
 def test_every_door_answers(hole: Settings) -> None:
     app = create_app(hole, OPTIONS)
     with serving_app(app, OPTIONS) as url:
