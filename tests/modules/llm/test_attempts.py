@@ -317,7 +317,7 @@ def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer, stream
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_error_in_place_of_a_reply_that_has_come_is_booked(raw: RawEndpoint, streamed: bool) -> None:
-    raw.will_send((MALFORMED_STREAMS["error"] if streamed else MALFORMED["error with status 200"]))
+    raw.will_send(MALFORMED_STREAMS["error"] if streamed else MALFORMED["error with status 200"])
     meter = CallMeter(node="generate")
     with pytest.raises(ModelCallError, match="overloaded"):
         ask(llm_at(raw.base_url, retries=0), meter, on_text=Snapshots() if streamed else None)
