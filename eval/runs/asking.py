@@ -19,7 +19,7 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.record import Spend
 from ...modules.disk import is_full_disk, writing_error
-from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError
+from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, WritingError
 from ...modules.parts import surviving_exit
 from ...modules.settings import Settings
 from ..rows.code_version import code_version
@@ -224,11 +224,13 @@ class _AskingHere:
                 return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
         except ModelSetupError as failure:
             return None, failure
-        except UserError:
+        except WritingError:
             raise
         except Exception as failure:
-            if is_full_disk(failure):
+            if is_full_disk(failure):  # whether the checkpoints met it as they were opened, read or written
                 raise writing_error("The state of a question", failure) from failure
+            if isinstance(failure, UserError):
+                raise
             # An error of one question must not end a long run.
             logger.exception("question %s to %s failed", job.question.id, job.system)
             return None, failure

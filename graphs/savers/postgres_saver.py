@@ -27,11 +27,14 @@ from psycopg_pool import AsyncConnectionPool
 
 from ...modules.locks.postgres import advisory_key
 from ...modules.postgres import may_be_closed
+from ...modules.postgres_answers import answers_within
 from .appending import expected_newest, moved
 from .postgres_order import BY_PLACE, NEWEST, add_places, earlier_than, prune_by_place
 from .sqlite_saver import StoreErrors
 
 _SETUP = advisory_key("judgetree: setup of the checkpoint tables")
+_SETUP_S = 3_600.0
+"""Seconds for a statement of the setup: an index of a large table takes long."""
 _POLL_S = 0.05
 _OWN_SENDS = 4
 """Version of checkpoints that hold their own tasks; LangGraph reads those of earlier ones from the parent."""
@@ -122,8 +125,9 @@ class LoopPostgresSaver(AsyncPostgresSaver):
                 while not await _holds(alone, "SELECT pg_try_advisory_lock(%s)"):  # noqa: ASYNC110 - no event comes
                     await asyncio.sleep(_POLL_S)
                 try:
-                    await super().setup()
-                    await add_places(alone)
+                    with answers_within(_SETUP_S):
+                        await super().setup()
+                        await add_places(alone)
                 finally:
                     await _holds(alone, "SELECT pg_advisory_unlock(%s)")
 

@@ -193,13 +193,22 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         from psycopg.rows import dict_row  # noqa: PLC0415 - the extra "postgres"
         from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
+        from ...modules.postgres_answers import CONNECT_TIMEOUT_S, AsyncAnsweringConnection  # noqa: PLC0415
         from ..savers.postgres_saver import LoopPostgresSaver, check_open  # noqa: PLC0415
 
         # setup() creates an index concurrently, which needs autocommit.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        options |= {"connect_timeout": CONNECT_TIMEOUT_S}
         conninfo = Address(url).revealed()
         pool = AsyncConnectionPool(
-            conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10, check=check_open
+            conninfo,
+            connection_class=AsyncAnsweringConnection,
+            min_size=1,
+            max_size=_CONNECTIONS,
+            open=False,
+            kwargs=options,
+            timeout=CONNECT_TIMEOUT_S,
+            check=check_open,
         )
         stack.push_async_callback(pool.close)
         await pool.open(wait=True, timeout=10)

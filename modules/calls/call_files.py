@@ -228,9 +228,9 @@ class PostgresCallFile:
         return self._connection
 
     def _connect(self) -> psycopg.Connection:
-        import psycopg  # noqa: PLC0415 - the extra "postgres"
+        from ..postgres_answers import CONNECT_TIMEOUT_S, AnsweringConnection  # noqa: PLC0415 - the extra "postgres"
 
-        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        connection = AnsweringConnection.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
         # The server need not wait for its disk: it is the killed client that must lose nothing.
         connection.execute("SET synchronous_commit TO OFF")
         return connection

@@ -143,7 +143,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 yield _as_chunk(self._result(whole))
                 return
             choice = _ChoiceOfStream()
-            async for event in stream:
+            async for event in _with_error_billed(stream):
                 try:
                     chunk = self._chunk(event, choice)
                 except Exception:
@@ -206,6 +206,20 @@ def was_not_streamed(message: AIMessage) -> bool:
 def starts_over(piece: AIMessage) -> bool:
     """Return whether a piece of a stream begins another choice, which makes all earlier pieces void."""
     return _STARTS_OVER in piece.response_metadata
+
+
+async def _with_error_billed(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
+    """Yield the events of a stream; an error in place of the first one comes with a reply, which may be billed."""
+    is_first = True
+    try:
+        async for event in stream:
+            is_first = False
+            yield event
+    except openai.APIError as error:
+        if not is_first or isinstance(error, openai.APIConnectionError):
+            raise
+        with telling(NO_TOKENS):  # the SDK drops what the endpoint says of its usage
+            raise
 
 
 async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | None:

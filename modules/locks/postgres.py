@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 CHECK_EVERY_S = 2.0
 """Seconds between two checks that PostgreSQL answers, while a lock is held."""
-_CONNECT_TIMEOUT_S = 10
 _ANSWER_TIMEOUT_S = 10
 """Seconds for a query; none waits for a lock, so a server that takes longer is gone."""
 _LOCK, _UNLOCK = "SELECT pg_try_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)"
@@ -91,10 +90,13 @@ class PostgresLocks(Locks):
         async with self._connecting:
             if self._connection is None:
                 with self._errors():
-                    from psycopg import AsyncConnection  # noqa: PLC0415 - the extra "postgres"
+                    from ..postgres_answers import (  # noqa: PLC0415 - the extra "postgres"
+                        CONNECT_TIMEOUT_S,
+                        AsyncAnsweringConnection,
+                    )
 
-                    opened = await AsyncConnection.connect(
-                        self._url.revealed(), autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S
+                    opened = await AsyncAnsweringConnection.connect(
+                        self._url.revealed(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S
                     )
                     try:
                         await opened.execute(_KEEPALIVES)

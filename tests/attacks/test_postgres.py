@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import socket
+import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
+from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.conversations import Conversations
-from judgetree.modules.errors import UserError
+from judgetree.graphs.threads.checkpoints import open_checkpointer
+from judgetree.modules.calls.call_files import PostgresCallFile
+from judgetree.modules.calls.journal import JOURNAL_TABLES
+from judgetree.modules.errors import StoreFailure, UserError
+from judgetree.modules.postgres_answers import AnsweringConnection, answers_within
 from tests.database_servers import postgres_server, require_postgres
 from tests.graphs.conversation.talk import CLASS, TalkingLLM, open_conversations, settings_in
 
@@ -109,3 +119,93 @@ def test_a_server_without_a_free_connection_is_named(url: str, tmp_path: Path) -
     with _opened(TalkingLLM(), url, tmp_path) as talks:
         assert talks.conversation("full").ask(CLASS).status == "answered"
         assert len(talks.conversation("full").history()) == 1
+
+
+class _Silent:
+    """Stands between judgetree and PostgreSQL, and passes on nothing while ``hangs`` is set."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.hangs = threading.Event()
+        host = url.split("host=")[1]
+        self.url = url.replace(host, str(folder))
+        self._target = f"{host}/.s.PGSQL.5432"
+        self._pairs: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / ".s.PGSQL.5432"))
+        self._listener.listen(50)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(self._target)
+                self._pairs += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
+
+    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65_536):
+                if self.hangs.is_set():
+                    return  # swallowed, and both stay open
+                other.sendall(data)
+            other.close()
+
+    def close(self) -> None:
+        for each in [self._listener, *self._pairs]:
+            each.close()
+
+
+@pytest.fixture
+def silent(url: str) -> Iterator[_Silent]:
+    with tempfile.TemporaryDirectory() as folder, closing(_Silent(Path(folder), url)) as between:
+        yield between
+
+
+def test_a_silent_server_is_given_up_by_threads(silent: _Silent) -> None:
+    file = PostgresCallFile(silent.url, JOURNAL_TABLES)
+    assert file.read(("SELECT 1", ())) == [(1,)]
+    silent.hangs.set()
+    with answers_within(0.2):
+        with pytest.raises(psycopg.OperationalError, match=r"has not answered for 0\.2 s"):
+            file.read(("SELECT 2", ()))
+        silent.hangs.clear()
+        assert file.read(("SELECT 3", ())) == [(3,)], "over a new connection: no late answer is taken for another's"
+        silent.hangs.set()
+        with pytest.raises(psycopg.OperationalError, match="has not answered"):
+            file.write([("SELECT 4", ()), ("SELECT 5", ())])
+    file.close()
+
+
+def test_a_silent_server_is_given_up_by_loops(silent: _Silent) -> None:
+    config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+    async def use() -> None:
+        async with open_checkpointer(silent.url) as saver:
+            assert await saver.aget_tuple(config) is None
+            silent.hangs.set()
+            with answers_within(0.2):
+                for work in (saver.aget_tuple(config), saver.adelete_thread("t")):
+                    with pytest.raises(StoreFailure, match="has not answered"):
+                        await work
+                silent.hangs.clear()
+                assert await saver.aget_tuple(config) is None
+
+    asyncio.run(use())
+
+
+def test_a_statement_that_answers_slowly_is_waited_for(url: str) -> None:
+    with answers_within(0.2), AnsweringConnection.connect(url) as connection:
+        rows = connection.execute("SELECT pg_sleep(0.05), repeat('x', 1000) FROM generate_series(1, 3)").fetchall()
+    assert len(rows) == 3
+
+
+def test_every_connection_of_ours_gives_up_in_a_silence() -> None:
+    makes = re.compile(
+        r"\b(?:psycopg|(?:Async)?Connection)\.connect\(|ConnectionPool\((?!\s*conninfo,\s*connection_class=Async)"
+    )
+    root = Path(__file__).parents[2]
+    sources = [each for folder in ("modules", "graphs", "eval", "app") for each in (root / folder).rglob("*.py")]
+    assert [str(each) for each in sources if makes.search(each.read_text(encoding="utf-8"))] == []

@@ -15,6 +15,8 @@ from ....modules.redaction import starred
 from ....modules.settings import Settings
 
 FILE_NAME = "keys.sqlite"
+_TURN_S = 30.0
+"""Seconds that a statement waits for those of other threads, one of which may hang."""
 
 _TABLES = Tables(
     thing="keys",
@@ -76,14 +78,18 @@ class KeyTables:
 
     @contextmanager
     def _opened(self) -> Iterator[CallFile]:
-        with self._lock, self._errors():
-            try:
+        if not self._lock.acquire(timeout=_TURN_S):
+            raise StoreFailure(f"The store of the keys has not answered for {_TURN_S:g} s. Check that it runs.")
+        try:
+            with self._errors():
                 if self._file is None:
                     self._file = self._open()
                 yield self._file
-            except BaseException:
-                self._close()
-                raise
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            self._lock.release()
 
     def _open(self) -> CallFile:
         if self._url is not None:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import cast
 
 from ....modules.calls.prices import Prices
@@ -85,17 +85,20 @@ class KeyDay:
 
     async def _holds(self, wanted: Spend) -> bool:
         """Return whether so much is reserved; where it is not, reserve a further step, or what is wanted alone."""
-        if _covers(self._held, wanted):
+        short = [name for name in _limited(self._per_day) if getattr(self._held, name) < getattr(wanted, name)]
+        if not short:
             return True
-        for amount in (wanted.at_least(self._held + self._step), wanted):
-            if await asyncio.to_thread(self._ledger.grow, self._run_id, self._per_day, amount):
-                self._held = self._held.at_least(amount)
+        for amounts in (wanted.at_least(self._held + self._step), wanted):
+            grown = replace(self._held, **{name: getattr(amounts, name) for name in short})
+            if await asyncio.to_thread(self._ledger.grow, self._run_id, self._per_day, grown):
+                self._held = grown
                 return True
         return False
 
 
-def _covers(held: Spend, wanted: Spend) -> bool:
-    return held.usd >= wanted.usd and held.tokens >= wanted.tokens and held.seconds >= wanted.seconds
+def _limited(budget: Budget) -> list[str]:
+    """Return the names of what a budget limits."""
+    return [each.name for each in fields(budget) if getattr(budget, each.name) is not None]
 
 
 class Admissions:

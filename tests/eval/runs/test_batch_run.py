@@ -335,6 +335,17 @@ def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> 
     assert len(RunStore(bench.out).read_attempts()) == 6
 
 
+def test_disk_that_takes_no_checkpoint_ends_the_run_too(bench: Bench) -> None:
+    bench.run(limit=1)
+    checkpoints = bench.out / "checkpoints.sqlite"
+    whole = checkpoints.read_bytes()
+    checkpoints.write_bytes(whole[:18] + b"\3" + whole[19:])  # a version that SQLite reads and does not write
+    with pytest.raises(WritingError, match="The state of a question could not be written"):
+        bench.run()
+    checkpoints.write_bytes(whole)
+    assert bench.run().asked == 4
+
+
 def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
     bench.run(limit=1)
     checkpoints = bench.out / "checkpoints.sqlite"

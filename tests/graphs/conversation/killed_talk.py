@@ -168,7 +168,10 @@ def kill_turns(folder: Path, *, kills: int, seed: int = 7) -> Talk:
         while killed < kills and len(asked) < 3 * kills + 2:
             asked.append(f"request {len(asked)}")
             moment_s = duration_s * (killed + rng.random()) / kills
-            killed += talk.ask_and_kill(FOLLOW_UP, asked[-1], after_s=moment_s)
+            if talk.ask_and_kill(FOLLOW_UP, asked[-1], after_s=moment_s):
+                killed += 1
+            else:  # the first was measured on a busier machine
+                duration_s = min(duration_s, moment_s)
             talk.ask(FOLLOW_UP, asked[-1])
     with opened_in(folder) as talks:
         talk_again = talks.conversation(NAME)

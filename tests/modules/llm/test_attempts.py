@@ -315,6 +315,16 @@ def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer, stream
         ask(llm_at(raw.base_url, retries=0), on_text=on_text)
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_error_in_place_of_a_reply_that_has_come_is_booked(raw: RawEndpoint, streamed: bool) -> None:
+    raw.will_send(MALFORMED_STREAMS["error"] if streamed else MALFORMED["error with status 200"])
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError, match="overloaded"):
+        ask(llm_at(raw.base_url, retries=0), meter, on_text=Snapshots() if streamed else None)
+    (record,) = meter.records
+    assert record["prompt_tokens"] > 0
+
+
 @pytest.mark.parametrize(
     ("sent", "repeated"), [(KEY, KEY), ("0123456789", "0123456789"), (KEY, "sk-another-one-of-its-owner")]
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from judgetree.app.server.keys.key import NO_LIMITS, Budget
 from judgetree.app.server.keys.spending import DayIsSpent, Ledger
+from judgetree.app.server.serving.admission import KeyDay
+from judgetree.app.server.serving.caller import Caller
+from judgetree.modules.calls.prices import load_prices
 from judgetree.modules.calls.record import Spend
 from tests.app.server.keys.conftest import OpenTables
 
@@ -126,3 +130,30 @@ def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: Op
     now[0] += 86_400
     assert ledger.used("k1") == Spend()
     ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("per_day", "per_question"),
+    [
+        (Budget(tokens=1_000), NO_LIMITS),
+        (Budget(tokens=1_000, seconds=10_000.0), NO_LIMITS),
+        (Budget(tokens=1_000, usd=1.0), Budget(usd=0.001)),
+    ],
+)
+def test_calls_that_fit_into_what_is_reserved_reserve_nothing_more(
+    tables: OpenTables, per_day: Budget, per_question: Budget
+) -> None:
+    ledger = Ledger(tables(), clock=lambda: NOON)
+    caller = Caller(key_id="k1", per_day=per_day, per_question=per_question)
+    run_id = ledger.reserve("k1", per_day, per_question)
+    day = KeyDay(ledger, run_id, caller, per_question, load_prices())
+
+    async def call(times: int) -> None:
+        for _ in range(times):
+            spent = Spend(calls=1, tokens=3, usd=0.0002)
+            await day.settle(await day.reserve(spent, is_answer=False), spent)
+
+    asyncio.run(call(20))
+    assert ledger.used("k1").tokens == 100, "a tenth of the day"
+    asyncio.run(call(20))
+    assert ledger.used("k1").tokens == 200, "one step further"
