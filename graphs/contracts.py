@@ -12,7 +12,8 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from typing import Unpack
+from dataclasses import dataclass, field
+from typing import Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -221,16 +222,28 @@ async def _hits(retriever: ChunkRetriever, query: str) -> list[tuple[Document, f
     return hits
 
 
+@dataclass(kw_only=True)
+class _ReportMeter(CallMeter):
+    """Keeps the token counts as the model reports them; records hold possible ones only."""
+
+    reported: list[tuple[object, object]] = field(default_factory=list)
+
+    def record(self, **report: Any) -> None:
+        """Keep a report, and record the call."""
+        self.reported.append((report.get("prompt_tokens", 0), report.get("completion_tokens", 0)))
+        super().record(**report)
+
+
 async def _check_calls(llm: ChatLLM) -> None:
     heard: list[Delta] = []
-    meter = CallMeter(node="contract")
+    meter = _ReportMeter(node="contract")
     completion = await _completed(llm, meter, on_text=heard.append)
     require(isinstance(completion, Completion), "complete gives a Completion", completion)
     kinds = [(record["kind"], record["model"]) for record in meter.records]
     require(kinds == [("chat", llm.model)], "a call has one record, of the model's name", kinds)
-    [record] = meter.records
-    counts = (record["prompt_tokens"], record["completion_tokens"])
-    require(all(isinstance(each, int) and each >= 0 for each in counts), "token counts are whole numbers", counts)
+    counts = [(record["prompt_tokens"], record["completion_tokens"]) for record in meter.records] + meter.reported
+    is_whole = all(isinstance(each, int) and each >= 0 for pair in counts for each in pair)
+    require(is_whole, "token counts are whole numbers", counts)
     since = max((place for place, delta in enumerate(heard) if delta.restarted), default=0)
     text = "".join(delta.text for delta in heard[since:])
     require(text == completion.text, "the pieces that are heard are the text", (text, completion.text))

@@ -72,12 +72,13 @@ class CappedStream(httpx2.AsyncByteStream):
             inner: The bytes.
             limit: Most bytes.
             max_bytes: What ``ReplyTooLong`` names, which is raised beyond the limit; 0 to end there without an error.
-            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one too long.
+            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one that would take long
+                to read.
         """
         self._inner = inner
         self._limit = limit
         self._max_bytes = max_bytes
-        self._copies = _EventCopies() if has_events else None
+        self._copies = _EventCopies(max_bytes) if has_events else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, unbroken = self._limit, 0
@@ -105,7 +106,9 @@ class CappedStream(httpx2.AsyncByteStream):
 class _EventCopies:
     """Counts what the SDK copies for an event: all that it has of the event, once for each further line or piece."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        """Raise ``ReplyTooLong`` at an event that is longer than a whole reply of ``max_bytes``; 0 for no limit."""
+        self._max_bytes = max_bytes
         self._size = 0
         self._copied = 0
         self._tail = b""
@@ -114,6 +117,8 @@ class _EventCopies:
         pieces = chunk.count(b"\n") + chunk.count(b"\r") + 1
         self._size += len(chunk)
         self._copied += pieces * self._size
+        if self._max_bytes and self._size > self._max_bytes * BYTES_A_BYTE_WHOLE:
+            raise ReplyTooLong(self._max_bytes)
         if self._copied > _MOST_COPIED:
             raise EventTooLong
         seen = self._tail + chunk  # an end may lie across two chunks

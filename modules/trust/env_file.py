@@ -66,12 +66,14 @@ def read_env_file(folder: Path) -> EnvFile | None:
     """Read the ``.env`` of a folder; None if there is none.
 
     Raises:
-        OSError: It cannot be read, or is larger than a megabyte.
+        OSError: It cannot be read, is no regular file, or is larger than a megabyte.
     """
     path = folder / ENV_NAME
     if not path.exists() or path.is_dir():  # Docker makes a folder of a file to mount that is missing
         return None
     path = folder.resolve() / ENV_NAME
+    if not path.is_file():  # opening a FIFO would wait
+        raise OSError("it is no regular file")
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:

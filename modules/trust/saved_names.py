@@ -14,7 +14,8 @@ from .owners import is_named_safe
 from .private import HOME_NAME
 from .usable import NotTrusted
 
-_IMPORT_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)*:[A-Za-z_]")
+_IMPORT_PATH = re.compile(r"(?<![\w.])([A-Za-z_]\w*+)(?:\.\w++)*+:[A-Za-z_]")
+_MOST_BYTES = 16_000_000
 _SCHEMAS = ("collections/*/schema.json", "databases/*/collections/*/schema.json")
 
 
@@ -71,6 +72,8 @@ def _names_code_here(text: str) -> bool:
 
 def _address_in(schema: Path) -> str:
     with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):  # Lite says what is wrong with it
+        if not schema.is_file() or schema.stat().st_size > _MOST_BYTES:
+            return f"an address in a file of over {_MOST_BYTES:,} bytes, or in no file"
         functions = json.loads(schema.read_bytes()).get("functions") or ()
         return next((str(each["params"]["base_url"]) for each in functions if "base_url" in (each["params"] or {})), "")
     return ""

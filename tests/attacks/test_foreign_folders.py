@@ -428,3 +428,10 @@ def test_a_command_in_a_cloned_folder_sends_no_key_anywhere(cli: Cli, scripted: 
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "JUDGETREE_LLM_BASE_URL (line 1)" in ended.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="FIFOs")
+def test_a_fifo_in_place_of_the_settings_file_is_named_without_waiting() -> None:
+    os.mkfifo(".env")
+    with pytest.raises(SettingsError, match="no regular file"):
+        load_settings()

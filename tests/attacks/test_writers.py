@@ -22,6 +22,7 @@ EXCUSED = {
     "modules/index/lite_folder.py": "a file of each process, then renamed; the folder's lock is held",
     "modules/llm/model_files.py": "a gigabyte whose half goes at the next start, so of one name; a lock is held",
     "modules/memory/schema.py": "writes nothing: a collection is opened",
+    "modules/trust/consent.py": "a file of each process, then renamed; the folder imports nothing of the others",
     "modules/prebuilt/lines.py": "a file of each process that grows by blocks, flushed, then renamed",
 }
 """File to the reason why it writes by itself."""
@@ -33,7 +34,7 @@ def _writes(path: Path) -> Iterator[int]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name == "open":
+        if name in ("open", "open_private"):
             modes = [
                 each.value
                 for each in (*node.args, *(keyword.value for keyword in node.keywords))

@@ -130,6 +130,8 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.calls.journal._call_of",
+            "modules.trust.consent._read",
+            "modules.trust.saved_names._address_in",
             "modules.calls.transcripts._call_of",
             "modules.extraction.cache.TripleCache.get_many",
             "modules.index.lite_files.CollectionFiles.metadata",
@@ -145,7 +147,6 @@ EXCUSED: Mapping[str, str] = {
             "graphs.conversation.turn.result.TurnResult.to_document",
             "graphs.rag.result.RagResult.to_document",
             "graphs.threads.fingerprint._unfolded",
-            "graphs.tree.documents.Documents.load",
             "graphs.tree.fork_record.Fork.of_fingerprint",
             "graphs.drawing.svg._render",
             "evaluation.labels.store.LabelStore._label_in",
@@ -155,12 +156,10 @@ EXCUSED: Mapping[str, str] = {
             "evaluation.reports.inline_svg._drop_unused_ids",
             "evaluation.reports.report._prompt_lines",
             "evaluation.rows.code_version.git_revision",
-            "evaluation.rows.store.RunStore.read_manifest",
             "evaluation.rows.store.RunStore._row",
             "evaluation.rows.trees.TreeStore._index",
             "evaluation.rows.trees.TreeStore._tree_of",
             "evaluation.scoring.scores.ScoreStore.read",
-            "evaluation.sweeps.run_sweep.saved_points",
             "app.commands.ask.AskOptions.of_thread",
             "app.server.keys.book._key",
             "modules.lazy_exports.lazy_exports",
@@ -175,6 +174,8 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.calls.prices.Prices.of",
+            "modules.trust.naming.needs_consent",
+            "modules.trust.variables._warn_if_unknown",
             "modules.index.connection.client_arguments",
             "modules.index.schema.lock_number",
             "modules.index.schema.physical_of",
@@ -197,6 +198,7 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.index.file_parsers._parse_html",
+            "modules.index.row_parsers._parse_objects",
             "modules.index.file_parsers._parse_json",
             "modules.index.file_parsers._parse_jsonl",
             "modules.index.parser_process.ParserProcess._reply_in_time",
@@ -220,11 +222,14 @@ EXCUSED: Mapping[str, str] = {
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
             "modules.llm.openai_client._whole_completion",
             "modules.retriever.rerank._post",
+            "modules.reading.plausible_numbers.RecordReader.validate_json",
+            "modules.reading.regular_files.read_named_json",
+            "modules.reading.yaml_files.read_yaml",
+            "evaluation.datasets.own_questions._rows_of",
             "modules.retriever.web.SearxngSearch._parsed",
             "modules.reader.multistep_prompts._is_abbreviation",
             "modules.structure.phrases._starts_sentence",
             "modules.tools.tool.LangChainTool._arguments",
-            "modules.yaml_files.read_yaml",
             "graphs.drawing.decisive._quoted_place",
             "evaluation.datasets.standards_qa._parse",
             "app.labelling.server._Handler.do_POST",

@@ -66,6 +66,7 @@ def test_user_errors_are_those_that_the_caller_can_mend() -> None:
         "NoQuestion",
         "BudgetSpent",
         "QuestionInterrupted",
+        "ThreadMoved",
     }
 
 
