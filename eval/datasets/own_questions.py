@@ -47,6 +47,14 @@ UNANSWERABLE = "unanswerable"
 _WORKBOOKS = (".xlsx", ".xlsm")
 _SHAPES = {".csv": "CSV", ".tsv": "TSV", **dict.fromkeys(_WORKBOOKS, "a workbook")}
 _TABLES = frozenset(_SHAPES)
+_FOREIGN = {
+    ".gz": "is packed: unpack it, as with gunzip",
+    ".zip": "is packed: unpack it",
+    ".xls": "is a workbook of an old kind. Save it as .xlsx",
+    ".ods": "is a workbook of LibreOffice. Save it as .xlsx",
+    ".parquet": "is a Parquet file. Save it as CSV, or give what pandas.read_parquet returns as questions",
+}
+"""Files that people have for tables and that are not read, with what to do."""
 _LIMITS = LoadLimits()
 _ADVICE = "Give a UTF-8 file, a workbook that Excel or LibreOffice opens, or several smaller files."
 
@@ -71,6 +79,8 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
     """
     if unknown := sorted(set(columns or {}) - set(get_args(Column))):
         raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
+    if foreign := _FOREIGN.get(path.suffix.lower()):
+        raise LoadingError(f"{path} {foreign}.")
     reader = _QuestionReader(path, columns or {}, folder)
     if path.suffix.lower() in _TABLES:
         known = {name.casefold() for names in (*USUAL_NAMES.values(), (columns or {}).values()) for name in names}

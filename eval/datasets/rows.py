@@ -27,6 +27,7 @@ _SHOWN = 10
 """Number of malformed rows, or ids, that a message lists."""
 _FAULTS_OF_A_ROW = 3
 _KEY_DIGITS = 12
+_START_BYTES = 4096
 _LIST_ADVICE = "Give a UTF-8 file of JSON or JSON Lines."
 
 T = TypeVar("T")
@@ -153,7 +154,15 @@ class RowReader:
         """
         if self.file.suffix.lower() in (".jsonl", ".ndjson"):
             return False
-        return next((line.lstrip().startswith(b"[") for _, line in self._lines()), False)
+        # A list may be one line of hundreds of megabytes, as pandas and HotpotQA write it.
+        try:
+            with open_regular(self.file) as stream:
+                start = stream.read(_START_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
+                while not start and (block := stream.read(_START_BYTES)):
+                    start = block.lstrip()
+        except (LoadingError, OSError) as error:
+            raise self._unreadable(error) from error
+        return start.startswith(b"[")
 
     def _list(self) -> list[object]:
         content = read_named_json(self.file, what="rows of", advice=_LIST_ADVICE, max_bytes=MAX_DATA_BYTES)
@@ -167,10 +176,13 @@ class RowReader:
                     content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
                     if content.strip():
                         yield number, content
-        except OSError as error:
-            raise LoadingError(f"Cannot read {self.file}: {error.strerror}. Name a readable file.") from error
-        except LoadingError as error:
-            raise LoadingError(f"Cannot read {self.file}: {error}. Name a file with a row in each line.") from error
+        except (LoadingError, OSError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: LoadingError | OSError) -> LoadingError:
+        if isinstance(error, OSError):
+            return LoadingError(f"Cannot read {self.file}: {error.strerror}. Name a readable file.")
+        return LoadingError(f"Cannot read {self.file}: {error}. Name a file with a row in each line, or a JSON list.")
 
 
 def parse_json(text: str) -> object:

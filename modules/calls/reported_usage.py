@@ -31,6 +31,19 @@ def keep_known_usage(reply: MutableMapping[str, object]) -> None:
         reply["usage"] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
+def possible_usage(told: object) -> UsageMetadata | None:
+    """Return the usage that a model of one's own tells, or None, as if it told none, where a count is impossible.
+
+    >>> possible_usage({"input_tokens": 10**30, "output_tokens": 1, "total_tokens": 1}) is None
+    True
+    """
+    known = told if isinstance(told, dict) else {}
+    prompt, completion = possible_count(known.get("input_tokens")), possible_count(known.get("output_tokens"))
+    if prompt is None or completion is None:
+        return None
+    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
+
+
 def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
     """Return the usage of a reply, or of a piece of its stream, that ``keep_known_usage`` has read; None without."""
     if (usage := reply.get("usage")) is None:

@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from ..errors import LoadingError
@@ -74,19 +74,26 @@ class FileScan:
 def scan_folders(
     paths: Sequence[Path | str], *, file_type_wanted: Sequence[str] | None, follow_links: bool
 ) -> list[FileScan]:
-    """Scan each file or folder with ``scan_files``.
+    """Scan each file or folder with ``scan_files``; one without any file beside others is skipped as a whole.
 
     Raises:
         LoadingError: A path does not exist, a wanted type is unknown, or no file has a wanted type.
     """
     scans = [scan_files(path, file_type_wanted=file_type_wanted, follow_links=follow_links) for path in paths]
     if any(scan.files or scan.skipped for scan in scans):
-        return scans
+        return [_skipped_if_empty(scan) for scan in scans]
     wanted = ", ".join(sorted(suffix[1:] for suffix in _wanted_suffixes(file_type_wanted)))
     where = ", ".join(map(str, paths[:_PATHS_SHOWN])) + (", …" if len(paths) > _PATHS_SHOWN else "")
     there = sum(scan.ignored for scan in scans)
     found = f"files there: {there:,}, of other types than {wanted}" if there else "no file is there"
     raise LoadingError(f"There is nothing to index in {where}: {found}. Give another path or other types of files.")
+
+
+def _skipped_if_empty(scan: FileScan) -> FileScan:
+    if scan.files or scan.skipped or scan.ignored:
+        return scan
+    reason = f"no file is in {scan.folder}, so that what the collection has of it stays; is its disk mounted?"
+    return replace(scan, skipped=(SkippedFile(source=".", reason=reason),))
 
 
 def merged(scans: Sequence[FileScan]) -> FileScan:
@@ -113,6 +120,25 @@ def absent_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
     )
 
 
+def other_sources(stored: Iterable[str], scan: FileScan, *, folders: Mapping[str, str] | None = None) -> list[str]:
+    """Return the stored sources whose files are not under what the scan names, sorted.
+
+    Left out are sources that could not be read, and files that are there but were not scanned for, such as those of
+    other types.
+
+    Args:
+        stored: Sources of the collection.
+        scan: A scan with the names of the collection.
+        folders: Folders of the collection by what their sources begin with, as it knew them before the scan.
+    """
+    search = _GoneSearch.among(folders)
+    return [
+        source
+        for source in absent_sources(stored, scan)
+        if not any(search.is_there(named, PurePosixPath(source)) for named in scan.named)
+    ]
+
+
 def gone_sources(
     stored: Iterable[str],
     scan: FileScan,
@@ -132,7 +158,7 @@ def gone_sources(
         file_type_wanted: The types that were scanned for; None for all.
     """
     suffixes = None if file_type_wanted is None else _wanted_suffixes(file_type_wanted)
-    search = _GoneSearch(known={PurePosixPath(prefix): Path(folder) for prefix, folder in (folders or {}).items()})
+    search = _GoneSearch.among(folders)
     return [
         source
         for source in absent_sources(stored, scan)
@@ -149,18 +175,34 @@ class _GoneSearch:
     """Folders of the collection by the prefix of their sources."""
     _names: dict[Path, frozenset[str] | None] = field(default_factory=dict)
 
+    @classmethod
+    def among(cls, folders: Mapping[str, str] | None) -> _GoneSearch:
+        """Return a search in a collection, given its folders by the prefix of their sources."""
+        return cls(known={PurePosixPath(prefix): Path(folder) for prefix, folder in (folders or {}).items()})
+
     def is_gone_from(self, named: SourceFile, source: PurePosixPath) -> bool:
         """Return whether a source belongs to a named file or folder, and to no other one, and its file is gone."""
+        return self._belongs_to(named, source) and not self._is_found(named, source)
+
+    def is_there(self, named: SourceFile, source: PurePosixPath) -> bool:
+        """Return whether a source belongs to a named file or folder, and to no other one, and its file may be there."""
+        return self._belongs_to(named, source) and self._is_found(named, source)
+
+    def _belongs_to(self, named: SourceFile, source: PurePosixPath) -> bool:
         own = PurePosixPath(named.source)
-        holders = [prefix for prefix in self.known if source.is_relative_to(prefix)]
-        if not source.is_relative_to(own) or any(each != own and each.is_relative_to(own) for each in holders):
-            return False
+        holders = self._holders_of(source)
+        return source.is_relative_to(own) and not any(each != own and each.is_relative_to(own) for each in holders)
+
+    def _is_found(self, named: SourceFile, source: PurePosixPath) -> bool:
         # A folder that takes the prefix of another one has none of its files, which may be there still.
         places = [
-            named.path / source.relative_to(own),
-            *(self.known[each] / source.relative_to(each) for each in holders),
+            named.path / source.relative_to(PurePosixPath(named.source)),
+            *(self.known[each] / source.relative_to(each) for each in self._holders_of(source)),
         ]
-        return not any(map(self._may_be_there, places))
+        return any(map(self._may_be_there, places))
+
+    def _holders_of(self, source: PurePosixPath) -> list[PurePosixPath]:
+        return [prefix for prefix in self.known if source.is_relative_to(prefix)]
 
     def _may_be_there(self, file: Path) -> bool:
         if file.parent not in self._names:
@@ -170,9 +212,10 @@ class _GoneSearch:
 
 
 def _names_in(folder: Path) -> frozenset[str] | None:
-    """Return the names in a folder, none if it is gone; None if it cannot be read."""
+    """Return the names of the files in a folder, none if it is gone; None if it cannot be read."""
     try:
-        return frozenset(each.name for each in folder.iterdir())  # some systems find a file by another case
+        with os.scandir(folder) as listing:  # some systems find a file by another case
+            return frozenset(each.name for each in listing if not each.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return frozenset()
     except OSError:

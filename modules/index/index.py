@@ -29,7 +29,7 @@ from .dense_fields import (
     spreads,
 )
 from .file_parsers import LoadLimits
-from .folder_scan import FileScan, absent_sources, gone_sources, scan_folders
+from .folder_scan import FileScan, absent_sources, gone_sources, other_sources, scan_folders
 from .new_rows import NewRows
 from .plan import (
     ChunkSizes,
@@ -271,7 +271,7 @@ class Index:
         if self.data_path is None:
             raise LoadingError("This index has no data_path. Give one.")
         named = self._named(self._scanned([self.data_path, *also]))
-        gone = absent_sources(named.stored, named.scan) if everywhere else self._gone(named)
+        gone = self._gone(named, everywhere=everywhere)
         return {source: len(named.stored[source].chunk_ids) for source in gone}
 
     def sizes_of(self, sources: Sequence[str]) -> Mapping[str, int]:
@@ -416,8 +416,10 @@ class Index:
             raise LoadingError(none_readable(plan.skipped))
         return plan
 
-    def _gone(self, named: NamedScan) -> list[str]:
+    def _gone(self, named: NamedScan, *, everywhere: bool = False) -> list[str]:
         known = named.collection[0].folders if named.collection else {}
+        if everywhere:
+            return other_sources(named.stored, named.scan, folders=known)
         return gone_sources(named.stored, named.scan, folders=known, file_type_wanted=self.file_type_wanted)
 
     def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:

@@ -15,7 +15,7 @@ from ..calls.completion import Completion, StreamedMessage, completion_of, refus
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import NO_TOKENS, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, possible_usage, telling, usage_told
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
@@ -252,7 +252,7 @@ def _field_names(chat: LangChainModel) -> frozenset[str]:
 
 
 def _normal(message: AIMessage) -> AIMessage:
-    """Return a message with its reasoning and the reason for its end under the names that OpenAI's have."""
+    """Return a message with possible usage, and its reasoning and reason for its end under OpenAI's names."""
     metadata, extra = message.response_metadata, message.additional_kwargs
     ended = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
     reasoning = extra.get("reasoning_content") or "".join(
@@ -265,4 +265,6 @@ def _normal(message: AIMessage) -> AIMessage:
         update["response_metadata"] = {**metadata, "finish_reason": "length" if ended in _CUT_OFF else ended}
     if reasoning and "reasoning" not in extra:
         update["additional_kwargs"] = {**extra, "reasoning": reasoning}
+    if message.usage_metadata is not None:
+        update["usage_metadata"] = possible_usage(message.usage_metadata)
     return message.model_copy(update=update) if update else message

@@ -56,10 +56,13 @@ class LangChainRetriever:
 
         Raises:
             SettingsError: Two documents with other texts have the same ``chunk_id``.
+            JudgetreeError: It failed; other questions may succeed.
         """
-        found = await self._inner.ainvoke(query)
-        hits = [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
-        return _distinct(hits, name=type(self._inner).__qualname__)
+        name = type(self._inner).__qualname__
+        with failing_as(f"The retriever {name!r}", JudgetreeError):
+            found = await self._inner.ainvoke(query)
+            hits = [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
+        return _distinct(hits, name=name)
 
 
 class OwnRetriever:

@@ -17,6 +17,8 @@ _OTHER_VARIABLE = re.compile(
     r"DEBUG|SAFE_FOLDERS|TEST_.*|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_(TCP|UDP).*)?", re.DOTALL
 )
 """Variables with the prefix that are no settings: of the command line, of tests, and of Kubernetes for its services."""
+_KEYS_ELSEWHERE = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY")
+"""Variables that choose a model where the environment has them, and that newcomers put into ``.env``."""
 _said: set[str] = set()
 
 
@@ -37,6 +39,10 @@ def warn_of_unknown(known: Collection[str], prefix: str) -> None:
         _warn_if_unknown(variable.upper(), known, prefix)
     if SAFE_FOLDERS in in_file:
         _warn(SAFE_FOLDERS, "has no effect in .env. Set it in the environment.")
+    if f"{prefix}LLM" not in (*os.environ, *in_file):
+        for key in _KEYS_ELSEWHERE:
+            if key in in_file and key not in os.environ:
+                _warn(key, f"has no effect in .env. Set it in the environment, or {prefix}LLM and {prefix}LLM_API_KEY.")
 
 
 def _warn_if_unknown(variable: str, known: Collection[str], prefix: str) -> None:

@@ -131,7 +131,11 @@ DOORS: tuple[Door, ...] = (
     Door(
         name="hotpot.json",
         read=lambda file: load_dataset(f"hotpotqa:{file}"),
-        sites=("eval/datasets/rows.py:RowReader._list", "modules/reading/regular_files.py:read_named_json"),
+        sites=(
+            "eval/datasets/rows.py:RowReader.is_list",
+            "eval/datasets/rows.py:RowReader._list",
+            "modules/reading/regular_files.py:read_named_json",
+        ),
     ),
     Door(name="quac.json", read=load_quac, sites=("eval/datasets/quac.py:_official_data",)),
     Door(name="qa.jsonl", read=load_standards_qa, sites=("eval/datasets/standards_qa.py:load_faultless",)),

@@ -43,6 +43,27 @@ def test_environment_wins_over_the_env_file_and_arguments_win_over_both(monkeypa
     assert (settings.retries, settings.timeout_s, settings.durability) == (3, 2.0, "sync")
 
 
+def test_a_key_of_others_in_the_env_file_is_said_once_to_have_no_effect(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A newcomer's first ``.env`` holds only a key, and the local model was asked, without a word."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "JUDGETREE_LLM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(variables, "_said", set())
+    write_env("OPENAI_API_KEY=sk-a\nJUDGETREE_LLM=openai:gpt-4o\n")
+    load_settings()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-b")
+    write_env("OPENAI_API_KEY=sk-a\n")
+    load_settings()
+    assert caplog.messages == []
+    monkeypatch.delenv("OPENAI_API_KEY")
+    load_settings()
+    load_settings()
+    assert caplog.messages == [
+        "OPENAI_API_KEY has no effect in .env. Set it in the environment, or JUDGETREE_LLM and JUDGETREE_LLM_API_KEY."
+    ]
+
+
 def test_a_variable_that_is_no_setting_is_said_once_with_what_may_be_meant(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

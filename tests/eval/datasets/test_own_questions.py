@@ -12,6 +12,7 @@ import pytest
 from judgetree.evaluation import EvalQuestion, load_dataset
 from judgetree.evaluation.datasets.own_questions import keep_questions, load_own_questions
 from judgetree.modules.errors import LoadingError, SettingsError
+from judgetree.modules.index.parser_process import LARGE_BYTES
 
 HEADER = ("Nr", "Question", "Ground_Truth", "type")
 ROWS = (
@@ -192,3 +193,26 @@ def test_a_repeated_id_and_a_missing_folder_are_named(tmp_path: Path) -> None:
     assert load_own_questions(file).malformed == ((2, "'1' was already in row 1"),)
     with pytest.raises(LoadingError, match="There is no folder"):
         load_own_questions(file, folder=tmp_path / "docs")
+
+
+def test_what_pandas_writes_in_one_line_is_read(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"question": [f"{'What is it? ' * 40}{number}" for number in range(10_000)]})
+    frame.to_json(tmp_path / "q.json", orient="records")
+    assert (tmp_path / "q.json").stat().st_size > LARGE_BYTES
+    assert len(load_own_questions(tmp_path / "q.json").questions) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("q.csv.gz", "gunzip"),
+        ("q.zip", "unpack"),
+        ("q.xls", ".xlsx"),
+        ("q.ods", ".xlsx"),
+        ("q.parquet", "read_parquet"),
+    ],
+)
+def test_files_of_other_formats_are_refused_with_what_to_do(tmp_path: Path, name: str, remedy: str) -> None:
+    (tmp_path / name).write_bytes(b"\x1f\x8b\x08 any bytes\n")
+    with pytest.raises(LoadingError, match=re.escape(remedy)):
+        load_own_questions(tmp_path / name)

@@ -57,6 +57,12 @@ def test_marks_line_ends_and_blank_lines_are_tolerated(tmp_path: Path, content: 
         assert numbers(RowReader(file=tmp_path / "rows.json")) == [1, 2]
 
 
+@pytest.mark.parametrize("start", [b"", codecs.BOM_UTF8, b" \n" * 5000])
+def test_a_list_in_one_line_may_be_longer_than_any_row(tmp_path: Path, start: bytes) -> None:
+    (tmp_path / "rows.json").write_bytes(start + b"[" + b", ".join(b"%d" % number for number in range(99)) + b"]")
+    assert numbers(RowReader(file=tmp_path / "rows.json", max_line_bytes=100)) == [*range(99)]
+
+
 def test_malformed_rows_are_kept_by_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reader = RowReader(file=write_lines(tmp_path, 1, "", "{broken", "2", '"two"', 1))
     assert numbers(reader) == [1, 2]

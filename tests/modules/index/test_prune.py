@@ -143,3 +143,37 @@ def test_a_dry_run_of_a_removal_changes_nothing(whole: Path, docs: Path) -> None
         report = index.remove_files("a.txt", "more/x.txt", dry_run=True)
         assert (report.removed, report.chunks) == (("a.txt", "more/x.txt"), 5)
         assert sources(index) == ALL
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_folder_without_a_file_such_as_one_whose_disk_is_not_mounted_loses_nothing(
+    whole: Path, docs: Path, more: Path, everywhere: bool
+) -> None:
+    (docs / "a.txt").unlink()
+    shutil.rmtree(more)
+    (more / "sub").mkdir(parents=True)
+    with index_of(docs, whole) as index:
+        assert list(index.gone_files(also=[more], everywhere=everywhere)) == ["a.txt"]
+        report = index.get_index_done(prune=True, also=[more])
+        assert report.removed == ("a.txt",)
+        assert [each.source for each in report.skipped] == ["more"]
+        assert "mounted" in report.skipped[0].reason
+    with index_of(docs, whole) as index:
+        assert set(index.gone_files(everywhere=True)) == {"more/x.txt", "more/sub/y.txt"}
+
+
+def test_all_else_is_not_what_is_there_with_another_type(whole: Path, docs: Path) -> None:
+    with index_of(docs, whole, types=["md"]) as index:
+        assert set(index.gone_files(everywhere=True)) == {"more/x.txt", "more/sub/y.txt"}
+    (docs / "sub" / "c.txt").unlink()
+    with index_of(docs, whole, types=["md"]) as index:
+        assert set(index.gone_files(everywhere=True)) == {"sub/c.txt", "more/x.txt", "more/sub/y.txt"}
+
+
+def test_a_file_whose_name_a_folder_has_taken_is_gone(whole: Path, docs: Path) -> None:
+    (docs / "b.md").unlink()
+    (docs / "b.md").mkdir()
+    (docs / "b.md" / "in.txt").write_text("Inner words.")
+    with index_of(docs, whole) as index:
+        report = index.get_index_done(prune=True)
+        assert (report.added, report.removed) == (("b.md/in.txt",), ("b.md",))

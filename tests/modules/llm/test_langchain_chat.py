@@ -143,6 +143,20 @@ def test_an_empty_answer_is_booked_as_it_is_reported() -> None:
     assert (record["prompt_tokens"], record["completion_tokens"]) == (700, 60)
 
 
+@pytest.mark.parametrize("told", [-5, 10**30, float("nan"), "5", True, 1.5])
+def test_an_impossible_count_is_estimated_as_one_that_is_not_reported(told: object) -> None:
+    """It was booked as no tokens, so that a model that lies used up no budget."""
+
+    def booked(usage: object) -> tuple[int, int]:
+        says, meter = AIMessage("a word"), CallMeter(node="n")
+        object.__setattr__(says, "usage_metadata", usage)
+        ask(from_langchain(Answering(says=says)), meter)
+        [record] = meter.records
+        return record["prompt_tokens"], record["completion_tokens"]
+
+    assert booked({"input_tokens": told, "output_tokens": 1, "total_tokens": 1}) == booked(None)
+
+
 def test_an_interrupt_is_no_failure() -> None:
     with pytest.raises(GraphInterrupt):
         ask(from_langchain(Answering(raises=GraphInterrupt())))

@@ -17,7 +17,7 @@ from judgetree.modules.errors import JudgetreeError, SettingsError, UserError
 from judgetree.modules.index.connection import MilvusConnection
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.contract import ChunkRetriever
-from judgetree.modules.retriever.own import create_own_retriever
+from judgetree.modules.retriever.own import LangChainRetriever, create_own_retriever
 from judgetree.modules.settings import load_settings
 from tests.modules.conftest import drop_collection
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
@@ -146,3 +146,19 @@ def test_one_that_is_made_from_an_index_is_another_one_once_the_collection_has_c
             prints.append(retriever.fingerprint())
         drop_collection(index)
     assert prints[0] == prints[2] != prints[1]
+
+
+class FailingSearch(BaseRetriever):
+    """Raises what it was made with."""
+
+    failure: BaseException
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        raise self.failure
+
+
+@pytest.mark.parametrize("failure", [ValueError("no"), SystemExit(1)])
+def test_a_retriever_of_langchain_that_fails_is_named_and_ends_no_process(failure: BaseException) -> None:
+    retriever = LangChainRetriever(FailingSearch(failure=failure))
+    with pytest.raises(JudgetreeError, match=f"'FailingSearch' failed: {type(failure).__name__}"):
+        asyncio.run(retriever.asearch("q", meter=CallMeter(node="n")))
