@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import httpx2
@@ -30,7 +30,7 @@ from ..calls.completion import (
     cap_reply,
     cut_error_short,
 )
-from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in
+from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in, usage_in_events
 from ..errors import SessionError
 from ..network.certificates import naming_broken_certificates
 from ..settings import MAX_REPLY_BYTES
@@ -143,14 +143,15 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 yield _as_chunk(self._result(whole))
                 return
             choice = _ChoiceOfStream()
-            async for event in stream:
-                try:
-                    chunk = self._chunk(event, choice)
-                except Exception:
-                    with telling(await _usage_from(event, stream)):
-                        raise
-                if chunk is not None:
-                    yield chunk
+            with _telling_of_errors(stream.response):
+                async for event in stream:
+                    try:
+                        chunk = self._chunk(event, choice)
+                    except Exception:
+                        with telling(await _usage_from(event, stream)):
+                            raise
+                    if chunk is not None:
+                        yield chunk
 
     @property
     def _address(self) -> str:
@@ -218,6 +219,17 @@ async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | N
             keep_known_usage(each)
             used = usage_in(each) or used
     return used
+
+
+@contextlib.contextmanager
+def _telling_of_errors(response: httpx2.Response) -> Iterator[None]:
+    """Let an error that a stream reports tell the usage that the same event reports."""
+    try:
+        yield
+    except openai.APIError:
+        newest = response.stream.newest if isinstance(response.stream, CappedStream) else b""
+        with telling(usage_in_events(newest)):
+            raise
 
 
 def _is_json(response: httpx2.Response) -> bool:
