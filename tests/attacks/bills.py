@@ -90,6 +90,7 @@ FAILURES: dict[str, Failure] = {
     "empty": Failure(_whole),
     "only-thinking": Failure(lambda outgoing, usage: _whole(outgoing, usage, content="<think>so</think>")),
     "cut-json": Failure(lambda outgoing, usage: _whole(outgoing, usage, content='{"score": 2, "rea')),
+    "prose": Failure(lambda outgoing, usage: _whole(outgoing, usage, content="It helps a little.")),
     "breaks-off": Failure(_breaks_off),
     "error-in-band": Failure(_in_band),
     "error-after-usage": Failure(_error_after_usage),
