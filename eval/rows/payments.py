@@ -54,8 +54,8 @@ class Payments:
         """
         if not self._file.exists():
             return NOTHING
-        cut_torn_end(self._file)
         data = read_named(self._file, what="the payments in", advice=_ADVICE, max_bytes=MAX_DATA_BYTES)
+        cut_torn_end(self._file)
         newest: dict[str, Payment] = {}
         for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], start=1):
             try:

@@ -14,6 +14,7 @@ from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.labels.store import LabelStore
 from judgetree.evaluation.replay.recording_lines import RecordingFile
+from judgetree.evaluation.rows.payments import Payments
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.evaluation.runs.experiment import load_experiment
@@ -162,6 +163,11 @@ DOORS: tuple[Door, ...] = (
         sites=("eval/scoring/scores.py:ScoreStore.read",),
     ),
     Door(
+        name="payments.jsonl",
+        read=lambda file: Payments(file.parent).paid(),
+        sites=("eval/rows/payments.py:Payments.paid",),
+    ),
+    Door(
         name="sweep.json",
         read=lambda file: saved_points(file.parent),
         sites=("eval/sweeps/run_sweep.py:saved_points",),
@@ -201,7 +207,6 @@ CHECKED = "a regular file by a check just before; only its start is read, or it 
 BYTES = "reads bytes in memory, which a guarded reader has read"
 EXCUSED: Mapping[str, str] = {
     "app/commands/doctor.py:_try_milvus": "a connection",
-    "app/commands/settings.py:read_settings": "the .env of the folder, whose rules are in modules/settings.py",
     "app/server/collections/arriving.py:check_unpacked": "an upload that was counted while it arrived",
     "app/server/collections/filling.py:fill": "an upload that was counted while it arrived",
     "app/server/page/serving.py:_files_below": OWN,
@@ -221,7 +226,7 @@ EXCUSED: Mapping[str, str] = {
     "graphs/conversation/qa_log.py:_ends_within_a_line": CHECKED,
     "graphs/drawing/html.py:_asset": OWN,
     "graphs/drawing/svg.py:picture_style": OWN,
-    "graphs/threads/sqlite_saver.py:open_sqlite": "SQLite refuses what is no file",
+    "graphs/savers/sqlite_saver.py:open_sqlite": "SQLite refuses what is no file",
     "modules/calls/call_files.py:MemoryCallFile.__init__": "in memory",
     "modules/calls/call_files.py:PostgresCallFile._connect": "a connection",
     "modules/calls/call_files.py:_connect_sqlite": "SQLite refuses what is no file",
@@ -230,6 +235,7 @@ EXCUSED: Mapping[str, str] = {
     "modules/embedding/local.py:_refuse_other_files": OWN,
     "modules/embedding/minilm.py:open_minilm": OWN,
     "modules/index/file_parsers.py:_refuse_large_xml": BYTES,
+    "modules/index/factory.py:rename": "a connection",
     "modules/index/folder_scan.py:SourceFile.digest": CHECKED,
     "modules/index/index.py:Index.connection": "a connection",
     "modules/index/lite_files.py:CollectionFiles.rows": OWN,
@@ -259,8 +265,16 @@ EXCUSED: Mapping[str, str] = {
     "modules/reading/regular_files.py:open_regular": "the guard itself",
     "modules/reading/regular_files.py:read_named": "reached by every door",
     "modules/retriever/snapshot.py:_graph": OWN,
-    "modules/settings.py:load_settings": "the .env of the folder, whose rules are in that module",
     "modules/sqlite_cache.py:_connect": "SQLite refuses what is no file",
+    "modules/storage/atomic.py:_umask": "of the system",
+    "modules/storage/atomic.py:replacing": "written, and nothing is read",
     "modules/structure/passage_graph.py:PassageGraph.from_bytes": BYTES,
+    "modules/trust/closed.py:_only_owner": "written, and nothing is read",
+    "modules/trust/closed.py:open_private": "written, and nothing is read",
+    "modules/trust/consent.py:_read": "a file of this user alone by a check just before",
+    "modules/trust/env_file.py:EnvFile.values": BYTES,
+    "modules/trust/env_file.py:read_env_file": "a FIFO of this user may be read, as some password managers make one",
+    "modules/trust/private.py:private_file": "written, and nothing is read",
+    "modules/trust/saved_names.py:_address_in": "a file of Milvus Lite, which would read it next",
 }
 """Why other calls need no attack, by site."""
