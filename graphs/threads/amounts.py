@@ -24,6 +24,8 @@ _SUB_ANSWER_TOKENS = 64
 """Expected tokens of a sub-question and its answer in the evidence."""
 _JUDGING = ("judge", "judge_set")
 _ANSWERING = "generate"
+_PAYING_FOR_ANSWERS = (_ANSWERING, "search_web")
+"""Nodes whose calls take what is kept for an answer."""
 
 
 async def budget_of(services: RagContext) -> CallBudget:
@@ -114,6 +116,9 @@ def count_earlier(
             made[call_id] = SavedCall(kept.record, thread_id="", is_of_open_sub_run=False)
             if kept.taken != TAKEN_FREELY:
                 budget.awaited[call_id] = kept.taken
+    failed = list(failed)
+    if budget.ledger is not None:
+        budget.ledger.has_failed_answers = any(record["node"] in _PAYING_FOR_ANSWERS for record in failed)
     for record in failed:
         made.setdefault(record["call_id"], SavedCall(record, thread_id="", is_of_open_sub_run=False))
     budget.used += len(made) - len(budget.awaited)
