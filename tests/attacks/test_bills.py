@@ -15,13 +15,16 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.limits import Spending
 from judgetree.evaluation.scoring.models import ScoringOptions
+from judgetree.graphs.rag.result import RagResult
+from judgetree.graphs.session import RagSession
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.ledger import Ledger
 from judgetree.modules.calls.prices import Prices
-from judgetree.modules.calls.usage import CallMeter, total_usage
+from judgetree.modules.calls.usage import CallMeter, UsageTotals, total_usage
 from judgetree.modules.errors import ModelCallError, RunLimitReached, UserError
 from judgetree.modules.settings import load_settings
+from tests.app.conftest import CHAIN, COLLECTION
 from tests.eval.ragas_bench import RagasBench, chunk, row
 from tests.eval.run_bench import RunBench
 from tests.eval.runs.test_batch_run import bench
@@ -157,3 +160,21 @@ def test_a_recording_that_fails_again_and_again_keeps_to_its_limit(bench: RunBen
         evaluation.record(experiment, out=bench.out, settings=settings)
     assert bill.requests == before
     assert _is_kept(LIMITS[limit], bill, in_flight=3)
+
+
+@pytest.mark.parametrize("name", ["empty", "breaks-off", "error-after-usage"])
+def test_the_usage_of_a_question_is_its_bill_in_each_of_its_runs(
+    home: Path, scripted: ScriptedServer, name: str
+) -> None:
+    bill, thread = Bill(scripted, (name,), share=0.6), ""
+    with RagSession(COLLECTION, settings=load_settings(retries=1)) as session:
+        for _ in range(4):
+            before = bill.tokens
+            result = session.ask(CHAIN.question, thread_id=thread)
+            thread = result.thread_id
+            tokens, now = (each["prompt_tokens"] + each["completion_tokens"] for each in _usages(result))
+            assert (tokens, now) == (bill.tokens, bill.tokens - before), result.status
+
+
+def _usages(result: RagResult) -> tuple[UsageTotals, UsageTotals]:
+    return result.usage, result.usage_this_run
