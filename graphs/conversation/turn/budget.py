@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ....modules.calls.budget import CallBudget
 from ....modules.calls.ledger import Share
-from ....modules.calls.record import INTERRUPTED, CallRecord, Spend
+from ....modules.calls.record import CANCELLED, INTERRUPTED, CallRecord, Spend
 from ....modules.memory.turns import OpenTurn
 from ...rag.search_tree import SearchTree
 from ...threads.amounts import SavedCall, answer_amount, budget_of, count_earlier
@@ -73,7 +73,7 @@ async def is_spent(services: RagContext, query: str, calls: Sequence[CallRecord]
     Until a reply fails, the shortest answer is kept back. ``calls`` are all calls of the turn so far.
     """
     paid = [record for record in calls if record["kind"] == "chat" and record["error"] != INTERRUPTED]
-    if not any(record["error"] for record in paid):
+    if not any(record["error"] not in ("", CANCELLED) for record in paid):
         return False
     budget = await budget_of(services)
     ledger = budget.ledger
