@@ -29,6 +29,7 @@ from .replay.shown import ShownTrees
 from .replay.summary import summarize
 from .replay.world import World
 from .rows.folder_lock import held_folder
+from .rows.payments import Payments
 from .runs.batch_run import with_experiment
 from .runs.experiment import Experiment
 from .runs.jobs import choose_questions, dataset_of
@@ -84,6 +85,7 @@ def record(
         held_folder(Path(out), remedy="Wait for it, or give another folder."),
         Services(experiment, whole, settings, spending=spending, on_progress=on_setup) as services,
     ):
+        spending.note_in(Payments(Path(out)))
         context = services.context("judge", 0)
         return record_questions(
             dataset,

@@ -19,6 +19,7 @@ from ...modules.errors import ModelSetupError, RunLimitReached, SettingsError
 from ...modules.llm.contract import ChatLLM, ChatWrapper
 from ...modules.llm.factory import priced_as
 from ...modules.settings import Settings, without_secrets
+from ..rows.payments import Payments
 from ..rows.store import RunRow
 from .experiment import Experiment
 
@@ -59,12 +60,15 @@ class Spending:
             "max_cost": limits.max_cost,
         }
         self._prices = prices
-        self._rows = NOTHING
+        self._payments: Payments | None = None
+        self._before = self._rows = NOTHING
         self._with_row: set[str] = set()
         """Threads of questions with a row."""
         self._open: dict[str, Spend] = {}
         """Payments of questions without a row, by thread."""
         self._in_flight: dict[object, Spend] = {}
+        self._noted: dict[object, str] = {}
+        """Ids of the payments in flight."""
         self._changed = asyncio.Condition()
         self._refused = ""
         for row in attempts:
@@ -74,6 +78,20 @@ class Spending:
     def cost(self) -> Cost:
         """Cost of all calls so far, those of questions without a row included."""
         return Cost.of(self._spent)
+
+    def note_in(self, payments: Payments) -> None:
+        """Count what earlier starts have paid, and note each attempt from now on, where no rows will count them.
+
+        Raises:
+            LoadingError: The payments are damaged.
+        """
+        self._payments, self._before = payments, payments.paid()
+        self._rows += self._before
+
+    @property
+    def cost_now(self) -> Cost:
+        """Cost of the calls of this start, where ``note_in`` has counted earlier ones."""
+        return Cost.of(self._spent - self._before)
 
     @property
     def exhausted(self) -> str:
@@ -133,6 +151,8 @@ class Spending:
                     )
                 await self._changed.wait()
             place = object()
+            if self._payments is not None:
+                self._noted[place] = self._payments.begin(BOOKED_TO.get(), expected)
             self._in_flight[place] = expected
             return place
 
@@ -142,6 +162,8 @@ class Spending:
             del self._in_flight[place]
             self._book(BOOKED_TO.get(), actual)
             self._changed.notify_all()
+            if self._payments is not None:
+                self._payments.end(self._noted.pop(place), BOOKED_TO.get(), actual)
 
     @property
     def _spent(self) -> Spend:

@@ -16,7 +16,7 @@ from ..runs.limits import LimitedLLM, Spending, refuse_unpriced_models
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """The rows to score, the model, and what one call may spend.
+    """The rows to score, the model, and what all calls with the same metrics and model may spend in a run directory.
 
     >>> ScoringOptions(llm="openai:gpt-4o-mini", max_cost=1.0).limit is None
     True
@@ -34,11 +34,11 @@ class ScoringOptions:
     retry_failed: bool = False
     """Score failed samples again."""
     max_calls: int | None = None
-    """Chat calls that this call may pay for; None is no limit."""
+    """Chat calls that may be paid for, those of earlier calls included; None is no limit."""
     max_tokens: int | None = None
-    """Tokens that it may pay for."""
+    """The same for tokens."""
     max_cost: float | None = None
-    """US dollars that it may spend."""
+    """The same for US dollars."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from ...modules.calls.journal import BOOKED_TO
 from ...modules.calls.prices import FREE, Cost
 from ...modules.calls.usage import CallMeter, total_usage
 from ...modules.errors import JudgetreeError, LoadingError, RunLimitReached, UserError, ungrouped
@@ -17,7 +18,7 @@ from ..datasets.questions import EvalQuestion
 from ..rows.store import RunRow
 from ..runs.limits import Spending
 from .models import ScoringOptions
-from .scores import NamedScorer, Score, ScorerT, ScoreStore, finished, row_key
+from .scores import NamedScorer, Score, ScorerT, ScoreStore, finished, row_key, work_of
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ class RunScorer(Generic[ScorerT]):
         Raises:
             UserError: An error that would fail every other sample too.
         """
+        self.spending.note_in(self.store.payments_for(each.method.scorer for each in samples))
         applicable = [each for each in samples if each.method.why_not(each.row, each.question) is None]
         done = finished(self.store.read(), retry_failed=self.options.retry_failed)
         due = [each for each in applicable if (row_key(each.row), each.method.scorer) not in done]
@@ -120,7 +122,7 @@ class RunScorer(Generic[ScorerT]):
             calls=sum(score.calls for score in self._scores),
             cached_calls=sum(score.cached_calls for score in self._scores),
             tokens=sum(score.prompt_tokens + score.completion_tokens for score in self._scores),
-            cost=self.spending.cost,
+            cost=self.spending.cost_now,
             stopped_by=self.spending.exhausted if len(self._scores) < self._total else "",
         )
 
@@ -147,6 +149,7 @@ class RunScorer(Generic[ScorerT]):
 
     async def _score(self, sample: Sample[ScorerT]) -> Score[ScorerT]:
         started, scorer = time.perf_counter(), sample.method.scorer
+        BOOKED_TO.set(work_of(scorer))
         meter = CallMeter(node=f"score_{scorer.name}")
         value: float | None = None
         problem = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from ...modules.calls.messages import version_of
 from ...modules.errors import LoadingError
 from ...modules.reading.plausible_numbers import RecordReader
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ..rows.json_lines import append_line, cut_torn_end
+from ..rows.payments import Payments
 from ..rows.store import RunRow
 
 _ADVICE = "Delete it; its scores are then computed again."
@@ -65,6 +68,12 @@ class Score(Generic[ScorerT]):
         return (self.system, self.question_id, self.repeat, self.attempt)
 
 
+def work_of(scorer: NamedScorer) -> str:
+    """Return the name under which the payments for a scorer are noted; unset fields do not change it."""
+    stated = {name: value for name, value in vars(scorer).items() if value not in ("", None)}
+    return version_of(json.dumps(stated, sort_keys=True))
+
+
 def row_key(row: RunRow) -> RowKey:
     """Return the key under which the scores of a row are stored."""
     return (row.system, row.question_id, row.repeat, row.attempt)
@@ -77,6 +86,10 @@ class ScoreStore(Generic[ScorerT]):
         """``scorer``: the class of the scorers in the file."""
         self._file = file
         self._adapter: RecordReader[Score[ScorerT]] = RecordReader(Score[scorer])  # type: ignore[valid-type]
+
+    def payments_for(self, scorers: Iterable[NamedScorer]) -> Payments:
+        """Return the payments for some scorers in the same directory."""
+        return Payments(self._file.parent, {work_of(scorer) for scorer in scorers})
 
     def append(self, score: Score[ScorerT]) -> None:
         """Append a score; it survives a kill as soon as this returns.

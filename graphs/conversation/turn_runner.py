@@ -39,7 +39,7 @@ from .running_turns import running_turns
 from .services import ConversationServices, Opened
 from .started_turn import Outcome, StartedTurn, forget_arrived
 from .tree import read_search_tree
-from .turn.budget import open_budget
+from .turn.budget import is_spent, open_budget
 from .turn.context import ConversationOptions, TurnContext, turn_fingerprint
 from .turn.events import ConversationEvent, ErrorEvent, Listener, SessionEvent, Stream, end_events
 from .turn.history import chunks_of, load_history
@@ -163,7 +163,9 @@ class TurnRunner:
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
         root = rag_thread_of(state["conversation_id"], turn["turn_id"]) if turn else ""
         if turn is not None and await can_go_on(root, services, opened, self._options, request.overrides):
-            return StartedTurn(turn=turn, resumed=True, state=state)
+            started = StartedTurn(turn=turn, resumed=True, state=state)
+            if not await self._is_spent(started, request, opened):
+                return started
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
         await services.open_models(self._options, request.overrides)  # a mistake leaves no open turn
         if saved_state is None:
@@ -172,6 +174,12 @@ class TurnRunner:
             now_open = await store.save(state, changes)
         await self._delete_leftovers(state, opened)
         return StartedTurn(turn=turn, resumed=False, state=now_open)
+
+    async def _is_spent(self, started: StartedTurn, request: Request, opened: Opened) -> bool:
+        """Return whether a turn has used its limits without an answer, so that its question begins anew."""
+        services, _ = await self._services.open_models(self._options, request.overrides)
+        calls = (await self._unfinished(started, opened, "")).calls
+        return await is_spent(services, started.turn["query"], calls)
 
     async def _delete_leftovers(self, before: ConversationState, opened: Opened) -> None:
         """Delete the threads of an abandoned open turn, and the thread that a crash left of the last saved turn."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...modules.calls.budget import CallBudget, Halt
@@ -24,6 +24,8 @@ _SUB_ANSWER_TOKENS = 64
 """Expected tokens of a sub-question and its answer in the evidence."""
 _JUDGING = ("judge", "judge_set")
 _ANSWERING = "generate"
+_PAYING_FOR_ANSWERS = (_ANSWERING, "search_web")
+"""Nodes whose calls take what is kept for an answer."""
 
 
 async def budget_of(services: RagContext) -> CallBudget:
@@ -114,14 +116,20 @@ def count_earlier(
             made[call_id] = SavedCall(kept.record, thread_id="", is_of_open_sub_run=False)
             if kept.taken != TAKEN_FREELY:
                 budget.awaited[call_id] = kept.taken
+    failed = list(failed)
     for record in failed:
         made.setdefault(record["call_id"], SavedCall(record, thread_id="", is_of_open_sub_run=False))
     budget.used += len(made) - len(budget.awaited)
     if budget.ledger is not None:
-        budget.ledger.awaited = {call_id: made[call_id].record for call_id in budget.awaited}
-        for call_id, each in made.items():
-            if call_id not in budget.awaited:
-                budget.ledger.book(each.thread_id, each.record)
+        budget.ledger.has_failed_answers = any(record["node"] in _PAYING_FOR_ANSWERS for record in failed)
+        _count_amounts(made, budget.awaited, budget.ledger)
+
+
+def _count_amounts(made: Mapping[str, SavedCall], awaited: Mapping[str, Taken], ledger: Ledger) -> None:
+    ledger.awaited = {call_id: made[call_id].record for call_id in awaited}
+    for call_id, each in made.items():
+        if call_id not in awaited:
+            ledger.book(each.thread_id, each.record)
 
 
 def count_paid(calls: ThreadCalls | None, budget: CallBudget) -> None:

@@ -79,12 +79,15 @@ class CappedStream(httpx2.AsyncByteStream):
         self._limit = limit
         self._max_bytes = max_bytes
         self._copies = _EventCopies(max_bytes) if has_events else None
+        self.newest = b""
+        """The bytes that came last."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, unbroken = self._limit, 0
         async for chunk in self._inner:
             if self._copies is not None:
                 self._copies.count(chunk)
+            self.newest = chunk
             yield chunk[:left]
             left -= len(chunk)
             if left < 0:

@@ -118,6 +118,8 @@ class _Call:
     model: str
     meter: CallMeter
     has_begun: bool = False
+    is_sent: bool = False
+    """Whether an attempt was sent and its outcome is not known yet."""
     reserved: Reserved | None = None
     """The reservation of the attempt that is made; None after an attempt was booked."""
     place: object = None
@@ -153,10 +155,11 @@ class _Call:
     async def begin(self) -> None:
         """Journal the call, unless it is held back; only the first attempt does."""
         if self.has_begun:
+            self.is_sent = True
             return
         if self.meter.sending is not None:
             await self.meter.sending()
-        self.has_begun = True
+        self.has_begun = self.is_sent = True
         if self.slot is not None:
             await _begin(self.slot, self.messages, self.options, self.model, self.meter)
 
@@ -167,6 +170,10 @@ class _Call:
         self.meter.transcribe(self.messages, self.options, None)
         if self.slot is not None:
             await self.slot.save_failure()
+
+    def refused(self) -> None:
+        """Note that nothing is in flight; what is reserved is for the next attempt."""
+        self.is_sent = False
 
     async def failed(self, records: Sequence[CallRecord]) -> None:
         """Book what the attempts of a call without a reply have left, and let the journal make it again."""
@@ -182,8 +189,8 @@ class _Call:
         await self._drop()
 
     async def cut_off(self) -> None:
-        """Book an attempt that was cancelled while it was made, by an estimate; nothing for one that was not sent."""
-        if not self.has_begun or self.reserved is None:
+        """Book an attempt that was cancelled while it was made, by an estimate; nothing where none was in flight."""
+        if not self.is_sent or self.reserved is None:
             await self._settle(None)
             if self.has_begun:  # in the wait for a further attempt
                 await self._drop()
@@ -195,7 +202,7 @@ class _Call:
 
     async def broken(self) -> None:
         """Settle a call that ended with an error of another kind."""
-        is_open = self.has_begun and self.reserved is not None
+        is_open = self.is_sent and self.reserved is not None
         await self._settle(self.expected if is_open else None)
         if self.has_begun and not is_open:
             await self._drop()

@@ -67,6 +67,9 @@ class Ledger:
     """Time of the event loop at which the search ends."""
     awaited: dict[str, CallRecord] = field(default_factory=dict)
     """Calls that an earlier run has paid for and that count once their threads come to them, by id."""
+    has_failed_answers: bool = False
+    """Whether an earlier run has paid for an answer that could not be used: answers need room then, as other calls do,
+    so that a question that is resumed again and again keeps to its limits."""
     _accounts: dict[str, _Account] = field(default_factory=dict)
     _in_flight: set[Reservation] = field(default_factory=set)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -160,7 +163,7 @@ class Ledger:
             self.book(thread_id, record)
 
     async def reserve(self, thread_id: str, amount: Spend, *, is_answer: bool) -> Reservation:
-        """Wait until there is room for a call, and reserve its amount; an answer always has room.
+        """Wait until there is room for a call, and reserve its amount; the first attempt at an answer always has room.
 
         Raises:
             BudgetSpent: There is no room.
@@ -168,7 +171,7 @@ class Ledger:
         account = self._of(thread_id)
         if is_answer:
             account.kept = NOTHING
-        while not is_answer and (limit := self._no_room(account, amount)):
+        while limit := self._no_room(account, amount, is_answer=is_answer):
             if limit == "seconds" or not self._in_flight:
                 raise self.spent(limit)
             await self._settled.wait()
@@ -222,8 +225,10 @@ class Ledger:
     def _of(self, thread_id: str) -> _Account:
         return self._accounts.setdefault(thread_id, _Account())
 
-    def _no_room(self, account: _Account, amount: Spend) -> LimitName | None:
-        if self.is_over:
+    def _no_room(self, account: _Account, amount: Spend, *, is_answer: bool) -> LimitName | None:
+        if is_answer and not self.has_failed_answers:
+            return None
+        if self.is_over and not is_answer:
             return "seconds"
         before = account.spent
         account.spent = before + amount

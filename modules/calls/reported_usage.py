@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from langchain_core.messages.ai import UsageMetadata, add_usage
@@ -50,6 +51,27 @@ def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
         return None
     prompt, completion, total = (usage[f"{kind}_tokens"] for kind in ("prompt", "completion", "total"))
     return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+
+
+def usage_in_events(data: bytes) -> UsageMetadata | None:
+    r"""Return the last usage in the whole events of a piece of a stream; None without.
+
+    The OpenAI client raises an error that a stream reports, and drops the event in which it stands.
+
+    >>> used = usage_in_events(b'data: {"error": {}, "usage": {"prompt_tokens": 7, "completion_tokens": 2}}\n\n')
+    >>> used["total_tokens"]
+    9
+    """
+    used: UsageMetadata | None = None
+    for line in data.splitlines():
+        if not line.startswith(b"data:") or b'"usage"' not in line:
+            continue
+        with suppress(ValueError, RecursionError):
+            event = json.loads(line.removeprefix(b"data:"))
+            if isinstance(event, dict):
+                keep_known_usage(event)
+                used = usage_in(event) or used
+    return used
 
 
 NO_TOKENS = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)

@@ -67,6 +67,10 @@ class CallBooks(Protocol):
         """Reserve the next attempt unless one is reserved."""
         ...
 
+    def refused(self) -> None:
+        """Note that the attempt that was sent is not billed, and that none is in flight until the next."""
+        ...
+
 
 class UsageTotals(TypedDict):
     """Sums over call records; ``seconds`` adds up the calls' own times, which overlap when calls run in parallel."""
@@ -167,6 +171,11 @@ class CallMeter:
         self.records[-1]["estimated"] = estimated
         if self.books is not None:
             await self.books.book(self.records[-1])
+
+    def attempt_refused(self) -> None:
+        """Note that the newest attempt was refused, so that a call that is cancelled before the next costs nothing."""
+        if self.books is not None:
+            self.books.refused()
 
     async def admit_again(self) -> None:
         """Reserve a further attempt after one that was booked.

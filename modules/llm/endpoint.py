@@ -211,6 +211,8 @@ class EndpointLLM(JournaledLLM):
             self._record(tries, used, number=number, error=str(failure))
             await tries.meter.book_failed(estimated=is_estimated)
             tries.started = 0.0
+        else:
+            tries.meter.attempt_refused()
         if wait_s is None:
             if not tries.meter.records:
                 self._record(tries, None, number=number, error=str(failure))

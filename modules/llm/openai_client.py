@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import httpx2
@@ -30,7 +30,7 @@ from ..calls.completion import (
     cap_reply,
     cut_error_short,
 )
-from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in
+from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in, usage_in_events
 from ..errors import SessionError
 from ..network.certificates import naming_broken_certificates
 from ..settings import MAX_REPLY_BYTES
@@ -143,14 +143,15 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 yield _as_chunk(self._result(whole))
                 return
             choice = _ChoiceOfStream()
-            async for event in _with_error_billed(stream):
-                try:
-                    chunk = self._chunk(event, choice)
-                except Exception:
-                    with telling(await _usage_from(event, stream)):
-                        raise
-                if chunk is not None:
-                    yield chunk
+            with _telling_of_errors(stream.response):
+                async for event in stream:
+                    try:
+                        chunk = self._chunk(event, choice)
+                    except Exception:
+                        with telling(await _usage_from(event, stream)):
+                            raise
+                    if chunk is not None:
+                        yield chunk
 
     @property
     def _address(self) -> str:
@@ -208,20 +209,6 @@ def starts_over(piece: AIMessage) -> bool:
     return _STARTS_OVER in piece.response_metadata
 
 
-async def _with_error_billed(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
-    """Yield the events of a stream; an error in place of the first one comes with a reply, which may be billed."""
-    is_first = True
-    try:
-        async for event in stream:
-            is_first = False
-            yield event
-    except openai.APIError as error:
-        if not is_first or isinstance(error, openai.APIConnectionError):
-            raise
-        with telling(NO_TOKENS):  # the SDK drops what the endpoint says of its usage
-            raise
-
-
 async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | None:
     """Return the last usage that a stream tells from an event on, which is read to its end for that."""
     used: UsageMetadata | None = None
@@ -232,6 +219,19 @@ async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | N
             keep_known_usage(each)
             used = usage_in(each) or used
     return used
+
+
+@contextlib.contextmanager
+def _telling_of_errors(response: httpx2.Response) -> Iterator[None]:
+    """Let an error that a stream reports tell the usage of its event, or that the reply has begun and may be billed."""
+    try:
+        yield
+    except openai.APIConnectionError:
+        raise
+    except openai.APIError:
+        newest = response.stream.newest if isinstance(response.stream, CappedStream) else b""
+        with telling(usage_in_events(newest) or NO_TOKENS):
+            raise
 
 
 def _is_json(response: httpx2.Response) -> bool:

@@ -14,6 +14,7 @@ from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.labels.store import LabelStore
 from judgetree.evaluation.replay.recording_lines import RecordingFile
+from judgetree.evaluation.rows.payments import Payments
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.evaluation.runs.experiment import load_experiment
@@ -164,6 +165,11 @@ DOORS: tuple[Door, ...] = (
         name="scores.jsonl",
         read=lambda file: ScoreStore(file, _Scorer).read(),
         sites=("eval/scoring/scores.py:ScoreStore.read",),
+    ),
+    Door(
+        name="payments.jsonl",
+        read=lambda file: Payments(file.parent).paid(),
+        sites=("eval/rows/payments.py:Payments.paid",),
     ),
     Door(
         name="sweep.json",

@@ -197,9 +197,10 @@ def test_a_silent_server_is_given_up_by_loops(silent: _Silent) -> None:
 
 
 def test_a_statement_that_answers_slowly_is_waited_for(url: str) -> None:
-    with answers_within(0.2), AnsweringConnection.connect(url) as connection:
-        rows = connection.execute("SELECT pg_sleep(0.05), repeat('x', 1000) FROM generate_series(1, 3)").fetchall()
-    assert len(rows) == 3
+    """Each row is longer than what PostgreSQL collects before it sends, so that none is silent for long."""
+    slow = "SELECT pg_sleep(0.4), repeat(md5(each::text), 2000) FROM generate_series(1, 5) AS each"
+    with answers_within(1.5), AnsweringConnection.connect(url) as connection:
+        assert len(connection.execute(slow).fetchall()) == 5
 
 
 def test_every_connection_of_ours_gives_up_in_a_silence() -> None:

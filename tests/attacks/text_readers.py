@@ -19,6 +19,7 @@ from judgetree.graphs.drawing.decisive import decisive_sentence
 from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
 from judgetree.modules.addresses import Address
+from judgetree.modules.calls.reported_usage import usage_in_events
 from judgetree.modules.calls.stops import UntilStop
 from judgetree.modules.calls.thinking import split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
@@ -83,6 +84,7 @@ READERS: Mapping[str, Reader] = {
     "graphs.neighbourhood.words._as_written": lambda text: _as_written(text[:60], text),
     "graphs.tree.documents.json_text": lambda text: json_text({"text": text}),
     "modules.addresses.Address.secrets": lambda text: Address(text).secrets(),
+    "modules.calls.reported_usage.usage_in_events": lambda text: usage_in_events(text.encode("utf-8", "replace")),
     "modules.calls.stops.UntilStop.feed": _stopped,
     "modules.calls.thinking.ThinkingText.feed": lambda text: whole_text(text, ("\n\n",)).new_everything(),
     "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
@@ -130,6 +132,7 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.calls.journal._call_of",
+            "evaluation.rows.payments.Payments.paid",
             "modules.trust.consent._read",
             "modules.trust.saved_names._address_in",
             "modules.calls.transcripts._call_of",

@@ -18,9 +18,11 @@ CacheOption = Annotated[CacheModeName, typer.Option(help="How model calls are ke
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Try again what failed; with --cache off, with new replies.")
 ]
-MaxCalls = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before this command pays more calls.")]
-MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before it pays more tokens.")]
-MaxCost = Annotated[float | None, typer.Option(metavar="USD", help="Stop before it pays more dollars.")]
+MaxCalls = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Stop before more calls are paid, by all starts.")
+]
+MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="The same for tokens.")]
+MaxCost = Annotated[float | None, typer.Option(metavar="USD", help="The same for US dollars.")]
 
 
 def score(  # noqa: PLR0913 - one parameter an option

@@ -87,20 +87,23 @@ class Ledger:
     def grow(self, run_id: str, per_day: Budget, wanted: Spend) -> bool:
         """Reserve so much for a run in all if the day's budget allows it; False, and no change, if it does not.
 
-        What other runs have reserved counts in full, and of this run's own reservation only what is wanted.
+        What other runs have reserved counts in full, and of this run's own reservation only what is wanted. The day is
+        that on which the run was let in, or the clock's if that is earlier, as after a clock was set back.
 
         Raises:
             SettingsError: The ledger cannot be used.
         """
         names = ", ".join(_RESOURCES)
         others = "(SELECT COALESCE(SUM({0}), 0) FROM key_use AS other WHERE other.key_id = key_use.key_id "
-        others += "AND other.day >= key_use.day AND other.run_id <> key_use.run_id)"
+        others += "AND (other.day >= key_use.day OR other.day >= CAST(? AS TEXT)) AND other.run_id <> key_use.run_id)"
         fits = " AND ".join(
             f"{others.format(name)} + CAST(? AS DOUBLE PRECISION) <= CAST(? AS DOUBLE PRECISION)" for name in _RESOURCES
         )
         amounts = [float(getattr(wanted, name)) for name in _RESOURCES]
         tests = [
-            part for name, amount in zip(_RESOURCES, amounts, strict=True) for part in (amount, _limit(per_day, name))
+            part
+            for name, amount in zip(_RESOURCES, amounts, strict=True)
+            for part in (self._day(), amount, _limit(per_day, name))
         ]
 
         def is_reserved() -> bool:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from ....modules.calls.budget import CallBudget
 from ....modules.calls.ledger import Share
-from ....modules.calls.record import CallRecord, Spend
+from ....modules.calls.record import CANCELLED, INTERRUPTED, CallRecord, Spend
 from ....modules.memory.turns import OpenTurn
 from ...rag.search_tree import SearchTree
 from ...threads.amounts import SavedCall, answer_amount, budget_of, count_earlier
+from ...threads.context import RagContext
 from .context import ANSWER, TurnContext
 
 
@@ -64,3 +65,21 @@ def count_search(budget: CallBudget, tree: SearchTree) -> None:
     if budget.ledger is not None:
         for record in records:
             budget.ledger.book("", record)
+
+
+async def is_spent(services: RagContext, query: str, calls: Sequence[CallRecord]) -> bool:
+    """Return whether replies that could not be used have left nothing for the answer of a turn.
+
+    Until a reply fails, the shortest answer is kept back. ``calls`` are all calls of the turn so far.
+    """
+    paid = [record for record in calls if record["kind"] == "chat" and record["error"] != INTERRUPTED]
+    if not any(record["error"] not in ("", CANCELLED) for record in paid):
+        return False
+    budget = await budget_of(services)
+    ledger = budget.ledger
+    if budget.used + len(paid) >= budget.limit:
+        return True
+    if ledger is None or not ledger.limits_amounts:
+        return False
+    ledger.book("", *paid)
+    return ledger.short_of(answer_amount(query, 0, services, ledger)) is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
@@ -22,3 +24,21 @@ def test_a_question_that_is_resumed_again_and_again_makes_no_more_calls_than_its
     assert all(each.status != 0 for each in outcomes)
     assert "The budget of 4 model calls for this question is spent" in outcomes[-1].err
     assert till.requests == 4
+
+
+@pytest.mark.parametrize("failure", ["empty", "only-thinking", "refused-by-a-filter"])
+@pytest.mark.parametrize("limit", ["--max-tree-tokens", "--max-tree-cost-usd"])
+def test_a_question_that_is_resumed_again_and_again_keeps_to_its_limit_of_tokens_and_money(
+    cli: Cli, scripted: ScriptedServer, home: Path, monkeypatch: pytest.MonkeyPatch, failure: str, limit: str
+) -> None:
+    """Each resume paid for one more answer beyond the limit, without end."""
+    monkeypatch.setenv("JUDGETREE_RETRIES", "1")
+    (home / "prices.toml").write_text('[chat."scripted"]\nprompt = 1000\ncompletion = 1000\n')
+    till = scripted.responses = Till(scripted, failure)
+    tokens = 1_500
+    given = str(tokens) if limit == "--max-tree-tokens" else str(tokens / 1000)
+    asked = ("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", new_thread(), limit, given)
+    outcomes = [cli(*asked) for _ in range(8)]
+    assert all(each.status != 0 for each in outcomes)
+    assert "for this question is spent" in outcomes[-1].err
+    assert till.tokens <= tokens + till.largest

@@ -118,6 +118,23 @@ def test_a_clock_that_goes_back_over_midnight_gives_no_second_budget(tables: Ope
     ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
 
 
+@pytest.mark.parametrize("step_s", [-60.0, 60.0])
+def test_a_question_that_a_jump_over_midnight_meets_takes_no_more_than_its_day(
+    tables: OpenTables, step_s: float
+) -> None:
+    """After a clock had gone back, what was spent since then did not count for a question from before."""
+    now = [NOON + 43_200.0 - step_s / 2]
+    ledger, other = (Ledger(tables(), clock=lambda: now[0]) for _ in range(2))
+    day = Budget(tokens=1000)
+    run = ledger.reserve("k1", day, NO_LIMITS)
+    now[0] += step_s
+    other.settle(other.reserve("k1", day, NO_LIMITS), Spend(tokens=700))
+    assert ledger.grow(run, day, Spend(tokens=300))
+    assert not ledger.grow(run, day, Spend(tokens=301))
+    ledger.settle(run, Spend(tokens=300))
+    assert other.used("k1").tokens == (1000 if step_s < 0 else 700)
+
+
 @pytest.mark.parametrize("days_ahead", [2, 400])
 def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: OpenTables, days_ahead: int) -> None:
     now = [NOON + days_ahead * 86_400]

@@ -20,6 +20,8 @@ from tests.app.conftest import CHAIN, Dam
 from tests.app.server.safety.test_admission import ASK, MODEL, body, clients, key_for
 from tests.app.talks import FIRST, THICKNESS
 from tests.attacks.billing import FAILURES, Till
+from tests.attacks.bills import FAILURES as BILLED_FAILURES
+from tests.attacks.bills import Bill
 
 Door = Callable[[httpx.Client, str, str], httpx.Response]
 
@@ -136,3 +138,15 @@ def test_a_call_of_fast_that_is_broken_off_is_charged(settings: Settings, script
         assert dam.reached.wait(30)
         assert 0 < charged(settings, "ada") < 1_000  # by estimate, and no longer what was reserved
     dam.opened.set()
+
+
+def test_a_key_is_charged_what_the_endpoint_bills_below_the_level_of_a_reply(
+    settings: Settings, scripted: ScriptedServer, door: Door
+) -> None:
+    """Streams that break off, errors within replies, and refusals, met by questions at once and resumed."""
+    ada = key_for(settings, "ada", per_day=Budget(tokens=1_000_000), per_question=Budget(tokens=3_000))
+    bill = Bill(scripted, sorted(set(BILLED_FAILURES) - {"error-429"}), share=0.5)
+    with clients(settings, ada) as (http,):
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda number: door(http, f"chat-{number % 3}", CHAIN.question), range(6)))
+        assert charged(settings, "ada") == bill.tokens
