@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.abc import PQGen
+from psycopg.rows import Row
 
 RV = TypeVar("RV")
-Row = TypeVar("Row")
 
 CONNECT_TIMEOUT_S = 10
 _LIMIT_S: ContextVar[float] = ContextVar("postgres_answer_s", default=30.0)
@@ -33,17 +33,26 @@ def answers_within(seconds: float) -> Iterator[None]:
 class AnsweringConnection(Connection[Row]):
     """A connection that is closed, with an ``OperationalError``, where a statement has no answer in time."""
 
-    def wait(self, gen: PQGen[RV], interval: float = _LOOKS_EVERY_S, **options: Any) -> RV:
+    def wait(self, gen: PQGen[RV], interval: float = _LOOKS_EVERY_S, timeout: float | None = None) -> RV:
         """Let a statement run, see ``psycopg.Connection``."""
-        return super().wait(_in_time(gen, self.pgconn.finish), interval, **options)
+        return super().wait(_in_time(gen, self.pgconn.finish), interval, *_given(timeout))
 
 
 class AsyncAnsweringConnection(AsyncConnection[Row]):
     """The same for event loops."""
 
-    async def wait(self, gen: PQGen[RV], interval: float = _LOOKS_EVERY_S, **options: Any) -> RV:
+    async def wait(
+        self,
+        gen: PQGen[RV],
+        interval: float = _LOOKS_EVERY_S,
+        timeout: float | None = None,  # noqa: ASYNC109 - as psycopg has it
+    ) -> RV:
         """Let a statement run, see ``psycopg.AsyncConnection``."""
-        return await super().wait(_in_time(gen, self.pgconn.finish), interval, **options)
+        return await super().wait(_in_time(gen, self.pgconn.finish), interval, *_given(timeout))
+
+
+def _given(timeout: float | None) -> tuple[float, ...]:
+    return () if timeout is None else (timeout,)  # which older versions of psycopg lack
 
 
 def _in_time(gen: PQGen[RV], close: Callable[[], None]) -> PQGen[RV]:

@@ -212,7 +212,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         )
         stack.push_async_callback(pool.close)
         await pool.open(wait=True, timeout=10)
-        saver = LoopPostgresSaver(pool, serde=serializer(), errors=partial(_postgres_errors, url))
+        saver = LoopPostgresSaver(cast(Any, pool), serde=serializer(), errors=partial(_postgres_errors, url))
         await saver.setup()
         # The saver's lock would let one query through at a time, whatever the size of the pool.
         saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]
