@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import httpx2
@@ -143,15 +143,14 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 yield _as_chunk(self._result(whole))
                 return
             choice = _ChoiceOfStream()
-            with _telling_of_errors(stream.response):
-                async for event in stream:
-                    try:
-                        chunk = self._chunk(event, choice)
-                    except Exception:
-                        with telling(await _usage_from(event, stream)):
-                            raise
-                    if chunk is not None:
-                        yield chunk
+            async for event in _events(stream):
+                try:
+                    chunk = self._chunk(event, choice)
+                except Exception:
+                    with telling(await _usage_from(event, stream)):
+                        raise
+                if chunk is not None:
+                    yield chunk
 
     @property
     def _address(self) -> str:
@@ -221,16 +220,23 @@ async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | N
     return used
 
 
-@contextlib.contextmanager
-def _telling_of_errors(response: httpx2.Response) -> Iterator[None]:
-    """Let an error that a stream reports tell the usage of its event, or that the reply has begun and may be billed."""
+async def _events(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
+    """Yield the events of a stream.
+
+    An error that the stream reports tells the usage of its event, which the SDK drops; in place of the first event it
+    tells at least that a reply has begun, which may be billed.
+    """
+    has_begun = False
     try:
-        yield
+        async for event in stream:
+            has_begun = True
+            yield event
     except openai.APIConnectionError:
         raise
     except openai.APIError:
-        newest = response.stream.newest if isinstance(response.stream, CappedStream) else b""
-        with telling(usage_in_events(newest) or NO_TOKENS):
+        body = stream.response.stream
+        used = usage_in_events(body.newest if isinstance(body, CappedStream) else b"")
+        with telling(used if used or has_begun else NO_TOKENS):
             raise
 
 
