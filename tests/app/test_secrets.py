@@ -182,6 +182,9 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
     graphml = str(out / f"{thread}.graphml")
     embed = with_secrets(f"{model_url}#vectors", "embeddings")
     mills = write_mills(data / "hotpot_train.json")
+    cloned = data / "cloned"
+    cloned.mkdir(exist_ok=True)
+    (cloned / ".env").write_text(f"JUDGETREE_LLM={spec}\nJUDGETREE_EMBEDDINGS={embed}\n")
     drawn = ("--svg", files["svg"], "--html", files["html"], "--json", files["json"], "--dot", files["dot"])
     return [
         ("index", str(data / "standards"), "-c", COLLECTION),
@@ -189,6 +192,8 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("graph", "show", CHAIN.question, "-c", COLLECTION, "--graph", "triples", "--svg", str(out / "graph.svg")),
         ("settings",),
         ("settings", "--json"),
+        ("trust", str(cloned)),
+        ("trust", "--list", "--json"),
         ("prompts", "show"),
         ("prompts", "copy", str(out / "prompts.yaml")),
         ("prompts", "diff", str(out / "prompts.yaml")),
