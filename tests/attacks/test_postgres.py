@@ -92,6 +92,7 @@ def _answered(talks: Conversations, name: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_turn_survives_its_store(url: str, tmp_path: Path, fault: str) -> None:
     llm = _During(lambda: _run(url, FAULTS[fault]))
@@ -106,6 +107,7 @@ def test_a_turn_survives_its_store(url: str, tmp_path: Path, fault: str) -> None
     assert paid <= 2, "the call that was under way, and one more"
 
 
+@pytest.mark.slow
 def test_a_server_without_a_free_connection_is_named(url: str, tmp_path: Path) -> None:
     with ExitStack() as held:
         with pytest.raises(psycopg.OperationalError):

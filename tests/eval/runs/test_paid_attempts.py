@@ -34,6 +34,7 @@ def test_a_limit_of_calls_holds_over_all_starts_of_a_run_whose_questions_fail(
     assert sum(row.chat_calls for row in rows) <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", UNUSABLE)
 def test_rows_have_what_the_endpoint_bills(bench: RunBench, failure: str) -> None:
     settings = bench.settings.model_copy(update={"retries": 1})

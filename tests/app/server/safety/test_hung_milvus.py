@@ -86,6 +86,7 @@ def test_every_door_answers(hole: Settings) -> None:
     assert found["GET /readyz"].json()["milvus"] == "NoAnswerInTime"
 
 
+@pytest.mark.slow
 def test_what_needs_no_milvus_is_answered_behind_many_that_wait(hole: Settings) -> None:
     waiting = replace_options(max_store_seconds=3600.0)
     app = create_app(hole, waiting)

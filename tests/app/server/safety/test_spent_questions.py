@@ -15,6 +15,7 @@ from tests.attacks.billing import Till
 __all__ = ["further_attempts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", sorted(set(DOORS) - {"fast"}))
 def test_a_question_that_is_spent_is_asked_anew_within_the_day_of_its_key(
     settings: Settings, scripted: ScriptedServer, door: str
