@@ -16,7 +16,7 @@ from ...modules.reading.regular_files import lines_of, open_regular
 from .json_lines import append_line, cut_torn_end, sync_file
 
 _REMEDY = "Take that line out of the file; the rows keep all scores."
-_MAX_TREE_BYTES = 256_000_000
+_MAX_TREE_BYTES = 128_000_000
 _HEAD = re.compile(rb'\{"thread_id":("(?:[^"\\]|\\.)*"),"tree":')
 
 
