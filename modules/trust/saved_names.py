@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +45,8 @@ def check_saved_addresses(lite_folder: Path) -> None:
     if home is None:
         return
     for schema in (each for pattern in _SCHEMAS for each in lite_folder.glob(pattern)):
+        if _cannot_be_read(schema):
+            raise NotTrusted(f"{schema} is no file, or larger than {_MOST_BYTES:,} bytes. {_remedy(home)}")
         if address := _address_in(schema):
             raise NotTrusted(
                 f"The collection in {schema.parent} has its texts embedded at {address!r:.200}. {_remedy(home)}"
@@ -70,10 +73,17 @@ def _names_code_here(text: str) -> bool:
     return any(Path(f"{name}.py").exists() or Path(name).is_dir() for name in names)
 
 
+def _cannot_be_read(schema: Path) -> bool:
+    """Return whether reading would wait, as a FIFO does, or take all memory; a file that is gone is neither."""
+    try:
+        found = schema.stat()
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES
+
+
 def _address_in(schema: Path) -> str:
     with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):  # Lite says what is wrong with it
-        if not schema.is_file() or schema.stat().st_size > _MOST_BYTES:
-            return f"an address in a file of over {_MOST_BYTES:,} bytes, or in no file"
         functions = json.loads(schema.read_bytes()).get("functions") or ()
         return next((str(each["params"]["base_url"]) for each in functions if "base_url" in (each["params"] or {})), "")
     return ""
