@@ -17,6 +17,7 @@ from ..rows.store import RunRow
 from .asking import Asked
 from .jobs import Job
 from .limits import Spending
+from .worker import NotOpened
 
 logger = logging.getLogger(__name__)
 
@@ -71,14 +72,18 @@ class AskingWorkers:
         """Answer one job, see ``Asking``."""
         for _ in range(MOST_DEATHS):
             hand = await self._free_hand()
+            holder = hand.holder
             hand.busy += 1
             try:
                 asked = await hand.actor.ask.remote(job, self.before(job))
             except self.deaths as error:
-                self._lost(hand, error)
+                self._lost(hand, holder, error)
                 continue
             finally:
                 hand.busy -= 1
+            if isinstance(asked, NotOpened):
+                self._lost(hand, holder, "it was started anew between two questions")
+                continue
             if isinstance(asked, UserError):
                 raise asked
             if self.ledger is not None:
@@ -153,8 +158,9 @@ class AskingWorkers:
                 await self._changed.wait()
         return min(up, key=lambda hand: hand.busy)
 
-    def _lost(self, hand: Hand, error: Exception) -> None:
-        if hand.is_up:  # each of its questions finds it dead
+    def _lost(self, hand: Hand, holder: str, error: object) -> None:
+        # Each of its questions finds it dead, some only once another worker has its place, under another name.
+        if hand.is_up and hand.holder == holder:
             logger.warning("A worker died; another one is started, and its questions are asked again.")
             logger.info("It died of: %s", error)
             hand.is_up = False

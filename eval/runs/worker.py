@@ -67,6 +67,11 @@ def _texts(value: object) -> Iterator[str]:
         yield from (text for each in value for text in _texts(each))
 
 
+@dataclass(frozen=True)
+class NotOpened:
+    """The answer of a worker that Ray has started anew while none of its questions was under way."""
+
+
 class Worker:
     """One process that asks questions; Ray runs its methods on a loop of its own.
 
@@ -99,9 +104,10 @@ class Worker:
             return _interrupted("index, models and parts were opened", error)
         return None
 
-    async def ask(self, job: Job, before: Sequence[RunRow]) -> Asked | UserError | None:
+    async def ask(self, job: Job, before: Sequence[RunRow]) -> Asked | UserError | NotOpened | None:
         """Answer one job, see ``Asking``; ``before`` are the rows of the turns that it may follow."""
-        assert self._asking is not None, "a worker is opened before it is asked"
+        if self._asking is None:
+            return NotOpened()
         self._newest.update({row.place: row for row in before})
         try:
             return await background_loop().arun(self._asking.ask(job))

@@ -52,8 +52,9 @@ def package_patterns() -> tuple[list[FoundPattern], list[MadePattern]]:
 def _take(module: ModuleType, path: Path, tree: ast.Module, found: list[FoundPattern], made: list[MadePattern]) -> None:
     place = path.relative_to(REPO).as_posix()
     methods = _methods(tree)
+    # Beside a module's own names stands __builtins__, into which a console or doctest puts anything, even itself.
     for name, value in vars(module).items():
-        for pattern in _patterns_in(value):
+        for pattern in () if name.startswith("__") else _patterns_in(value):
             if isinstance(pattern.pattern, str):
                 start = bool(methods.get(name)) and methods[name] <= _FROM_THE_START
                 found.append(FoundPattern(f"{place}: {name}", pattern.pattern, pattern.flags, start))

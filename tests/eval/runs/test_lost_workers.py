@@ -12,7 +12,7 @@ import pytest
 from judgetree.evaluation.runs.crew import MOST_DEATHS, MOST_OPENINGS, AskingWorkers, Hand, finish_opening
 from judgetree.evaluation.runs.jobs import Job
 from judgetree.evaluation.runs.limits import Spending
-from judgetree.evaluation.runs.worker import Worker, WorkOrder
+from judgetree.evaluation.runs.worker import NotOpened, Worker, WorkOrder
 from judgetree.modules.errors import UserError
 
 
@@ -70,6 +70,22 @@ def test_a_question_goes_to_the_workers_that_take_the_places_of_the_dead() -> No
     openings: list[object] = [Died("killed"), UserError("not yet"), None, None, None, None, None]
     with pytest.raises(UserError, match="5 workers died while they asked the question 'q1' of judge, and others"):
         ask(crew_that_dies(openings))
+
+
+def test_a_worker_that_was_started_anew_between_two_questions_is_opened_before_it_is_asked() -> None:
+    answers = [NotOpened(), None]
+    asked: list[object] = []
+
+    async def answer(*given: object) -> object:
+        asked.append(given)
+        return answers.pop(0)
+
+    openings: list[object] = [None]
+    crew = crew_that_dies(openings)
+    crew.hands[0].actor.ask.remote = answer
+    assert ask(crew) is None
+    assert (len(asked), answers, openings) == (2, [], [])
+    assert isinstance(asyncio.run(Worker().ask(cast(Job, None), ())), NotOpened)
 
 
 def open_with(outcomes: list[object]) -> list[float]:
