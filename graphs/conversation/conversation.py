@@ -226,6 +226,13 @@ class Conversation:
 
     aopen_calls = async_twin(open_calls)
 
+    @blocking
+    async def abandoned_calls(self) -> tuple[str, tuple[CallRecord, ...]]:
+        """Return the same as ``open_calls``, but nothing for a turn that is being answered, here or elsewhere."""
+        return await self._runner.abandoned_calls()
+
+    aabandoned_calls = async_twin(abandoned_calls)
+
     @property
     def active_branch(self) -> str:
         """Name of the active branch, which the next question continues."""

@@ -259,6 +259,15 @@ class TurnRunner:
         with self._services.store_errors():
             return turn["turn_id"], (await self._unfinished(started, opened, "")).calls
 
+    async def abandoned_calls(self) -> tuple[str, tuple[CallRecord, ...]]:
+        """Return ``open_calls`` if nobody answers the turn, see ``Conversation.abandoned_calls``."""
+        opened = await self._services.open()
+        try:
+            async with opened.locks.hold(self._name, wait=False):
+                return await self.open_calls()
+        except ConversationBusy:
+            return "", ()
+
     async def _outcome(
         self, turn: QaPair, tree: SearchTree | None = None, own_calls: Sequence[CallRecord] | None = None
     ) -> Outcome:

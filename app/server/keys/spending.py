@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
 
@@ -17,8 +18,9 @@ Resource = Literal["usd", "tokens", "seconds"]
 _RESOURCES: tuple[Resource, ...] = ("usd", "tokens", "seconds")
 _WORDS: dict[Resource, str] = {"usd": "US dollars", "tokens": "tokens", "seconds": "seconds of run time"}
 _OPEN = "open:"
-"""Comes before the id of a turn that a run has begun and not ended."""
-_SETTLED = f"turn_id <> '' AND substr(turn_id, 1, {len(_OPEN)}) <> '{_OPEN}'"
+"""Comes before the turn that a run has begun and not ended: its id, a colon and its conversation."""
+_IS_OPEN = f"substr(turn_id, 1, {len(_OPEN)}) = '{_OPEN}'"
+_SETTLED = f"turn_id <> '' AND NOT {_IS_OPEN}"
 """Rows of runs that have ended: they have the id of their turn, or their own."""
 _UNLIMITED = 1e18
 _LEAST = 1e-9
@@ -39,12 +41,22 @@ class DayIsSpent(JudgetreeError):
         self.is_held = is_held
 
 
+@dataclass(frozen=True)
+class OpenRun:
+    """A run that reserves, and may have been killed."""
+
+    run_id: str
+    turn_id: str
+    conversation: str
+    """Name of the turn's conversation; ``""`` for a run of an older version."""
+
+
 class Ledger:
     """The budgets of all keys, shared by all workers; every method blocks.
 
     A run is let in only if what is spent and reserved leaves room for the most that it may use, so that workers
     together spend no more than the budget. A resource that no limit bounds for a single question may be exceeded by the
-    questions in flight. What a worker had reserved when it was killed counts as spent until its turn is resumed.
+    questions in flight. What a worker had reserved when it was killed counts as spent until its turn is settled.
 
     What was spent on a later day than the clock's counts today too, so a clock that goes back over midnight gives no
     second budget. If it is later than tomorrow, the clock was wrong then, and today is noted instead.
@@ -119,13 +131,28 @@ class Ledger:
         self._tables.write((f"UPDATE key_use SET {sets} WHERE run_id = ? AND {fits}", (*grown, run_id, *tests)))
         return is_reserved()
 
-    def name_turn(self, run_id: str, turn_id: str) -> None:
-        """Tell which turn a run asks, so that its reservation ends with the turn if its worker is killed.
+    def name_turn(self, run_id: str, turn_id: str, conversation: str) -> None:
+        """Tell which turn of which conversation a run asks, so that its reservation ends even if its worker is killed.
 
         Raises:
             SettingsError: The ledger cannot be used.
         """
-        self._tables.write(("UPDATE key_use SET turn_id = ? WHERE run_id = ?", (_OPEN + turn_id, run_id)))
+        named = f"{_OPEN}{turn_id}:{conversation}"
+        self._tables.write(("UPDATE key_use SET turn_id = ? WHERE run_id = ?", (named, run_id)))
+
+    def open_runs(self, key_id: str) -> list[OpenRun]:
+        """Return the runs of today that have named their turn and were not settled, by id.
+
+        Raises:
+            SettingsError: The ledger cannot be used.
+        """
+        rows = self._tables.read(
+            f"SELECT run_id, turn_id FROM key_use WHERE key_id = ? AND day >= ? AND {_IS_OPEN} ORDER BY run_id",
+            key_id,
+            self._day(),
+        )
+        named = ((str(run_id), str(turn)[len(_OPEN) :].partition(":")) for run_id, turn in rows)
+        return [OpenRun(run_id, turn_id, conversation) for run_id, (turn_id, _, conversation) in named]
 
     def settle(self, run_id: str, spent: Spend, *, turn_id: str = "") -> None:
         """Replace a reservation by what its run used; what is unknown stays as it was reserved.
@@ -139,8 +166,9 @@ class Ledger:
         Raises:
             SettingsError: The ledger cannot be used.
         """
-        earlier = "SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(tokens), 0) FROM key_use WHERE turn_id = ?"
-        usd, tokens = self._tables.read(earlier, turn_id)[0] if turn_id else (0.0, 0)
+        sums, opened = "COALESCE(SUM(usd), 0), COALESCE(SUM(tokens), 0)", f"{_OPEN}{turn_id}:"
+        earlier = f"SELECT {sums} FROM key_use WHERE turn_id = ? AND run_id <> ?"
+        usd, tokens = self._tables.read(earlier, turn_id, run_id)[0] if turn_id else (0.0, 0)
         sets, values = ["turn_id = ?", "tokens = ?", "seconds = ?"], [turn_id or run_id]  # so that it is settled
         values += [max(0, spent.tokens - int(cast(int, tokens))), spent.seconds]  # type: ignore[list-item]
         if not spent.unpriced:
@@ -148,7 +176,7 @@ class Ledger:
             values.append(max(0.0, spent.usd - float(cast(float, usd))))  # type: ignore[arg-type]
         self._tables.write(
             (f"UPDATE key_use SET {', '.join(sets)} WHERE run_id = ?", (*values, run_id)),
-            ("DELETE FROM key_use WHERE turn_id = ?", (_OPEN + turn_id,)),
+            (f"DELETE FROM key_use WHERE {_IS_OPEN} AND substr(turn_id, 1, ?) = ?", (len(opened), opened)),
         )
 
     def used(self, key_id: str) -> Spend:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from typing import cast
@@ -36,12 +36,12 @@ class Admission:
     reservation: tuple[Ledger, str] | None = None
     """What is reserved for it, and its id there; None for a caller without a budget."""
 
-    async def name_turn(self, turn_id: str) -> None:
-        """Tell which turn the question is, so that what a killed worker reserved for it ends with it."""
+    async def name_turn(self, turn_id: str, conversation: str) -> None:
+        """Tell which turn the question is, so that what a killed worker reserved for it can be settled."""
         self.turn_id = turn_id
         if self.reservation is not None:
             ledger, run_id = self.reservation
-            await asyncio.to_thread(ledger.name_turn, run_id, turn_id)
+            await asyncio.to_thread(ledger.name_turn, run_id, turn_id, conversation)
 
 
 class KeyDay:
@@ -101,13 +101,18 @@ def _limited(budget: Budget) -> list[str]:
     return [each.name for each in fields(budget) if getattr(budget, each.name) is not None]
 
 
+AbandonedCalls = Callable[[str], Awaitable[tuple[str, Sequence[CallRecord]]]]
+"""Returns the turn of a conversation that nobody answers, and its model calls so far; ``""`` without such a turn."""
+
+
 class Admissions:
     """The questions that a worker answers, and the budgets of all."""
 
-    def __init__(self, options: ServerOptions, ledger: Ledger, prices: Prices) -> None:
+    def __init__(self, options: ServerOptions, ledger: Ledger, prices: Prices, abandoned: AbandonedCalls) -> None:
         self._options = options
         self._ledger = ledger
         self._prices = prices
+        self._abandoned = abandoned
         self._running: Counter[str] = Counter()
 
     @property
@@ -151,7 +156,7 @@ class Admissions:
             return
         per_question = per_question_of(caller, self._options)
         try:
-            run_id = await asyncio.to_thread(self._ledger.reserve, caller.key_id, caller.per_day, per_question)
+            run_id = await self._reserve(caller, per_question)
         except DayIsSpent as error:
             kind, code = ("rate_limit_error", "budget_held") if error.is_held else (_NO_QUOTA, _NO_QUOTA)
             raise ApiError(
@@ -169,6 +174,20 @@ class Admissions:
         finally:
             spent = self._spent(admission.calls, time.monotonic() - began)
             await asyncio.to_thread(self._ledger.settle, run_id, spent, turn_id=admission.turn_id)
+
+    async def _reserve(self, caller: Caller, per_question: Budget) -> str:
+        """Reserve a question; where others hold what is left, settle those of killed workers first."""
+        wanted = (caller.key_id, caller.per_day, per_question)
+        try:
+            return await asyncio.to_thread(self._ledger.reserve, *wanted)
+        except DayIsSpent as error:
+            if not error.is_held:
+                raise
+        for run in await asyncio.to_thread(self._ledger.open_runs, caller.key_id):
+            turn_id, calls = await self._abandoned(run.conversation)
+            if turn_id == run.turn_id:
+                await asyncio.to_thread(self._ledger.settle, run.run_id, self._spent(calls, 0.0), turn_id=turn_id)
+        return await asyncio.to_thread(self._ledger.reserve, *wanted)
 
     def _spent(self, calls: Sequence[CallRecord], seconds: float) -> Spend:
         return sum(map(self._prices.spend_of, calls), Spend(seconds=seconds))

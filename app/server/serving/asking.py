@@ -78,7 +78,7 @@ async def _events(
                 async for event in events:
                     if isinstance(event, SessionEvent):
                         is_open = True
-                        await admission.name_turn(event.turn_id)
+                        await admission.name_turn(event.turn_id, conversation.name)
                     elif isinstance(event, DoneEvent):
                         admission.calls, is_open = event.result.calls, False
                     yield event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated, cast
@@ -16,6 +17,7 @@ from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, retrieves
 from ....graphs.threads.context import Limits
 from ....modules.calls.prices import load_prices
+from ....modules.calls.record import CallRecord
 from ....modules.index.schema import refuse_reserved
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
@@ -72,7 +74,7 @@ class Served:
         """To be held while a picture is drawn: each is a process that may take seconds."""
         self.keys = KeyBook(tables := KeyTables(settings))
         self.prices = load_prices(settings.home)
-        self.admissions = Admissions(options, Ledger(tables), self.prices)
+        self.admissions = Admissions(options, Ledger(tables), self.prices, self._abandoned_calls)
         """Places for questions, and the budgets of keys."""
         self._opened: dict[ServedModel, Conversations] = {}
         self._gate = CallGate(settings.max_concurrency)  # one for all models
@@ -180,6 +182,10 @@ class Served:
         """Return conversations over any model: all share one store, which lists, reads and deletes the same."""
         found = next(iter(self._opened.values()), None)
         return await self.conversations(_CLOSED_BOOK) if found is None else found
+
+    async def _abandoned_calls(self, name: str) -> tuple[str, Sequence[CallRecord]]:
+        """Return the turn of a conversation, by its stored name, that nobody answers, and its model calls so far."""
+        return await (await self.any_conversations()).conversation(name).aabandoned_calls()
 
     async def conversation_page(self, caller: Caller, *, limit: int, offset: int) -> ConversationPage:
         """Return a part of the caller's conversations, the most recently updated first, under the names that are kept.

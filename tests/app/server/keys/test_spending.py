@@ -86,15 +86,20 @@ def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> No
     ledger = Ledger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000), Budget(tokens=400)
     killed, other = ledger.reserve("k1", day, question), ledger.reserve("k1", day, question)
-    ledger.name_turn(killed, "t1")
-    ledger.name_turn(other, "t2")
+    ledger.name_turn(killed, "t1", "k1/monday")
+    ledger.name_turn(other, "t2", "k1/t1:tuesday")
+    assert {(run.run_id, run.turn_id, run.conversation) for run in ledger.open_runs("k1")} == {
+        (killed, "t1", "k1/monday"),
+        (other, "t2", "k1/t1:tuesday"),
+    }
     with pytest.raises(DayIsSpent) as held:
         ledger.reserve("k1", day, question)
     assert held.value.is_held
     ledger.settle(other, Spend(tokens=50), turn_id="t2")
     resumed = ledger.reserve("k1", day, question)
-    ledger.name_turn(resumed, "t1")
-    ledger.settle(resumed, Spend(tokens=120), turn_id="t1")
+    ledger.name_turn(resumed, "t1", "k1/monday")
+    for _ in range(2):  # by another worker and by its own
+        ledger.settle(resumed, Spend(tokens=120), turn_id="t1")
     assert ledger.used("k1").tokens == 170
     assert tables().read("SELECT turn_id FROM key_use ORDER BY turn_id") == [("t1",), ("t2",)]
 

@@ -18,6 +18,7 @@ from judgetree.app.server.keys.tables import KeyTables
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, Dam
 from tests.app.server.safety.test_admission import ASK, MODEL, body, clients, key_for
+from tests.app.server.safety.test_shutdown import served
 from tests.app.talks import FIRST, THICKNESS
 from tests.attacks.billing import FAILURES, Till
 from tests.attacks.bills import FAILURES as BILLED_FAILURES
@@ -150,3 +151,32 @@ def test_a_key_is_charged_what_the_endpoint_bills_below_the_level_of_a_reply(
         with ThreadPoolExecutor(3) as pool:
             list(pool.map(lambda number: door(http, f"chat-{number % 3}", CHAIN.question), range(6)))
         assert charged(settings, "ada") == bill.tokens
+
+
+@pytest.mark.slow
+def test_what_a_killed_server_had_reserved_is_settled_when_the_day_is_full(
+    settings: Settings, scripted: ScriptedServer
+) -> None:
+    """A kill locked a key out until midnight, from its own question too: it left what a whole question may use."""
+    till = Till(scripted)
+    scripted.responses = dam = Dam(stops=lambda request: request.prompt.kind == "read", answer=till)
+    budgets = {"per_day": Budget(tokens=14_000), "per_question": Budget(tokens=10_000)}
+    ada = {"Authorization": f"Bearer {key_for(settings, 'ada', **budgets)}"}
+    with (
+        served("--keys") as (process, http),
+        http.stream("POST", ASK, json=body(chat_id="one", stream=True), headers=ada) as cut,
+    ):
+        assert cut.status_code == 200
+        assert dam.reached.wait(60)
+        dam.reached.clear()
+        process.kill()
+    with served("--keys") as (_, http):
+        with http.stream("POST", ASK, json=body(chat_id="two", stream=True), headers=ada) as running:
+            assert running.status_code == 200
+            assert dam.reached.wait(60)
+            refused = http.post(ASK, json=body(chat_id="three"), headers=ada)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_held")  # by one that runs
+            dam.opened.set()
+            assert "data: [DONE]" in running.read().decode()
+        assert http.post(ASK, json=body(chat_id="one"), headers=ada).status_code == 200
+    assert till.tokens <= charged(settings, "ada") < till.tokens + 500  # the call that was cut off, by estimate
