@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 
 from judgetree.modules.tools.calculator import LONGEST_EXPRESSION, calculate
+from tests.cpu_time import cpu_time_below
 
 EXPRESSIONS = 10_000
 CPU_S = 0.05
@@ -89,13 +90,15 @@ def expressions() -> list[str]:
 
 
 def test_a_hostile_expression_takes_little_time(expressions: list[str]) -> None:
-    times = [time.process_time()]
+    times = [time.thread_time()]
     results = []
     for expression in expressions:
         results.append(_outcome(expression))
-        times.append(time.process_time())
-    took = [after - before for before, after in pairwise(times)]
-    assert max(took) < CPU_S, expressions[took.index(max(took))]
+        times.append(time.thread_time())
+    slow = [each for each, (before, after) in zip(expressions, pairwise(times), strict=True) if after - before >= CPU_S]
+    for expression in slow:  # or the garbage of other tests was collected just then
+        with cpu_time_below(CPU_S):
+            _outcome(expression)
     assert sum(map(bool, results)) > EXPRESSIONS / 20, "the honest ones among them are computed"
     assert max(map(len, results)) < 2 * LONGEST_EXPRESSION
 
