@@ -80,6 +80,8 @@ class EndpointFailure:
     """What to do, as a clause; ``""`` if only waiting helps."""
     status: int | None = None
     """HTTP status of the reply; None without a reply."""
+    is_adapted: bool = False
+    """Whether the request is repeated without what the endpoint refused by name."""
 
     @property
     def to_do(self) -> str:
@@ -227,6 +229,10 @@ class Attempts:
             return None
         self.made += 1
         return _spread(asked_s) if asked_s else self._backed_off(self._failed)
+
+    def repeats(self) -> None:
+        """Count an attempt that follows one with a request that had to be changed; that one is none that failed."""
+        self.made += 1
 
     @property
     def in_words(self) -> str:

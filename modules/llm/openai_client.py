@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
@@ -35,7 +35,9 @@ from ..errors import SessionError
 from ..network.certificates import naming_broken_certificates
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
+from .wire.adaptations import Adaptations
 from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
+from .wire.refusals import noting_refusals
 
 UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
 """Options of a request whose response is returned before its body has been read."""
@@ -58,6 +60,7 @@ def open_chat(
     timeout_s: float,
     max_reply_bytes: int = MAX_REPLY_BYTES,
     client: type[ReasoningChatOpenAI] | None = None,
+    adaptations: Adaptations | None = None,
 ) -> ReasoningChatOpenAI:
     """Return a client without retries for the background loop, sharing the connections of all other clients.
 
@@ -71,6 +74,7 @@ def open_chat(
         timeout_s: Seconds that a call may take from its request to the end of its reply, streamed or not.
         max_reply_bytes: Most bytes of a reply's text and thinking.
         client: Class of the client; None for ``ReasoningChatOpenAI``.
+        adaptations: What the model refuses, shared with others who ask it; None for none that is known.
     """
     address = Address(base_url or "")
     return (client or ReasoningChatOpenAI)(
@@ -82,6 +86,7 @@ def open_chat(
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECTING_S)),
         call_timeout_s=timeout_s,
         max_reply_bytes=max_reply_bytes,
+        adaptations=adaptations or Adaptations(),
         max_retries=0,
         use_responses_api=False,
         http_client=_unused_client(),
@@ -104,6 +109,8 @@ class ReasoningChatOpenAI(ChatOpenAI):
     """Seconds that a call may take; enforced by the caller."""
     max_reply_bytes: int = MAX_REPLY_BYTES
     """Most bytes of text and thinking of one reply; in a stream they are counted by the caller."""
+    adaptations: Adaptations = Field(default_factory=Adaptations, exclude=True)
+    """What the model has refused, and what it is sent in its place."""
     path: ClassVar[str] = "/chat/completions"
     own_stops: ClassVar[tuple[str, ...]] = ()
     """Stop texts that every call needs."""
@@ -118,11 +125,12 @@ class ReasoningChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
-        body = self.body_of(messages, stop, **kwargs)
-        async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
-            with telling(NO_TOKENS):  # the reply has begun, so that it may be billed
-                self._cap(stream.response, BYTES_A_BYTE_WHOLE)
-                return self._result(json.loads(await stream.response.aread()))
+        body = self.adaptations.applied(self.body_of(messages, stop, **kwargs))
+        with noting_refusals(body):
+            async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
+                with telling(NO_TOKENS):  # the reply has begun, so that it may be billed
+                    self._cap(stream.response, BYTES_A_BYTE_WHOLE)
+                    return self._result(json.loads(await stream.response.aread()))
 
     async def _astream(
         self,
@@ -131,22 +139,24 @@ class ReasoningChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        body = self.body_of(messages, stop, stream=True, stream_options={"include_usage": True}, **kwargs)
-        async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
-            self._cap(stream.response, BYTES_A_BYTE_STREAMED, has_events=not _is_json(stream.response))
-            whole = await _whole_completion(stream)
-            if whole is not None:
-                yield as_chunk(self._result(whole))
-                return
-            choice = ChoiceOfStream()
-            async for event in _events(stream):
-                try:
-                    chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
-                except Exception:
-                    with telling(await _usage_from(event, stream)):
-                        raise
-                if chunk is not None:
-                    yield chunk
+        streamed = self.body_of(messages, stop, stream=True, stream_options={"include_usage": True}, **kwargs)
+        body = self.adaptations.applied(streamed)
+        with noting_refusals(body):
+            async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
+                self._cap(stream.response, BYTES_A_BYTE_STREAMED, has_events=not _is_json(stream.response))
+                whole = await _whole_completion(stream)
+                if whole is not None:
+                    yield as_chunk(self._result(whole))
+                    return
+                choice = ChoiceOfStream()
+                async for event in _events(stream):
+                    try:
+                        chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
+                    except Exception:
+                        with telling(await _usage_from(event, stream)):
+                            raise
+                    if chunk is not None:
+                        yield chunk
 
     @property
     def address(self) -> str:
