@@ -6,6 +6,7 @@ sentence of its message, names it as refused, and the request had it. What is me
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -124,7 +125,7 @@ def refused_in(text: str, body: Mapping[str, Any], *, param: str = "", is_server
     """
     text = text[:_MOST_READ]
     if model := str(body.get("model") or ""):  # its name may hold that of a parameter
-        text = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "", text)
+        text = _word(re.escape(model)).sub("", text)
     places = {part for place in _PLACE.findall(text) for part in re.findall(r"\w+", place)} | {
         *re.findall(r"\w+", param)
     }
@@ -178,9 +179,13 @@ def _changed(name: str, body: Mapping[str, Any], said: str) -> Refused:
     return {name: "1" if name == "temperature" and _ONLY_ONE.search(said) else ""}
 
 
-def _pattern(name: str) -> re.Pattern[str]:
-    words = _NAMES.get(LOGPROBS if name == "top_logprobs" else name, name.replace("_", "[_ ]?"))
+@functools.lru_cache(maxsize=256)
+def _word(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![A-Za-z0-9_])(?:{words})(?![A-Za-z0-9_])", re.IGNORECASE)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return _word(_NAMES.get(LOGPROBS if name == "top_logprobs" else name, name.replace("_", "[_ ]?")))
 
 
 def _status_of(error: Exception) -> int | None:
