@@ -34,14 +34,14 @@ _CONDITION = re.compile(r"\b(?:when|if|while|unless)\b", re.IGNORECASE)
 _PLACE = re.compile(r"loc\\{0,3}['\"]: ?[\[(]([^\])]{0,200})[\])]")
 """The place of a fault as pydantic gives it, which vLLM, Mistral and others pass on."""
 _UNSUPPORTED = re.compile(
-    r"unsupported|unrecogni[sz]ed|unknown|unexpected|unavailable|extraneous|\bextra (?:input|field|param)|forbidden"
-    r"|cannot find|deprecated|disabled|mandatory|must be verified|不支持|不可用|未知"
+    r"unsupported|unrecogni[sz]ed|\b(?:unknown|unexpected|unavailable|forbidden|deprecated|disabled|mandatory)\b"
+    r"|extraneous|\bextra (?:input|field|param)|cannot find|must be verified|不支持|不可用|未知"
     r"|(?:\bnot|n['’]t|\bcannot|\bonly)\b.{0,24}?(?:support|permit|allow|accept|enabl|availabl|implement|recogni)",
     re.IGNORECASE,
 )
 _WRONG = re.compile(
-    r"\binvalid|\bmust\b|\bshould\b|\bonly\b|\bup to\b|\bbetween\b|\brange\b|not one of|incompatible|greater than|[<>]="
-    r"|illegal|非法|无效|不合法",
+    r"\binvalid\b|\bmust\b|\bshould\b|\bonly\b|\bup to\b|\bbetween\b|\brange\b|not one of|incompatible|greater than"
+    r"|restricted|[<>]=|illegal|非法|无效|不合法",
     re.IGNORECASE,
 )
 """Words against a value; the endpoint's own value is taken in its place."""
@@ -126,14 +126,12 @@ def refused_in(text: str, body: Mapping[str, Any], *, param: str = "", is_server
     text = text[:_MOST_READ]
     if model := str(body.get("model") or ""):  # its name may hold that of a parameter
         text = _word(re.escape(model)).sub("", text)
-    places = {part for place in _PLACE.findall(text) for part in re.findall(r"\w+", place)} | {
-        *re.findall(r"\w+", param)
-    }
+    places = {part for place in (param, *_PLACE.findall(text)) for part in re.findall(r"\w+", place)}
     found: dict[str, str] = {}
     for sentence in _SENTENCE.split(text):
         found |= _refused_in_sentence(sentence, body, places, is_server_error=is_server_error)
-    for name in (places & body.keys()) - _ESSENTIAL:
-        if name not in _OTHER_NAME and not is_server_error:
+    for name in body:
+        if name in places and name not in _ESSENTIAL and name not in _OTHER_NAME and not is_server_error:
             found |= _changed(name, body, text)
     if WHOLE in found:
         return {WHOLE: found[WHOLE]}
@@ -153,21 +151,19 @@ def _refused_in_sentence(sentence: str, body: Mapping[str, Any], places: set[str
         found |= {DEVELOPER: "system"} if "developer" in roles else {SYSTEM: "user"} if "system" in roles else {}
     if not is_refused or (places and not places.isdisjoint(body)):  # then the places say what is meant
         return found | _limit_in(said, body, places) if is_unsupported else found
-    for name in body.keys() - _ESSENTIAL - _OTHER_NAME.keys():
-        if name == STREAM and not body[STREAM]:
-            continue
-        if _pattern(name).search(said):
+    for name in body:
+        if name not in _ESSENTIAL and name not in _OTHER_NAME and _pattern(name).search(said):
             found |= _changed(name, body, said)
     return found | _limit_in(said, body, places) if is_unsupported else found
 
 
-def _limit_in(said: str, body: Mapping[str, Any], places: set[str]) -> Refused:
+def _limit_in(said: str, body: Mapping[str, Any], places: set[str]) -> dict[str, str]:
     """Return the other name of the limit of tokens where its name is refused, rather than its value."""
     named = [name for name in _OTHER_NAME if name in body and (name in places or _pattern(name).search(said))]
     return {name: _OTHER_NAME[name] for name in named if not _TOO_MUCH.search(said)}
 
 
-def _changed(name: str, body: Mapping[str, Any], said: str) -> Refused:
+def _changed(name: str, body: Mapping[str, Any], said: str) -> dict[str, str]:
     if name in (LOGPROBS, "top_logprobs"):
         return {LOGPROBS: ""}
     if name == STREAM:

@@ -170,6 +170,7 @@ UNNAMED: dict[str, Row] = {
         )
     ),
     "what was not sent": temperature(error("Unsupported parameter: 'seed' is not supported.", param="seed")),
+    "another clause": temperature(error("Please try again with a lower temperature, or write to us")),
     "its own name": temperature(error("The model 'temperature' does not exist or is not supported"), status=404),
     "a filter": temperature(error("The prompt was filtered.", param="prompt", code="content_filter")),
 }
