@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,3 +35,5 @@ def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     monkeypatch.setenv("JUDGETREE_HOME", str(folder / ".judgetree"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # where consents are kept
     yield
+    if (adaptations := sys.modules.get("judgetree.modules.llm.wire.adaptations")) is not None:
+        adaptations.forget_adaptations()  # a later server may have the port of one that refused something

@@ -188,16 +188,19 @@ def run_experiment(
                 order = order_of(services, store, run_id, jobs)
                 crew = crew_of(ray, options.workers, order, spending, attempts, on_setup)
                 open_asking = resources.enter_context(crew)
-            summary = run_questions(
-                services,
-                store,
-                run_id,
-                jobs,
-                spending=spending,
-                rows=rows,
-                open_asking=open_asking,
-                on_progress=on_progress,
-            )
+            try:
+                summary = run_questions(
+                    services,
+                    store,
+                    run_id,
+                    jobs,
+                    spending=spending,
+                    rows=rows,
+                    open_asking=open_asking,
+                    on_progress=on_progress,
+                )
+            finally:
+                _record_adaptations(store, services)
         return replace(summary, kept=kept, kept_incomplete=damaged)
 
 
@@ -305,6 +308,14 @@ def _record_code(store: RunStore, options: RunOptions) -> None:
     manifest = with_code(known, accept_changes=options.accept_changes, where=store.folder)
     if manifest != known:
         store.write_manifest(manifest)
+
+
+def _record_adaptations(store: RunStore, services: Services) -> None:
+    """Add to the manifest what the models have refused by name, and what they were sent in its place."""
+    if found := services.adaptations():
+        manifest = store.read_manifest() or {}
+        known = manifest.get("adapted")
+        store.write_manifest({**manifest, "adapted": {**(known if isinstance(known, dict) else {}), **found}})
 
 
 def _opened_parts(services: Services) -> Iterator[tuple[Opened, Mapping[str, object]]]:

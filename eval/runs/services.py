@@ -31,6 +31,7 @@ from ...modules.llm.contract import ChatLLM, model_fingerprint
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
 from ...modules.llm.rate_limit import Admissions
 from ...modules.llm.tuned import tuned
+from ...modules.llm.wire.adaptations import told_adaptations
 from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice
@@ -131,6 +132,7 @@ class Services:
         self._prompts = self.experiment.prompts or DEFAULT_PROMPTS
         self._resources = ExitStack()
         self._tools: tuple[Tool, ...] = ()
+        self._models: list[CacheableLLM] = []
         self._gold: GoldTable | None = None
         self._retriever: ChunkRetriever | None = None
         self._graph: GraphList | None = None
@@ -216,6 +218,10 @@ class Services:
         if name_in(self.experiment.policy) not in POLICIES:
             yield "policy", create_policy(self.experiment.policy).fingerprint()
 
+    def adaptations(self) -> dict[str, list[str]]:
+        """Return what the models of the run have refused by name in this process, in words, by model and endpoint."""
+        return told_adaptations((llm.endpoint, llm.model) for llm in self._models)
+
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
         self._tools = create_tools(experiment.tools, settings)
@@ -232,6 +238,7 @@ class Services:
             self.judge = self._create_judge(self._judge_llm)
             if follows_links(experiment.expansion):
                 self._links = self._open_links()
+        self._models = [llm for _, llm in named]
         self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
 

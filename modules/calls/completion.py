@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -84,7 +85,7 @@ class CappedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, unbroken = self._limit, 0
-        async for chunk in self._inner:
+        async for chunk in _without_mark(self._inner):
             if self._copies is not None:
                 self._copies.count(chunk)
             self.newest = chunk
@@ -104,6 +105,22 @@ class CappedStream(httpx2.AsyncByteStream):
         """Close the response."""
         if isinstance(self._inner, httpx2.AsyncByteStream):
             await self._inner.aclose()
+
+
+async def _without_mark(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield bytes without the byte order mark that they may begin with, which readers of events do not expect."""
+    head: bytes | None = b""
+    async for chunk in chunks:
+        if head is None:
+            yield chunk
+            continue
+        head += chunk
+        if len(head) < len(BOM_UTF8) and BOM_UTF8.startswith(head):
+            continue
+        yield head.removeprefix(BOM_UTF8)
+        head = None
+    if head:
+        yield head
 
 
 class _EventCopies:
@@ -217,6 +234,23 @@ def completion_of(message: AIMessage, stop: tuple[str, ...] = (), *, is_json: bo
     )
 
 
+class _Halves:
+    """Joins the halves of surrogate pairs that JSON writes into two pieces of a stream."""
+
+    def __init__(self) -> None:
+        self.left = ""
+        """The half that the newest piece ended with; ``""`` without."""
+
+    def joined(self, text: str) -> str:
+        """Return the next piece, with the half that the one before ended with and without its own."""
+        if not text or (text.isascii() and not self.left):
+            return text
+        text = self.left + text
+        self.left = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        whole = text[: len(text) - len(self.left)]
+        return whole.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
 class StreamedMessage:
     """A message built from the pieces of its stream, in linear time, with the text that each piece adds.
 
@@ -233,6 +267,7 @@ class StreamedMessage:
         self._content = ThinkingText(stop)
         self._reasoning = ThinkingText()
         self._has_reasoned = False
+        self._content_halves, self._reasoning_halves = _Halves(), _Halves()
 
     def feed(self, piece: AIMessage) -> None:
         """Take the next piece.
@@ -244,12 +279,12 @@ class StreamedMessage:
         self._bytes_left -= _size(content) + _size(reasoning)
         if self._bytes_left < 0:
             raise ReplyTooLong(self._max_bytes)
-        for sent, texts, growing in (
-            (content, self._contents, self._content),
-            (reasoning, self._reasonings, self._reasoning),
+        for sent, halves, texts, growing in (
+            (content, self._content_halves, self._contents, self._content),
+            (reasoning, self._reasoning_halves, self._reasonings, self._reasoning),
         ):
-            if sent:
-                text = sent if texts else sent.removeprefix(_BYTE_ORDER_MARK)
+            if text := halves.joined(sent):
+                text = text if texts else text.removeprefix(_BYTE_ORDER_MARK)
                 texts.append(text)
                 growing.feed(storable(text))
         known = {key: value for key, value in piece.response_metadata.items() if value}
@@ -273,7 +308,7 @@ class StreamedMessage:
     def message(self) -> AIMessage:
         """Return the message; its metadata has no ``finish_reason`` where the stream broke off."""
         return AIMessage(
-            content="".join(self._contents),
+            content="".join(self._contents) + self._content_halves.left,
             additional_kwargs={"reasoning": "".join(self._reasonings)} if self._reasonings else {},
             response_metadata=self._metadata,
             usage_metadata=self._usage,

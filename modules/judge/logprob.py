@@ -29,6 +29,7 @@ TOP_LOGPROBS = 20
 YES_WORDS = frozenset({"yes", "是", "是的", "有", "能", "可以"})
 NO_WORDS = frozenset({"no", "否", "不", "不是", "没有", "不能"})
 _NO_LOGPROBS = "The endpoint gives no log probabilities"
+_NOT_ALLOWED = 403
 _ONE_WORD = CallOptions(max_tokens=1, top_logprobs=TOP_LOGPROBS)
 
 
@@ -163,8 +164,9 @@ class LogprobJudge:
     async def _first_reply(self, messages: Sequence[Message], meter: CallMeter) -> tuple[TokenLogprob, ...]:
         try:
             first_token = (await self._llm.complete(messages, meter=meter, options=_ONE_WORD)).first_token
-        except ModelRequestError as error:
-            if "logprob" not in str(error).casefold():
+        except ModelCallError as error:
+            is_refusal = isinstance(error, ModelRequestError) or error.status == _NOT_ALLOWED
+            if not is_refusal or "logprob" not in str(error).casefold():
                 raise
             first_token = ()  # some endpoints refuse the parameter instead of ignoring it
         self._gives_logprobs = bool(first_token)

@@ -32,7 +32,7 @@ _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
 _NOT_CONNECTED = (httpx.ConnectTimeout, httpx2.ConnectTimeout, httpx.PoolTimeout, httpx2.PoolTimeout)
 MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""Errors of langchain-openai on a reply that is not a chat completion, and ours on one that cannot be used."""
+"""Errors on a reply that is not a chat completion, or cannot be used."""
 
 
 class RedirectedError(Exception):
@@ -80,6 +80,8 @@ class EndpointFailure:
     """What to do, as a clause; ``""`` if only waiting helps."""
     status: int | None = None
     """HTTP status of the reply; None without a reply."""
+    is_adapted: bool = False
+    """Whether the request is repeated without what the endpoint refused by name."""
 
     @property
     def to_do(self) -> str:
@@ -227,6 +229,10 @@ class Attempts:
             return None
         self.made += 1
         return _spread(asked_s) if asked_s else self._backed_off(self._failed)
+
+    def repeats(self) -> None:
+        """Count an attempt that follows one with a request that had to be changed; that one is none that failed."""
+        self.made += 1
 
     @property
     def in_words(self) -> str:

@@ -7,8 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import httpx
 import httpx2
@@ -24,16 +23,14 @@ from ..calls.completion import (
     Completion,
     PackedReply,
     ReplyTooLong,
-    StreamedMessage,
     completion_of,
-    refuse_too_long,
 )
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
 from ..calls.reported_usage import NO_TOKENS, telling, usage_told
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent, ModelCallError
+from ..errors import BudgetSpent, ModelCallError, ModelRequestError
 from .attempts import (
     MALFORMED_REPLY,
     Attempts,
@@ -45,45 +42,36 @@ from .attempts import (
     spread_s,
 )
 from .call_gate import CallGate
-from .openai_client import ReasoningChatOpenAI, starts_over, was_not_streamed
+from .openai_client import ReasoningChatOpenAI
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
-from .stop_texts import NoAnswer, StopTexts
+from .sending import Request, Sender
+from .wire.refusals import LOGPROBS, refused_by
+from .wire.stop_texts import NoAnswer
 
 logger = logging.getLogger(__name__)
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
 
-_NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
-"""HTTP statuses that may refuse the stream rather than the call."""
+_WITHOUT_LOGPROBS = "use a judge that needs no log probabilities (logprobs), such as generated"
 
 
 class _CutOff(ValueError):
     """Every token went into thinking; a repeated call would fail too."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Request:
-    """What all attempts of one call send."""
-
-    prompt: list[Message]
-    params: dict[str, Any]
-    stop: tuple[str, ...]
-    is_streamed: bool
-    repeats: NoAnswer | None = None
-    """The failure of the request with stop texts that is repeated without them."""
-
-
 @dataclass(kw_only=True)
 class _Tries:
     """The attempts of one call, and what its next record is about."""
 
-    request: _Request
+    request: Request
     messages: Sequence[Message]
     options: CallOptions
     meter: CallMeter
     attempts: Attempts
+    adapted: list[str] = field(default_factory=list)
+    """Parts of the request that were changed since the endpoint refused them by name, each once."""
     started: float = 0.0
     """Begin of the first attempt since the last record; 0 before it."""
 
@@ -127,8 +115,8 @@ class EndpointLLM(JournaledLLM):
         self._backoff_s = backoff_s
         self._secrets = (*secrets, *_secrets_of(chat))
         self._sleep = sleep
-        self._streams = True  # until the endpoint refuses a stream
-        self._stop_texts = StopTexts(f"Model {self.model!r} at {self.base_url}")
+        self._where = f"Model {self.model!r} at {self.base_url}"
+        self._sender = Sender(chat, self._where)
 
     @property
     def model(self) -> str:
@@ -170,6 +158,7 @@ class EndpointLLM(JournaledLLM):
             meter=meter,
             attempts=Attempts(self._attempts, backoff_s=self._backoff_s),
         )
+        self._refuse_logprobs(tries)
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         while True:
             try:
@@ -177,7 +166,7 @@ class EndpointLLM(JournaledLLM):
                     tries.started = tries.started or time.perf_counter()
                     await meter.about_to_send()
                     async with asyncio.timeout(self._chat.call_timeout_s):
-                        message = await self._reply(tries.request, listeners)
+                        message = await self._sender.reply(tries.request, listeners)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 completion = _read(message, tries.request.stop, options, listeners)
@@ -185,12 +174,13 @@ class EndpointLLM(JournaledLLM):
             except (*_CLIENT_ERRORS, *MALFORMED_REPLY) as error:
                 await self._prepare_another(error, tries)
                 listeners.start_over()
+        self._chat.adaptations.answered(self._where)
         is_cut_off = completion.is_cut_off and options.top_logprobs is None  # its one word is complete
         self._record(tries, message.usage_metadata, number=tries.attempts.made, cut_off=is_cut_off)
         return completion
 
-    def _request_of(self, messages: Sequence[Message], options: CallOptions, listeners: Listeners) -> _Request:
-        return _Request(
+    def _request_of(self, messages: Sequence[Message], options: CallOptions, listeners: Listeners) -> Request:
+        return Request(
             prompt=list(messages),
             params=request_params(options, self.base_url),
             stop=(*self._chat.own_stops, *options.stop),
@@ -200,11 +190,14 @@ class EndpointLLM(JournaledLLM):
     async def _prepare_another(self, error: Exception, tries: _Tries) -> None:
         """Book a failed attempt that may be billed, then wait for the next one, and reserve it.
 
+        A request of which the endpoint refuses a part by name is repeated at once, without that part.
+
         Raises:
             ModelCallError: There is none: all have failed, the error is final, or the limits allow no further one.
         """
         found = with_hints(endpoint_failure(error), tries.options, is_chat=not self._chat.style)
-        number, wait_s = tries.attempts.made, self._wait_s(error, found, tries.attempts)
+        found, number = self._named(error, found, tries), tries.attempts.made
+        wait_s = self._wait_s(error, found, tries.attempts)
         failure = self._failure(error, found, tries.attempts)
         if is_billed := may_be_billed(error):
             used, is_estimated = expected_usage(usage_told(error), tries.messages, tries.options)
@@ -214,12 +207,13 @@ class EndpointLLM(JournaledLLM):
         else:
             tries.meter.attempt_refused()
         if wait_s is None:
+            self._chat.adaptations.forget(tries.adapted)
             if not tries.meter.records:
                 self._record(tries, None, number=number, error=str(failure))
             raise failure from error
         if isinstance(error, NoAnswer):
             tries.request = replace(tries.request, repeats=error)
-        else:
+        elif not found.is_adapted:
             await self._back_off(error, failure, wait_s)
         if is_billed:
             try:
@@ -228,9 +222,34 @@ class EndpointLLM(JournaledLLM):
                 refused = f"{failure}; no further attempt was made: {spent}"
                 raise found.error_class(refused, status=found.status) from error
 
+    def _named(self, error: Exception, found: EndpointFailure, tries: _Tries) -> EndpointFailure:
+        """Learn what an error refuses by name; log probabilities have no substitute here, whatever the status says."""
+        refused = refused_by(error)
+        new = self._chat.adaptations.learn(refused, besides=tries.adapted)
+        if LOGPROBS in refused:
+            self._chat.adaptations.answered(self._where)
+            return replace(found, error_class=ModelRequestError, is_final=True, remedy=_WITHOUT_LOGPROBS)
+        tries.adapted += new
+        return replace(found, is_adapted=bool(new))
+
+    def _refuse_logprobs(self, tries: _Tries) -> None:
+        """Refuse a call for log probabilities at a model that has refused them before.
+
+        Raises:
+            ModelRequestError: It is such a call.
+        """
+        if tries.options.top_logprobs is not None and self._chat.adaptations.changes(LOGPROBS):
+            refused = f"{self._where} has refused log probabilities before. To do: {_WITHOUT_LOGPROBS}."
+            tries.started = time.perf_counter()
+            self._record(tries, None, number=1, error=refused)
+            raise ModelRequestError(refused)
+
     def _wait_s(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> float | None:
         """Return the seconds before the next attempt, which is counted; None if there is none."""
         if isinstance(error, NoAnswer):  # the same attempt without stop texts
+            return 0.0
+        if found.is_adapted:
+            attempts.repeats()
             return 0.0
         would_repeat = isinstance(error, _CutOff | PackedReply | ReplyTooLong)
         return attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=retry_after_s(error))
@@ -256,65 +275,7 @@ class EndpointLLM(JournaledLLM):
             error=error[:300],
         )
 
-    async def _reply(self, request: _Request, listeners: Listeners) -> AIMessage:
-        async def send(stop: tuple[str, ...]) -> AIMessage:
-            return await self._send(
-                request, {**request.params, "stop": list(stop)} if stop else request.params, listeners
-            )
-
-        return await self._stop_texts.message(send, request.stop, repeats=request.repeats)
-
-    async def _send(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
-        message: AIMessage
-        streams = request.is_streamed and self._streams
-        if streams:
-            try:
-                message = await self._stream(request, params, listeners)
-            except openai.APIStatusError as error:
-                if error.status_code not in _NO_STREAM_STATUS:
-                    raise
-            else:
-                if was_not_streamed(message):
-                    self._stop_streaming()
-                return message
-        message = await self._chat.ainvoke(request.prompt, **params)
-        if streams:  # the stream was refused and the call was not
-            self._stop_streaming()
-        with telling(message.usage_metadata):
-            refuse_too_long(message, self._chat.max_reply_bytes)
-        return message
-
-    async def _stream(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
-        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, request.stop), False
-        has_come = False
-        try:
-            async for piece in self._chat.astream(request.prompt, stream_usage=True, **params):
-                has_come = True
-                if starts_over(piece):
-                    listeners.start_over()
-                    streamed = StreamedMessage(self._chat.max_reply_bytes, request.stop)
-                with telling(piece.usage_metadata):
-                    streamed.feed(piece)
-                is_whole = is_whole or was_not_streamed(piece)
-                if not is_whole:
-                    listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
-        except Exception as error:
-            is_told = usage_told(error) is not None or not has_come
-            with telling(None if is_told else streamed.message().usage_metadata or NO_TOKENS):
-                raise
-        message = streamed.message()
-        if not message.response_metadata.get("finish_reason"):
-            with telling(message.usage_metadata or NO_TOKENS):
-                raise ValueError("the stream broke off before the answer's end")
-        return message
-
-    def _stop_streaming(self) -> None:
-        if self._streams:
-            logger.info("Model %r at %s does not stream; further calls do not ask for it", self.model, self.base_url)
-        self._streams = False
-
     def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
-        where = f"Model {self.model!r} at {self.base_url}"
         said = redacted_line(error, self._secrets)
         if isinstance(error, MALFORMED_REPLY) and not isinstance(error, ValueError):
             said = f"its reply is no chat completion ({type(error).__name__}: {said})"
@@ -329,7 +290,7 @@ class EndpointLLM(JournaledLLM):
             what = f"failed in {attempts.in_words}: no whole reply came within {allowed}"
         else:
             what = f"failed in {attempts.in_words}: {said}"
-        return found.error_class(f"{where} {what}{found.to_do}", status=found.status)
+        return found.error_class(f"{self._where} {what}{found.to_do}", status=found.status)
 
 
 def _secrets_of(chat: ChatOpenAI) -> tuple[str, ...]:

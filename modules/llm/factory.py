@@ -115,6 +115,7 @@ def create_llm(
     from .completion_client import TextChatOpenAI  # noqa: PLC0415
     from .endpoint import EndpointLLM  # noqa: PLC0415
     from .openai_client import open_chat  # noqa: PLC0415
+    from .wire.adaptations import adaptations_at  # noqa: PLC0415
 
     is_text = spec.startswith(_COMPLETION)
     spec = Address(Address(spec).revealed().removeprefix(_COMPLETION)) if is_text else spec
@@ -133,6 +134,7 @@ def create_llm(
         timeout_s=settings.timeout_s,
         max_reply_bytes=settings.max_reply_bytes,
         client=TextChatOpenAI if is_text else None,
+        adaptations=adaptations_at(f"{name} {TextChatOpenAI.style if is_text else ''}".strip(), endpoint.model),
     )
     secrets = endpoint.secrets()
     return EndpointLLM(chat, endpoint=name, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)

@@ -25,7 +25,7 @@ from .contract import ChatLLM, model_fingerprint
 from .langchain_text import TextAsChat
 from .one_prompt import TURN_STOPS
 from .request_params import LEAVE_OUT_THINKING
-from .stop_texts import NoAnswer, StopTexts
+from .wire.stop_texts import NoAnswer, StopTexts
 
 LangChainModel = BaseChatModel | BaseLLM
 """A model of LangChain, for chats or texts."""

@@ -118,6 +118,7 @@ def test_a_chain_is_linear_in_any_repetition(name: str, pieces: list[str]) -> No
 _FOR_SHORT_TEXTS = {
     "modules/reader/refusals.py": 2_000,
     "modules/memory/rewrites.py": 4_000,
+    "modules/llm/wire/refusals.py": 4_000,
 }
 """Longest texts that a file's patterns are searched in, where it cuts them before."""
 _MADE = {
@@ -127,6 +128,7 @@ _MADE = {
     "modules/calls/stops.py: _any_of",
     "modules/reader/multistep_prompts.py: _action_pattern",
     "graphs/neighbourhood/words.py: _as_written",
+    "modules/llm/wire/refusals.py: _word",
 }
 """Functions that make patterns from their arguments; each has a reader."""
 

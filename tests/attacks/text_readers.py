@@ -35,6 +35,7 @@ from judgetree.modules.language import cjk_share
 from judgetree.modules.lasting_text import lasting_text
 from judgetree.modules.llm.json_reply import parse_json_reply
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
+from judgetree.modules.llm.wire.refusals import refused_in
 from judgetree.modules.memory.rewrites import read_rewrite
 from judgetree.modules.reader.evidence import as_material, foreign_addresses, split_evidence
 from judgetree.modules.reader.multistep_prompts import parse_action, parse_draft, parse_follow_up, parse_thought
@@ -75,6 +76,13 @@ def _parsed_here(text: str) -> None:
                 parse_file(suffix, text.encode("utf-8", "replace"), LoadLimits())
 
 
+_REQUEST: dict[str, object] = {
+    "model": "scripted",
+    "messages": [{"role": "system", "content": ""}],
+    "stream": True,
+    **dict.fromkeys(("temperature", "max_tokens", "stop", "logprobs", "chat_template_kwargs", "stream_options"), 1),
+    "response_format": {"type": "json_schema"},
+}
 READERS: Mapping[str, Reader] = {
     "app.commands.index.parsed_index_params": parsed_index_params,
     "app.server.knowledge.framing.line_event": lambda text: line_event("answer", text),
@@ -96,6 +104,7 @@ READERS: Mapping[str, Reader] = {
     "modules.lasting_text._shown": lasting_text,
     "modules.language.cjk_share": cjk_share,
     "modules.llm.one_prompt.one_prompt": lambda text: messages_of(one_prompt([("system", text), ("user", text)])),
+    "modules.llm.wire.refusals.refused_in": lambda text: refused_in(text, _REQUEST, param=text[:200]),
     "modules.memory.rewrites._without_chatter": lambda text: read_rewrite(text, "Who?", max_tokens=_REWRITE_TOKENS),
     "modules.reader.evidence.foreign_addresses": lambda text: foreign_addresses(text, text[:-9]),
     "modules.reader.evidence.split_evidence": lambda text: split_evidence(text, [_document(text)]),
@@ -240,6 +249,9 @@ EXCUSED: Mapping[str, str] = {
         _CALLED,
     ),
     "modules.reader.refusals._refusing": "reads one sentence of the 2,000 characters that a reader of refusals takes",
+    "modules.llm.wire.refusals._refused_in_sentence": "reads one sentence of the 4,000 characters that are read",
+    "modules.llm.wire.refusals._limit_in": "reads one sentence of the 4,000 characters that are read",
+    "modules.llm.wire.refusals._changed": "reads at most the 4,000 characters that are read",
     "modules.reader.refusals._main_clause": "reads one sentence of the 2,000 characters that it takes",
     "modules.reader.refusals._answers_still": "reads one sentence of the 2,000 characters that it takes",
     "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",

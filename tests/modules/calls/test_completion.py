@@ -47,6 +47,28 @@ def test_completion_finds_answer_and_thinking(given: AIMessage, text: str, think
     assert completion.finish_reason == given.response_metadata["finish_reason"]
 
 
+@pytest.mark.parametrize("field", ["content", "reasoning"])
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["4 \ud83d", "\ude00 2"], "4 😀 2"),
+        (["\ud83d", "\ude00"], "😀"),
+        (["\ud83d", "", "\ude00\ud83d", "\ude00"], "😀😀"),
+        (["4\ud83d", "2"], "4?2"),
+        (["4", "\ude002"], "4?2"),
+    ],
+)
+def test_halves_of_a_pair_in_two_pieces_are_one_character(pieces: Sequence[str], text: str, field: str) -> None:
+    streamed, heard = StreamedMessage(1_000), ""
+    for piece in pieces:
+        kwargs = (
+            {"additional_kwargs": {"reasoning": piece}, "content": ""} if field == "reasoning" else {"content": piece}
+        )
+        streamed.feed(AIMessageChunk(**kwargs))  # type: ignore[arg-type]
+        heard += streamed.new_text().text + streamed.new_thinking().text
+    assert (completion_of(streamed.message()).text, heard) == (text, text)
+
+
 def test_completion_joins_the_text_parts_of_a_message() -> None:
     parts: list[str | dict[str, str]] = [{"type": "text", "text": "4"}, {"type": "text", "text": "2"}]
     assert completion_of(AIMessage(content=parts)).text == "42"

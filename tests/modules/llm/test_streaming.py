@@ -106,18 +106,29 @@ class _ByteByByte(httpx2.AsyncByteStream):
             yield bytes([byte])
 
 
-def test_stream_that_is_read_byte_by_byte_is_understood() -> None:
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_stream_that_is_read_byte_by_byte_is_understood(mark: str) -> None:
     """Loopback may join what was sent apart."""
     deltas = [{"content": piece} for piece in ("<thi", "nk>六乘九</th", "ink>四十", "二🤔")]
     _, headers, body = events(deltas)
     assert isinstance(body, str)
-    response = httpx2.Response(200, headers=headers, stream=_ByteByByte(body.encode()))
+    response = httpx2.Response(200, headers=headers, stream=_ByteByByte(f"{mark}{body}".encode()))
     client = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: response))
     chat = ReasoningChatOpenAI(model="m", api_key=KEY, http_async_client=client, max_retries=0)
     shown = Shown()
     completion = shown.ask(EndpointLLM(chat, gate=CallGate(1), retries=0))
     assert completion == Completion(text="四十二🤔", thinking="六乘九", finish_reason="stop")
     assert shown == Shown(texts=["四十", "四十二🤔"], thinking=["六乘九"])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("answer", [chat_reply("42"), stream_reply({"content": "42"})], ids=["whole", "events"])
+def test_reply_behind_a_byte_order_mark_is_read(raw: RawEndpoint, answer: Answer, streamed: bool) -> None:
+    status, headers, body = answer
+    if headers and not streamed:
+        pytest.skip("events that were not asked for")
+    raw.will_send((status, headers, f"\ufeff{body}"))
+    assert ask(llm_at(raw.base_url, retries=0), on_text=Snapshots() if streamed else None).text == "42"
 
 
 def test_answer_starts_over_when_it_turns_out_to_have_been_thinking(raw: RawEndpoint) -> None:
@@ -181,7 +192,7 @@ def test_endpoint_that_refuses_streams_is_asked_whole(
 ) -> None:
     raw.will_send(refusal(status), counted(chat_reply("42", reasoning="six by nine"), 7))
     llm, shown, meter = llm_at(raw.base_url), Shown(), CallMeter(node="generate")
-    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.endpoint"):
+    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.sending"):
         assert shown.ask(llm, meter) == Completion(text="42", thinking="six by nine", finish_reason="stop")
         assert shown == Shown(texts=["42"], thinking=["six by nine"])
         assert shown.ask(llm, meter).text == "42"
@@ -224,7 +235,7 @@ def test_whole_call_that_fails_in_passing_is_tried_again(raw: RawEndpoint) -> No
 def test_completion_instead_of_a_stream_is_paid_for_once(raw: RawEndpoint, caplog: pytest.LogCaptureFixture) -> None:
     raw.will_send(counted(chat_reply(None, reasoning_content="six</think>42"), 7))
     llm, shown, meter = llm_at(raw.base_url), Shown(), CallMeter(node="generate")
-    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.endpoint"):
+    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.sending"):
         assert shown.ask(llm, meter) == Completion(text="42", thinking="six", finish_reason="stop")
         assert shown == Shown(texts=["42"], thinking=["six"])
         shown.ask(llm, meter)

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from langchain_core.messages import AIMessage
 
-from ..calls.completion import completion_of
-from ..calls.reported_usage import NO_TOKENS, telling
+from ...calls.completion import completion_of
+from ...calls.reported_usage import NO_TOKENS, telling
+from .refusals import refused_by
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +84,8 @@ class StopTexts:
         self._are_sent = False
 
     def _may_refuse(self, error: Exception) -> bool:
+        if refused_by(error):  # the caller changes what is named
+            return False
         statuses = (getattr(error, name, None) for name in ("status_code", "code"))  # Google's have a code
         status = next((each for each in statuses if isinstance(each, int)), None)
         return isinstance(error, self._refusals) if status is None else status in _STATUSES

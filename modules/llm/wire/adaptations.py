@@ -1,0 +1,151 @@
+"""How requests to an endpoint's model are changed, since it refused some of their parts by name."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .refusals import DEVELOPER, LOGPROBS, OBJECT, SCHEMA, STREAM, SYSTEM, WHOLE, Refused
+
+logger = logging.getLogger(__name__)
+
+_IN_WORDS = {
+    (SYSTEM, "user"): "the role system (joined to the user's message)",
+    (DEVELOPER, "system"): "the role developer (sent as system)",
+    (STREAM, WHOLE): "streams (replies come whole)",
+    (WHOLE, STREAM): "whole replies (they are streamed)",
+    (SCHEMA, OBJECT): "JSON by a schema (json_object is asked for)",
+    (SCHEMA, ""): "JSON by a schema (the prompt alone asks for it)",
+    (OBJECT, ""): "json_object (the prompt alone asks for JSON)",
+    (LOGPROBS, ""): "log probabilities (judges ask for written verdicts)",
+}
+
+
+class Adaptations:
+    """The parts of requests that a model refuses, and what it is sent in their place. Thread-safe.
+
+    A part is changed from the first refusal on, and told, once, with the next answer.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[str, str] = {}
+        self._told: dict[str, str] = {}
+        self._warned: set[tuple[str, str]] = set()
+        self._lock = threading.Lock()
+
+    def learn(self, refused: Refused, *, besides: Iterable[str] = ()) -> list[str]:
+        """Change what is refused from now on, and return its parts, without those of ``besides``."""
+        with self._lock:
+            parts = [part for part in refused if part not in besides]
+            for part in parts:
+                self._changes.pop(refused[part], None)  # the limit of tokens changes its name back
+                self._changes[part] = refused[part]
+            return parts
+
+    def changes(self, part: str) -> bool:
+        """Return whether a part is refused."""
+        return part in self._changes
+
+    def forget(self, parts: Iterable[str]) -> None:
+        """Change parts no longer, unless a changed request was answered: it was not for them that it was refused."""
+        with self._lock:
+            for part in parts:
+                if self._told.get(part) != self._changes.get(part):
+                    self._changes.pop(part, None)
+
+    def answered(self, where: str) -> None:
+        """Note that the model of ``where`` has answered a request so changed, and warn of what is new in that."""
+        if self._changes == self._told:
+            return
+        with self._lock:
+            self._told = dict(self._changes)
+            new = {each: None for each in self._told.items() if each not in self._warned}
+            self._warned |= new.keys()
+        if named := [_in_words(part, to) for part, to in new if part != LOGPROBS]:  # a judge warns of those
+            logger.warning("%s refuses %s; its calls are sent so", where, ", ".join(named))
+
+    @property
+    def told(self) -> list[str]:
+        """What is refused and what is done about it, in words, in the order of the refusals."""
+        return [_in_words(part, to) for part, to in list(self._told.items())]
+
+    def applied(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a request with what it is refused replaced; streams and log probabilities are the caller's."""
+        if not self._changes:
+            return body
+        body = dict(body)
+        for part, to in list(self._changes.items()):
+            if part in (SYSTEM, DEVELOPER):
+                body |= _with_roles(part, body)
+            elif part in (SCHEMA, OBJECT):
+                if (body.get("response_format") or {}).get("type") == part:
+                    body |= {"response_format": {"type": to}}
+                    body = body if to else _without(body, "response_format")
+            elif part in body and part not in (STREAM, LOGPROBS):
+                value = body.pop(part)
+                if to:
+                    body[part if to == "1" else to] = 1 if to == "1" else value
+        return body
+
+
+_known: dict[tuple[str, str], Adaptations] = {}
+
+
+def adaptations_at(endpoint: str, model: str) -> Adaptations:
+    """Return what this process knows of a model's refusals, shared by all who ask it at this endpoint.
+
+    Args:
+        endpoint: Name of the endpoint as in caches.
+        model: Name of the model there.
+    """
+    return _known.setdefault((endpoint, model), Adaptations())
+
+
+def told_adaptations(models: Iterable[tuple[str, str]] | None = None) -> dict[str, list[str]]:
+    """Return what models have refused in this process, in words, by "model at endpoint"; empty if none has.
+
+    Args:
+        models: Names of endpoint and model, as in ``adaptations_at``; None for all.
+    """
+    chosen = list(_known) if models is None else set(models) & _known.keys()
+    found = {f"{model} at {endpoint}": _known[endpoint, model].told for endpoint, model in chosen}
+    return {name: told for name, told in sorted(found.items()) if told}
+
+
+def forget_adaptations() -> None:
+    """Forget what models have refused; a model that was exchanged may take it."""
+    _known.clear()
+
+
+def _in_words(part: str, to: str) -> str:
+    return _IN_WORDS.get((part, to)) or f"{part} ({f'sent as {to}' if to else 'left out'})"
+
+
+def _without(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key != name}
+
+
+def _with_roles(part: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    if "messages" not in body:
+        return {}
+    if part == DEVELOPER:
+        return {"messages": [{**each, "role": _less(each["role"])} for each in body["messages"]]}
+    return {"messages": _joined(body["messages"])}
+
+
+def _less(role: str) -> str:
+    return "system" if role == "developer" else role
+
+
+def _joined(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages of the roles user and assistant alone, which alternate."""
+    joined: list[dict[str, Any]] = []
+    for each in messages:
+        role = "user" if each["role"] in ("system", "developer") else each["role"]
+        if joined and joined[-1]["role"] == role:
+            joined[-1] = {**joined[-1], "content": f"{joined[-1]['content']}\n\n{each['content']}"}
+        else:
+            joined.append({**each, "role": role})
+    return joined

@@ -1,0 +1,200 @@
+"""What an endpoint refuses by name: the parts of a request that its error names as unsupported.
+
+Hosts say so in words of their own, with any of several HTTP statuses. A part counts where the error's ``param``, or a
+sentence of its message, names it as refused, and the request had it. What is merely mentioned does not count.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+STATUSES = frozenset({400, 403, 404, 405, 415, 422, 500, 501})
+"""HTTP statuses with which endpoints refuse a part of a request; others are about key, account or load."""
+Refused = Mapping[str, str]
+"""Refused parts of a request, with what is sent in their place; ``""`` for nothing."""
+LOGPROBS = "logprobs"
+STREAM, WHOLE = "stream", "whole replies"
+"""Parts that are no parameters: a stream, refused as such, and a reply that is none."""
+SYSTEM, DEVELOPER = "the role system", "the role developer"
+SCHEMA, OBJECT = "json_schema", "json_object"
+_OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+
+_BAD_JSON = "json_validate_failed"
+"""Error code of Groq for a reply that is no valid JSON, which comes as an HTTP 400."""
+_TOLD = "refused_by_name"
+_MOST_READ = 4_000
+"""Characters of an error that are read; whatever it quotes of the request comes later."""
+_ESSENTIAL = frozenset({"model", "messages", "prompt", "input"})
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[。；;]")
+_CONDITION = re.compile(r"\b(?:when|if|while|unless)\b", re.IGNORECASE)
+_PLACE = re.compile(r"loc\\{0,3}['\"]: ?[\[(]([^\])]{0,200})[\])]")
+"""The place of a fault as pydantic gives it, which vLLM, Mistral and others pass on."""
+_UNSUPPORTED = re.compile(
+    r"unsupported|unrecogni[sz]ed|\b(?:unknown|unexpected|unavailable|forbidden|deprecated|disabled|mandatory)\b"
+    r"|extraneous|\bextra (?:input|field|param)|cannot find|must be verified|不支持|不可用|未知"
+    r"|(?:\bnot|n['’]t|\bcannot|\bonly)\b.{0,24}?(?:support|permit|allow|accept|enabl|availabl|implement|recogni)",
+    re.IGNORECASE,
+)
+_WRONG = re.compile(
+    r"\binvalid\b|\bmust\b|\bshould\b|\bonly\b|\bup to\b|\bbetween\b|\brange\b|not one of|incompatible|greater than"
+    r"|restricted|[<>]=|illegal|非法|无效|不合法",
+    re.IGNORECASE,
+)
+"""Words against a value; the endpoint's own value is taken in its place."""
+_TOO_MUCH = re.compile(
+    r"\btoo (?:large|many|big|long|small|high|low)|greater|exceed|\bat (?:most|least)\b|maximum|minimum|[<>]|\bless\b"
+    r"|\bmore than\b|\brange\b|\bbetween\b|context length",
+    re.IGNORECASE,
+)
+_ONLY_ONE = re.compile(r"\bonly\b.{0,30}?(?<![\d.])1(?:\.0)?(?![\d.])", re.IGNORECASE)
+_ROLE = re.compile(
+    r"\b(?:system|developer)\W{0,4}(?:role|message|prompt|instruction|is not one of|as an input)"
+    r"|\broles?\b.{0,60}?\b(?:system|developer)\b|\bvariant\W{1,4}(?:system|developer)\b",
+    re.IGNORECASE,
+)
+_ROLES = re.compile(
+    r"\broles?\b.{0,60}?\balternat|\b(?:user|assistant)\b.{0,40}?\broles? (?:are|is)\b.{0,20}?support"
+    r"|\bsuccessive (?:user|assistant)\b|\bunexpected role\b",
+    re.IGNORECASE,
+)
+"""What chat templates say that know the roles user and assistant alone."""
+_KIND = re.compile(r"json_(?:schema|object)|json schema|structured|format\W{1,4}(?:of )?type\b", re.IGNORECASE)
+"""Words against a kind of JSON rather than against all of ``response_format``."""
+_NEEDS_STREAM = re.compile(
+    r"\bnon-?stream|\bonly supports? (?:the )?stream|\brequires? (?:the )?stream|\bstream(?:ing)? (?:mode )?is required"
+    r"|\bmust (?:be |use |set )?(?:the )?stream|\benable the stream|\bstream\W{1,3}true\b",
+    re.IGNORECASE,
+)
+_THINKING = r"(?:enable[_ ]?)?think(?:ing)?|reasoning(?:[_ ]?effort)?|chat[_ ]?template[_ ]?kwargs"
+_NAMES = {
+    LOGPROBS: r"(?:top[_ ]?)?log[_ ]?prob(?:s|abilit(?:y|ies))?|top_n_tokens",
+    "stop": r"stop(?:[_ ]?sequences?)?",
+    STREAM: r"stream(?:s|ed|ing)?(?! ?options)",
+    "response_format": r"(?:response|structured)[_ ]?(?:formats?|schema|outputs?)|json[_ ]?(?:schema|object|mode)"
+    r"|guided[_ ]?json",
+    "chat_template_kwargs": _THINKING,
+    "enable_thinking": _THINKING,
+    "reasoning_effort": _THINKING,
+}
+"""Other words for a parameter, besides its name with or without underscores."""
+
+
+@contextmanager
+def noting_refusals(body: Mapping[str, Any]) -> Iterator[None]:
+    """Let an error on a request tell what of the request it refuses by name; see ``refused_by``."""
+    try:
+        yield
+    except Exception as error:
+        if (status := _status_of(error)) in STATUSES and failed_json_in(error) is None:
+            vars(error)[_TOLD] = refused_in(str(error), body, param=_param_of(error), is_server_error=status >= 500)
+        raise
+
+
+def failed_json_in(error: BaseException) -> str | None:
+    """Return the reply that an endpoint refuses since it is no valid JSON, ``""`` where it is not told; else None."""
+    body = getattr(error, "body", None)
+    told = body if isinstance(body, Mapping) else {}
+    if "failed_generation" not in told and _BAD_JSON not in str(error)[:_MOST_READ]:
+        return None
+    return str(told.get("failed_generation") or "")
+
+
+def refused_by(error: BaseException) -> Refused:
+    """Return what an error refuses by name, as ``noting_refusals`` has noted it; empty for any other error."""
+    refused: Refused = vars(error).get(_TOLD, {})
+    return refused
+
+
+def refused_in(text: str, body: Mapping[str, Any], *, param: str = "", is_server_error: bool = False) -> Refused:
+    """Return the parts of a request that an error names as refused, with what to send in their place.
+
+    Args:
+        text: What the error says.
+        body: The request.
+        param: The parameter that the error names apart from its text.
+        is_server_error: The status is 500 or 501, so that a wrong value is no reason: servers fail for many.
+
+    >>> refused_in("Unsupported parameter: 'max_tokens' is not supported with this model.", {"max_tokens": 9})
+    {'max_tokens': 'max_completion_tokens'}
+    >>> refused_in("max_tokens is too large: 9.", {"max_tokens": 9})
+    {}
+    """
+    text = text[:_MOST_READ]
+    if model := str(body.get("model") or ""):  # its name may hold that of a parameter
+        text = _word(re.escape(model)).sub("", text)
+    places = {part for place in (param, *_PLACE.findall(text)) for part in re.findall(r"\w+", place)}
+    found: dict[str, str] = {}
+    for sentence in _SENTENCE.split(text):
+        found |= _refused_in_sentence(sentence, body, places, is_server_error=is_server_error)
+    for name in body:
+        if name in places and name not in _ESSENTIAL and name not in _OTHER_NAME and not is_server_error:
+            found |= _changed(name, body, text)
+    if WHOLE in found:
+        return {WHOLE: found[WHOLE]}
+    return found
+
+
+def _refused_in_sentence(sentence: str, body: Mapping[str, Any], places: set[str], *, is_server_error: bool) -> Refused:
+    if body.get("stream") is False and _NEEDS_STREAM.search(sentence):
+        return {WHOLE: STREAM}
+    head = _CONDITION.split(sentence, maxsplit=1)[0]
+    said = head if _UNSUPPORTED.search(head) else sentence
+    is_unsupported = bool(_UNSUPPORTED.search(said))
+    is_refused = is_unsupported or (not is_server_error and bool(_WRONG.search(said)))
+    found: dict[str, str] = {}
+    roles = {str(each.get("role")) for each in body.get("messages", ())}
+    if _ROLES.search(said) or (is_refused and _ROLE.search(said)):
+        found |= {DEVELOPER: "system"} if "developer" in roles else {SYSTEM: "user"} if "system" in roles else {}
+    if not is_refused or (places and not places.isdisjoint(body)):  # then the places say what is meant
+        return found | _limit_in(said, body, places) if is_unsupported else found
+    for name in body:
+        if name not in _ESSENTIAL and name not in _OTHER_NAME and _pattern(name).search(said):
+            found |= _changed(name, body, said)
+    return found | _limit_in(said, body, places) if is_unsupported else found
+
+
+def _limit_in(said: str, body: Mapping[str, Any], places: set[str]) -> dict[str, str]:
+    """Return the other name of the limit of tokens where its name is refused, rather than its value."""
+    named = [name for name in _OTHER_NAME if name in body and (name in places or _pattern(name).search(said))]
+    return {name: _OTHER_NAME[name] for name in named if not _TOO_MUCH.search(said)}
+
+
+def _changed(name: str, body: Mapping[str, Any], said: str) -> dict[str, str]:
+    if name in (LOGPROBS, "top_logprobs"):
+        return {LOGPROBS: ""}
+    if name == STREAM:
+        return {STREAM: WHOLE} if body[STREAM] else {}
+    if name == "response_format":
+        kind = str(body[name].get("type"))
+        names_kind = _KIND.search(said)
+        return {kind: OBJECT if kind == SCHEMA and names_kind else ""}
+    return {name: "1" if name == "temperature" and _ONLY_ONE.search(said) else ""}
+
+
+@functools.lru_cache(maxsize=256)
+def _word(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9_])(?:{words})(?![A-Za-z0-9_])", re.IGNORECASE)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return _word(_NAMES.get(LOGPROBS if name == "top_logprobs" else name, name.replace("_", "[_ ]?")))
+
+
+def _status_of(error: Exception) -> int | None:
+    """Return the HTTP status of an error, or the one that a reply with status 200 names as its error's."""
+    if isinstance(status := getattr(error, "status_code", None), int):
+        return status
+    told = error.args[0] if isinstance(error, ValueError) and error.args else getattr(error, "body", None)
+    code = told.get("code") if isinstance(told, Mapping) else None
+    return (
+        int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal() and len(code) == 3) else None
+    )
+
+
+def _param_of(error: Exception) -> str:
+    param = getattr(error, "param", None)
+    return param[:200] if isinstance(param, str) else ""

@@ -1,0 +1,325 @@
+# ruff: noqa: E501 - a host's sentence stays on its line
+"""Errors with which real hosts refuse a part of a request by name, in their words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = Mapping[str, Any]
+IMAGINED = "judging-model"
+"""Name of the model in all requests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A host that refuses one part of a request, until it is sent otherwise."""
+
+    refuses: Callable[[Json], bool]
+    """Whether it refuses a request."""
+    says: object
+    """The body of its refusal; a text is sent as it is."""
+    then: Callable[[Json], bool] = lambda body: True
+    """What holds for the request that it takes."""
+    status: int = 400
+    asks: Json = field(default_factory=dict)
+    """Options of the call."""
+    streams: bool = False
+    more: int = 1
+    """Requests that the host refuses."""
+    model: str = IMAGINED
+
+    @property
+    def body(self) -> str:
+        return self.says if isinstance(self.says, str) else json.dumps(self.says)
+
+
+def error(message: str, **fields: object) -> Json:
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None, **fields}}
+
+
+def extra(*place: str) -> Json:
+    return {"type": "extra_forbidden", "loc": ["body", *place], "msg": "Extra inputs are not permitted", "input": "…"}
+
+
+def has(name: str) -> Callable[[Json], bool]:
+    return lambda body: name in body
+
+
+def has_role(*roles: str) -> Callable[[Json], bool]:
+    return lambda body: any(each["role"] in roles for each in body["messages"])
+
+
+def lacks(name: str, *besides: str) -> Callable[[Json], bool]:
+    return lambda body: name not in body and all(each in body for each in besides)
+
+
+def joined(body: Json) -> bool:
+    roles = [each["role"] for each in body["messages"]]
+    return roles == ["user"] and body["messages"][0]["content"] == "Be brief.\n\nWhat is six by nine?"
+
+
+def of_type(kind: str) -> Callable[[Json], bool]:
+    return lambda body: body.get("response_format", {}).get("type") == kind
+
+
+LIMIT: Json = {"max_tokens": 50}
+JSON: Json = {"json_format": "json_schema", "json_schema": {"type": "object"}}
+OBJECT: Json = {"json_format": "json_object"}
+OFF: Json = {"thinking": False}
+STOPS: Json = {"stop": ("Observation:",)}
+LOGPROBS: Json = {"top_logprobs": 20, "max_tokens": 1}
+SYSTEM: Json = {"system": "Be brief."}
+
+
+def limit(says: object, **more: Any) -> Row:
+    renamed = lacks("max_tokens", "max_completion_tokens")
+    return Row(refuses=has("max_tokens"), says=says, asks=LIMIT, then=renamed, **more)
+
+
+def temperature(says: object, to: object = None, **more: Any) -> Row:
+    return Row(
+        refuses=lambda body: "temperature" in body and body["temperature"] != 1,
+        says=says,
+        then=lambda body: body.get("temperature") == to,
+        **more,
+    )
+
+
+def system(says: object, **more: Any) -> Row:
+    return Row(refuses=has_role("system", "developer"), says=says, asks=SYSTEM, then=joined, **more)
+
+
+def schema(says: object, to: str = "json_object", **more: Any) -> Row:
+    return Row(refuses=of_type("json_schema"), says=says, asks=JSON, then=of_type(to) if to else has("model"), **more)
+
+
+def left_out(name: str, asks: Json, says: object, **more: Any) -> Row:
+    return Row(refuses=has(name), says=says, asks=asks, then=lacks(name), **more)
+
+
+NESTED = json.dumps(
+    error("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+)
+ROWS: dict[str, Row] = {
+    # the limit of tokens
+    "openai max_tokens": limit(
+        error(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            param="max_tokens",
+            code="unsupported_parameter",
+        )
+    ),
+    "openrouter raw max_tokens": limit(
+        {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": NESTED}}}
+    ),
+    "litellm max_tokens": limit(
+        error(
+            f"litellm.UnsupportedParamsError: openai does not support parameters: ['max_tokens'], for model={IMAGINED}."
+        ),
+        status=500,
+    ),
+    "fastapi 422 max_tokens": limit({"detail": [extra("max_tokens")]}, status=422),
+    # temperature
+    "openai temperature": temperature(
+        error(
+            "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported.",
+            param="temperature",
+            code="unsupported_value",
+        ),
+        to=1,
+    ),
+    "litellm temperature": temperature(
+        error(
+            "litellm.UnsupportedParamsError: O-series models don't support temperature=0.0. Only temperature=1 is supported."
+        ),
+        to=1,
+    ),
+    "moonshot temperature": temperature(error("invalid temperature: only 1 is allowed for this model"), to=1),
+    "anthropic temperature": temperature(error("`temperature` is deprecated for this model.")),
+    "tgi temperature": temperature(
+        {"error": "Input validation error: `temperature` must be strictly positive", "error_type": "validation"},
+        status=422,
+    ),
+    "azure temperature": temperature(error("Unrecognized request argument supplied: temperature")),
+    "chinese temperature": temperature(error("参数 temperature 不支持")),
+    "temperature 404": temperature(error("Parameter temperature is not supported by this deployment"), status=404),
+    "temperature 403": temperature(error("temperature is not allowed here"), status=403),
+    "in band temperature": temperature({"error": {"message": "temperature is not supported", "code": 400}}, status=200),
+    # roles
+    "openai system": system(
+        error(
+            "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+            param="messages[0].role",
+            code="unsupported_value",
+        )
+    ),
+    "vllm system": system(
+        {"object": "error", "message": "System role not supported", "type": "BadRequestError", "code": 400}
+    ),
+    "llama.cpp roles": system(
+        error("Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...", code=500),
+        status=500,
+    ),
+    "lm studio roles": system(
+        {"error": "Error rendering prompt with jinja template: Only user and assistant roles are supported!"}
+    ),
+    "tgi system": system(
+        {"error": "Template error: invalid operation: System role not supported (in <string>:1)"}, status=422
+    ),
+    "gemini system": system(
+        [error("Developer instruction is not enabled for models/gemma-3-27b-it", status="INVALID_ARGUMENT")]
+    ),
+    "bedrock system": system(error("This model doesn't support system messages. Try again without a system message.")),
+    "anthropic system": system(error('messages: Unexpected role "system". Use the top-level parameter.')),
+    "serde system": system(
+        "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `system`, expected "
+        "`user` or `assistant`",
+        status=422,
+    ),
+    "perplexity roles": system(
+        error("After the (optional) system message(s), user and assistant roles should be alternating.")
+    ),
+    "azure developer": Row(
+        refuses=has_role("developer"),
+        says=error(
+            "Invalid value: 'developer'. 'developer' is not one of ['system', 'assistant', 'user'] - 'messages.0.role'"
+        ),
+        asks=SYSTEM,
+        then=has_role("system"),
+        model="o9",
+    ),
+    "o1-mini developer, then system": system(
+        error(
+            "Unsupported value: 'messages[0].role' does not support 'developer' or 'system' with this model.",
+            param="messages",
+        ),
+        model="o9",
+        more=2,
+    ),
+    # JSON
+    "openai json_schema": schema(
+        error(
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+            param="response_format",
+        )
+    ),
+    "deepseek json_schema": schema(error("This response_format type is unavailable now")),
+    "groq json_schema": schema(
+        error("This model does not support response format `json_schema`. See the supported models.")
+    ),
+    "tgi json_schema": schema(
+        "Failed to deserialize the JSON body into the target type: response_format: unknown variant `json_schema`, expected "
+        "one of `json_object`, `regex`",
+        status=422,
+    ),
+    "llama.cpp json_schema": schema(
+        error('response_format type must be one of "text" or "json_object", but got: json_schema')
+    ),
+    "anthropic response_format": schema(error("response_format: Extra inputs are not permitted"), to=""),
+    "gemini json": left_out("response_format", OBJECT, [error("JSON mode is not enabled for models/gemma-3-27b-it")]),
+    "dashscope json": left_out(
+        "response_format",
+        OBJECT,
+        error(
+            "<400> InternalError.Algo.InvalidParameter: 'messages' must contain the word 'json' in some form, to use "
+            "'response_format' of type 'json_object'."
+        ),
+    ),
+    # thinking
+    "vllm thinking": left_out(
+        "chat_template_kwargs",
+        OFF,
+        {
+            "object": "error",
+            "message": "[{'type': 'extra_forbidden', 'loc': ('body', 'chat_template_kwargs'), 'msg': 'Extra inputs are not "
+            "permitted', 'input': {'enable_thinking': False}}]",
+            "code": 400,
+        },
+    ),
+    "groq thinking": left_out("chat_template_kwargs", OFF, error("property 'chat_template_kwargs' is unsupported")),
+    "dashscope thinking": left_out("chat_template_kwargs", OFF, error("This model does not support enable_thinking.")),
+    "ollama thinking": left_out("chat_template_kwargs", OFF, error('"gemma3" does not support thinking')),
+    "openrouter thinking": left_out(
+        "chat_template_kwargs", OFF, error("Reasoning is mandatory for this endpoint and cannot be disabled.")
+    ),
+    # stop
+    "openai stop": left_out(
+        "stop", STOPS, error("Unsupported parameter: 'stop' is not supported with this model.", param="stop")
+    ),
+    "xai stop": left_out(
+        "stop", STOPS, {"code": "invalid argument", "error": "Argument not supported on this model: stop"}
+    ),
+    "bedrock stop": left_out(
+        "stop", STOPS, error("This model doesn't support the stopSequences field. Remove stopSequences.")
+    ),
+    # streams
+    "openai stream": Row(
+        refuses=lambda body: body["stream"],
+        says=error(
+            "Your organization must be verified to stream this model.", param="stream", code="unsupported_value"
+        ),
+        then=lambda body: not body["stream"] and "stream_options" not in body,
+        streams=True,
+    ),
+    "azure stream_options": left_out(
+        "stream_options",
+        {},
+        error(
+            "1 validation error for Request\nbody -> stream_options\n  extra fields not permitted (type=value_error.extra)"
+        ),
+        streams=True,
+    ),
+    "mistral stream_options": left_out(
+        "stream_options",
+        {},
+        {"object": "error", "message": {"detail": [extra("stream_options")]}, "type": "invalid_request_error"},
+        status=422,
+        streams=True,
+    ),
+    "dashscope whole": Row(
+        refuses=lambda body: not body["stream"],
+        says=error("This model only support stream mode, please enable the stream parameter to access the model."),
+        then=lambda body: bool(body["stream"]),
+    ),
+    "dashscope non-streaming": Row(
+        refuses=lambda body: not body["stream"],
+        says=error("parameter.enable_thinking must be set to false for non-streaming calls"),
+        then=lambda body: bool(body["stream"]),
+    ),
+    # several at once, and one after the other
+    "litellm two at once": Row(
+        refuses=lambda body: "temperature" in body or "stop" in body,
+        says=error(
+            "litellm.UnsupportedParamsError: o1 does not support parameters: ['temperature', 'stop'], for model=o1."
+        ),
+        asks=STOPS,
+        then=lambda body: "temperature" not in body and "stop" not in body,
+    ),
+    "both formats": Row(
+        refuses=has("response_format"),
+        says=error("response_format of type json_schema and json_object is not supported"),
+        asks=JSON,
+        then=lacks("response_format"),
+        more=2,
+    ),
+}
+LOGPROB_ROWS: dict[str, Row] = {
+    name: Row(refuses=has("logprobs"), says=says, status=status, asks=LOGPROBS)
+    for name, (status, says) in {
+        "openai 403": (403, error("You are not allowed to request logprobs from this model")),
+        "openai 400": (400, error("'logprobs' is not supported with this model.", param="logprobs")),
+        "groq": (400, error("`logprobs` is not supported with this model")),
+        "vllm": (
+            400,
+            {"object": "error", "message": "Requested sample logprobs of 20, which must be at most 5", "code": 400},
+        ),
+        "gemini": (400, [error('Invalid JSON payload received. Unknown name "logprobs": Cannot find field.')]),
+        "gemini not enabled": (400, [error("Logprobs is not enabled for models/gemini-2.5-flash")]),
+        "tgi": (422, {"error": "Input validation error: `top_n_tokens` must be >= 0 and <= 5. Given: 20"}),
+        "deepseek": (400, error("deepseek-reasoner does not support the parameter logprobs")),
+        "fastapi": (422, {"detail": [extra("logprobs"), extra("top_logprobs")]}),
+    }.items()
+}
