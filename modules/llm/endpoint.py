@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
 from ..calls.completion import (
+    FILTERED,
     Completion,
     PackedReply,
     ReplyTooLong,
@@ -31,7 +32,7 @@ from ..calls.completion import (
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import NO_TOKENS, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError
 from .attempts import (
@@ -60,7 +61,7 @@ _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 
 
 class _CutOff(ValueError):
-    """Every token went into thinking; a repeated call would fail too."""
+    """Every token went into thinking, or a filter took the answer; a repeated call would fail too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +252,7 @@ class EndpointLLM(JournaledLLM):
             started=tries.started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
+            cached_prompt_tokens=cached_tokens_in(used),
             attempts=number,
             cut_off=cut_off,
             error=error[:300],
@@ -356,4 +358,6 @@ def _refuse_empty(completion: Completion) -> None:
         return
     if completion.finish_reason == "length":
         raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
+    if completion.finish_reason == FILTERED:
+        raise _CutOff("a content filter of the endpoint withheld the answer. Loosen the filter, or ask another model")
     raise ValueError("the answer is empty")

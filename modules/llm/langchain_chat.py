@@ -15,7 +15,7 @@ from ..calls.completion import Completion, StreamedMessage, completion_of, refus
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import NO_TOKENS, possible_usage, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, possible_usage, telling, usage_told
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
@@ -137,6 +137,7 @@ class LangChainChat(JournaledLLM):
             started=request.started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
+            cached_prompt_tokens=cached_tokens_in(used),
             error=error,
             cut_off=cut_off,
         )

@@ -312,6 +312,8 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if reasoning:
         kwargs["reasoning"] = reasoning
+    if message.get("refusal"):
+        kwargs["refusal"] = message["refusal"]
 
 
 class _Connections(openai.DefaultAioHttpClient):
