@@ -62,7 +62,10 @@ def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
     if (usage := reply.get("usage")) is None:
         return None
     prompt, completion, total = (usage[f"{kind}_tokens"] for kind in ("prompt", "completion", "total"))
-    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+    used = UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+    if details := usage.get("prompt_tokens_details"):
+        used["input_token_details"] = InputTokenDetails(cache_read=details["cached_tokens"])
+    return used
 
 
 def usage_in_events(data: bytes) -> UsageMetadata | None:

@@ -32,7 +32,7 @@ _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
 _NOT_CONNECTED = (httpx.ConnectTimeout, httpx2.ConnectTimeout, httpx.PoolTimeout, httpx2.PoolTimeout)
 MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""Errors of langchain-openai on a reply that is not a chat completion, and ours on one that cannot be used."""
+"""Errors on a reply that is not a chat completion, or cannot be used."""
 
 
 class RedirectedError(Exception):

@@ -29,8 +29,9 @@ class TextChatOpenAI(ReasoningChatOpenAI):
     own_stops: ClassVar[tuple[str, ...]] = TURN_STOPS
     style: ClassVar[str] = "completions"
 
-    def _body(self, messages: list[BaseMessage], stop: list[str] | None, **kwargs: Any) -> dict[str, Any]:
-        body = super()._body(messages, stop, **kwargs)
+    def body_of(self, messages: list[BaseMessage], stop: list[str] | None, **params: Any) -> dict[str, Any]:
+        """Return the JSON of a request: what a chat's would be, with one prompt in place of its messages."""
+        body = super().body_of(messages, stop, **params)
         turns = [(str(each["role"]), str(each["content"])) for each in body["messages"]]
         limit = body.pop("max_completion_tokens", None) or body.pop("max_tokens", None) or MOST_TOKENS
         asked = body.pop("top_logprobs", None)
@@ -40,7 +41,8 @@ class TextChatOpenAI(ReasoningChatOpenAI):
         kept = {name: value for name, value in body.items() if name not in _CHAT_ONLY}
         return {**kept, "prompt": one_prompt(turns), "max_tokens": limit}
 
-    def _as_chat(self, reply: Any, *, is_piece: bool) -> Any:
+    def as_chat(self, reply: Any, *, is_piece: bool) -> Any:
+        """Translate a reply, or a piece of its stream, to that of a chat."""
         if not isinstance(reply, dict) or not isinstance(reply.get("choices"), list):
             return reply
         return {**reply, "choices": [_as_chat_choice(choice, is_piece=is_piece) for choice in reply["choices"]]}

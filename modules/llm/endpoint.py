@@ -46,10 +46,11 @@ from .attempts import (
     spread_s,
 )
 from .call_gate import CallGate
-from .openai_client import ReasoningChatOpenAI, starts_over, was_not_streamed
+from .openai_client import ReasoningChatOpenAI
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
 from .stop_texts import NoAnswer, StopTexts
+from .wire.chat_reply import starts_over, was_not_streamed
 
 logger = logging.getLogger(__name__)
 
@@ -290,7 +291,7 @@ class EndpointLLM(JournaledLLM):
         streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, request.stop), False
         has_come = False
         try:
-            async for piece in self._chat.astream(request.prompt, stream_usage=True, **params):
+            async for piece in self._chat.astream(request.prompt, **params):
                 has_come = True
                 if starts_over(piece):
                     listeners.start_over()

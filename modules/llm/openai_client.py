@@ -8,13 +8,13 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
 import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
@@ -35,11 +35,8 @@ from ..errors import SessionError
 from ..network.certificates import naming_broken_certificates
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
+from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
 
-_WHOLE = "was_not_streamed"
-"""Metadata key of a message that was sent whole although a stream was requested."""
-_STARTS_OVER = "starts_over"
-"""Metadata key of a piece of a stream that makes all earlier ones void."""
 UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
 """Options of a request whose response is returned before its body has been read."""
 _CLOSING_S = 2.0
@@ -49,6 +46,7 @@ CONNECTING_S = 20.0
 _NOT_KEPT = httpx2.Limits(max_keepalive_connections=0)
 _UNPACKED = ("Accept-Encoding", "identity")
 """Header of all requests: a packed reply is refused, see ``cap_reply``."""
+_ROLES = {"human": "user", "ai": "assistant"}
 _url = functools.lru_cache(maxsize=256)(httpx2.URL)
 
 
@@ -92,12 +90,14 @@ def open_chat(
 
 
 class ReasoningChatOpenAI(ChatOpenAI):
-    """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
+    """``ChatOpenAI`` that keeps the fields of compatible servers which langchain-openai drops.
 
-    The reasoning is in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content
-    empty. A whole completion in place of a stream is accepted; ``was_not_streamed`` detects it. Of several choices one
-    is taken; ``starts_over`` detects the piece of a stream that brings a better one. A reply that is too long raises
-    ``ReplyTooLong``; impossible usage becomes None. An error on a reply has its usage for ``usage_told``.
+    Of langchain-openai it has the settings and the SDK's client; requests and replies are plain JSON of ours. Reasoning
+    is in ``additional_kwargs["reasoning"]``, a refusal in ``["refusal"]``. Servers may put the whole answer into the
+    reasoning and leave the content empty. A whole completion in place of a stream is accepted; ``was_not_streamed``
+    detects it. Of several choices one is taken; ``starts_over`` detects the piece of a stream that brings a better one.
+    A reply that is too long raises ``ReplyTooLong``; impossible usage becomes None. An error on a reply has its usage
+    for ``usage_told``.
     """
 
     call_timeout_s: float = 600.0
@@ -118,8 +118,8 @@ class ReasoningChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
-        body = self._body(messages, stop, **kwargs)
-        async with await self.root_async_client.post(self._address, body=body, **UNREAD) as stream:
+        body = self.body_of(messages, stop, **kwargs)
+        async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
             with telling(NO_TOKENS):  # the reply has begun, so that it may be billed
                 self._cap(stream.response, BYTES_A_BYTE_WHOLE)
                 return self._result(json.loads(await stream.response.aread()))
@@ -129,23 +129,19 @@ class ReasoningChatOpenAI(ChatOpenAI):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        *,
-        stream_usage: bool | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        if self._should_stream_usage(stream_usage, **kwargs):
-            kwargs["stream_options"] = {"include_usage": True}
-        body = self._body(messages, stop, stream=True, **kwargs)
-        async with await self.root_async_client.post(self._address, body=body, **UNREAD) as stream:
+        body = self.body_of(messages, stop, stream=True, stream_options={"include_usage": True}, **kwargs)
+        async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_STREAMED, has_events=not _is_json(stream.response))
             whole = await _whole_completion(stream)
             if whole is not None:
-                yield _as_chunk(self._result(whole))
+                yield as_chunk(self._result(whole))
                 return
-            choice = _ChoiceOfStream()
+            choice = ChoiceOfStream()
             async for event in _events(stream):
                 try:
-                    chunk = self._chunk(event, choice)
+                    chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
                 except Exception:
                     with telling(await _usage_from(event, stream)):
                         raise
@@ -153,14 +149,19 @@ class ReasoningChatOpenAI(ChatOpenAI):
                     yield chunk
 
     @property
-    def _address(self) -> str:
+    def address(self) -> str:
+        """The whole address of requests."""
         return f"{str(self.root_async_client.base_url).rstrip('/')}{self.path}"  # the SDK would parse a path each time
 
-    def _body(self, messages: list[BaseMessage], stop: list[str] | None, **kwargs: Any) -> dict[str, Any]:
-        payload: dict[str, Any] = self._get_request_payload(messages, stop=stop, **kwargs)
-        return payload | (payload.pop("extra_body", None) or {})
+    def body_of(self, messages: list[BaseMessage], stop: list[str] | None, **params: Any) -> dict[str, Any]:
+        """Return the JSON of a request."""
+        is_o_series = self.model_name[:1] == "o" and self.model_name[1:2].isdigit()  # it calls a system a developer
+        instructing = "developer" if is_o_series else "system"
+        sent = [{"role": _ROLES.get(each.type, instructing), "content": each.content} for each in messages]
+        body = {"model": self.model_name, "stream": False, "messages": sent, **params}
+        return {**body, "stop": stop} if stop else body
 
-    def _as_chat(self, reply: Any, *, is_piece: bool) -> Any:
+    def as_chat(self, reply: Any, *, is_piece: bool) -> Any:
         """Translate a reply, or a piece of its stream, to that of a chat."""
         return reply
 
@@ -171,41 +172,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     def _result(self, reply: Any) -> ChatResult:
         keep_known_usage(reply)
         with telling(usage_in(reply)):
-            reply = self._as_chat(reply, is_piece=False)
-            if not reply.get("choices"):
-                self._create_chat_result(reply)  # raises what the endpoint says in their place
-            choice = _one_choice(reply["choices"])
-            message = {**choice["message"], "role": "assistant"}  # some servers leave the role out
-            result = self._create_chat_result({**reply, "choices": [{**choice, "message": message}]})
-            _keep_reasoning(result.generations[0].message.additional_kwargs, message)
-            return result
-
-    def _chunk(self, event: Any, choice: _ChoiceOfStream) -> ChatGenerationChunk | None:
-        piece, is_new = choice.narrow(self._as_chat(event, is_piece=True))
-        chunk = self._convert_chunk_to_generation_chunk(piece, AIMessageChunk, None)
-        if chunk is not None and is_new:
-            chunk.message.response_metadata[_STARTS_OVER] = True
-        return chunk
-
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, object], default_chunk_class: type, base_generation_info: dict[str, object] | None
-    ) -> ChatGenerationChunk | None:
-        keep_known_usage(chunk)
-        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        choices = chunk.get("choices")
-        if generation is not None and isinstance(choices, list) and choices:
-            _keep_reasoning(generation.message.additional_kwargs, choices[0].get("delta") or {})
-        return generation
-
-
-def was_not_streamed(message: AIMessage) -> bool:
-    """Return whether the endpoint sent this message whole although a stream was requested."""
-    return _WHOLE in message.response_metadata
-
-
-def starts_over(piece: AIMessage) -> bool:
-    """Return whether a piece of a stream begins another choice, which makes all earlier pieces void."""
-    return _STARTS_OVER in piece.response_metadata
+            return result_of(self.as_chat(reply, is_piece=False))
 
 
 async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | None:
@@ -260,60 +227,6 @@ async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(body), TURN_BYTES):
         yield body[start : start + TURN_BYTES]
-
-
-def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
-    generation = result.generations[0]
-    message = generation.message
-    chunk = AIMessageChunk(
-        content=message.content,
-        additional_kwargs=message.additional_kwargs,
-        response_metadata={**message.response_metadata, _WHOLE: True},
-        usage_metadata=message.usage_metadata if isinstance(message, AIMessage) else None,
-    )
-    return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
-
-
-def _one_choice(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the choice of index 0, which is also that of a choice without one; else the first.
-
-    Some endpoints send several, though none were asked for.
-
-    Raises:
-        IndexError: There is no choice.
-    """
-    return next((choice for choice in choices if not _index(choice)), choices[0])
-
-
-class _ChoiceOfStream:
-    """The choice of a stream that is its answer: that of index 0 or, until it comes, the first that came."""
-
-    def __init__(self) -> None:
-        self._index: object = None
-
-    def narrow(self, piece: Any) -> tuple[Any, bool]:
-        """Return a piece of the stream with this choice alone, and whether it makes all earlier pieces void."""
-        choices = piece.get("choices")
-        if not choices:
-            return piece, False
-        known, chosen = self._index, _one_choice(choices)
-        if known is not None and _index(chosen):
-            own = [choice for choice in choices if _index(choice) == known]
-            return {**piece, "choices": own[:1]}, False
-        self._index = _index(chosen)
-        return {**piece, "choices": [chosen]}, bool(known)
-
-
-def _index(choice: Mapping[str, Any]) -> object:
-    return choice.get("index") or 0
-
-
-def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) -> None:
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if reasoning:
-        kwargs["reasoning"] = reasoning
-    if message.get("refusal"):
-        kwargs["refusal"] = message["refusal"]
 
 
 class _Connections(openai.DefaultAioHttpClient):

@@ -19,7 +19,7 @@ _NOT_FOUND = 404
 
 
 def request_params(options: CallOptions, base_url: str) -> dict[str, Any]:
-    """Return the parameters of a request besides messages and stop texts, as ``ChatOpenAI`` takes them.
+    """Return the parameters of a request besides messages and stop texts.
 
     Thinking is switched where each service documents it: ``reasoning_effort`` "none" or "medium" at OpenAI, Azure,
     OpenRouter and Ollama, whose server ignores other fields (docs.ollama.com/api/openai-compatibility);
@@ -27,21 +27,16 @@ def request_params(options: CallOptions, base_url: str) -> dict[str, Any]:
     SGLang (qwen.readthedocs.io, deployment) and llama.cpp (tools/server) hand to the model's chat template.
     """
     address = urlsplit(base_url)
-    # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every
-    # cut-off or garbled reply, and since it renames max_tokens to a name that compatible servers may not know.
-    body: dict[str, object] = {}
+    params: dict[str, Any] = {"temperature": options.temperature}
     if options.max_tokens is not None:
-        body["max_completion_tokens" if address.hostname == "api.openai.com" else "max_tokens"] = options.max_tokens
+        params["max_completion_tokens" if address.hostname == "api.openai.com" else "max_tokens"] = options.max_tokens
     if options.json_format == "json_schema":
         schema = {"name": "reply", "strict": True, "schema": dict(options.json_schema or {})}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        params["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif options.json_format == "json_object":
-        body["response_format"] = {"type": "json_object"}
+        params["response_format"] = {"type": "json_object"}
     if options.thinking is not None:
-        body |= _thinking(address, thinks=options.thinking)
-    params: dict[str, Any] = {"temperature": options.temperature}
-    if body:
-        params["extra_body"] = body
+        params |= _thinking(address, thinks=options.thinking)
     if options.top_logprobs is not None:
         params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
     return params
