@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,16 @@ TAKEN_KEYS = (
     "standalone_query", "usage", "caveats", "tree", "source_documents", "generated_question",
 )  # fmt: skip
 """Keys of ``to_document`` besides that of the answer."""
+
+
+_ANSWERING: Mapping[str, str] = {
+    "search": "generate",
+    "web": "search_web",
+    "history": "assess_history",
+    "knowledge": "answer_from_knowledge",
+    "small_talk": "direct_answer",
+}
+"""The node whose calls write the answer, by the basis of the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +85,15 @@ class TurnResult:
         searched = [record for node in self.tree.query_nodes() for record in node.usage] if self.tree else []
         records = {record["call_id"]: record for record in (*searched, *self.calls)}
         return count_caveats(records.values())
+
+    @property
+    def answer_calls(self) -> tuple[CallRecord, ...]:
+        """The model calls that wrote the answer, in their order; empty for one that an earlier call saved, unless it
+        was searched for."""
+        searched = self.tree.root.usage if self.tree else ()
+        records = searched if self.answered_from == "search" else self.calls
+        node = _ANSWERING.get(self.answered_from, "")
+        return tuple(record for record in records if record["node"] == node and not record["error"])
 
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
