@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.store import RunRow, RunStore
-from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.modules.caveats.kinds import CAVEAT_KINDS
 from judgetree.modules.settings import load_settings
@@ -98,15 +97,15 @@ def test_caveats_stand_in_row_tree_report_and_page(
 
 def test_caveats_are_the_same_out_of_the_cache_and_after_a_resume(bench: RunBench) -> None:
     answering(bench.server, text="", refusal="I can't help with that.")
-    bench = bench.changed(cache="write")
     bench.run(limit=1)
     bench.run()
     first = {place: dict(row.caveats) for place, row in rows(bench).items()}
     assert {name: counts for (_, name), counts in first.items()} == {"chain": {}, "colour": {"declined": 1}}
     asked = bench.requests()
-    bench.run(RunOptions(force=True))
+    again = replace(bench, out=bench.out.with_name("again"))
+    again.run()
     assert bench.requests() == asked, "all came out of the cache"
-    assert {place: dict(row.caveats) for place, row in rows(bench).items()} == first
+    assert {place: dict(row.caveats) for place, row in rows(again).items()} == first
 
 
 def test_rows_of_older_versions_have_none(bench: RunBench) -> None:
