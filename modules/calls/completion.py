@@ -27,6 +27,7 @@ LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
 FILTERED = "content_filter"
 """Reason for the end of a reply that a filter ended, as OpenAI names it."""
+WITHHELD = "a content filter of the endpoint withheld the answer. Loosen the filter, or ask another model"
 _FILTERS = frozenset(
     {
         FILTERED,

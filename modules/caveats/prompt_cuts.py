@@ -16,6 +16,8 @@ LEAST_TOKENS_A_WORD = 0.75
 """Tokenizers have a token or more for each word between blanks; those that join words save a third of all tokens."""
 LEAST_TOKENS_A_HAN_CHARACTER = 0.4
 """The best tokenizers of 2026 take 0.5 to 0.7."""
+_MOST_A_CHARACTER = 40
+"""Times that each character counts: a phrase that is repeated for ever may be one token, real texts vary."""
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 _LEAST_CONTEXT = 512
@@ -41,7 +43,10 @@ def least_tokens(texts: Sequence[str]) -> int:
 
 def _least(text: str) -> float:
     words = LEAST_TOKENS_A_WORD * len(text.split())
-    return words if text.isascii() else words + LEAST_TOKENS_A_HAN_CHARACTER * len(_HAN.findall(text))
+    if text.isascii():
+        return words
+    han = _HAN.findall(text)
+    return words + LEAST_TOKENS_A_HAN_CHARACTER * min(len(han), _MOST_A_CHARACTER * len(set(han)))
 
 
 def context_of_cut(count: int) -> int:

@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
 from ..calls.completion import (
     FILTERED,
+    WITHHELD,
     Completion,
     PackedReply,
     ReplyTooLong,
@@ -62,7 +63,14 @@ _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 
 
 class _CutOff(ValueError):
-    """Every token went into thinking, or a filter took the answer; a repeated call would fail too."""
+    """Every token went into thinking; a repeated call would fail too."""
+
+
+class _Withheld(ValueError):
+    """A content filter took the answer; a repeated call would fail too."""
+
+    def __init__(self) -> None:
+        super().__init__(WITHHELD)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +219,8 @@ class EndpointLLM(JournaledLLM):
         if is_billed := may_be_billed(error):
             used, is_estimated = expected_usage(usage_told(error), tries.messages, tries.options)
             self._record(tries, used, number=number, error=str(failure))
+            if isinstance(error, _Withheld):
+                tries.meter.records[-1]["caveats"] = ["filtered"]
             await tries.meter.book_failed(estimated=is_estimated)
             tries.started = 0.0
         else:
@@ -234,7 +244,7 @@ class EndpointLLM(JournaledLLM):
         """Return the seconds before the next attempt, which is counted; None if there is none."""
         if isinstance(error, NoAnswer):  # the same attempt without stop texts
             return 0.0
-        would_repeat = isinstance(error, _CutOff | PackedReply | ReplyTooLong)
+        would_repeat = isinstance(error, _CutOff | _Withheld | PackedReply | ReplyTooLong)
         return attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=retry_after_s(error))
 
     async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:
@@ -360,5 +370,5 @@ def _refuse_empty(completion: Completion) -> None:
     if completion.finish_reason == "length":
         raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
     if completion.finish_reason == FILTERED:
-        raise _CutOff("a content filter of the endpoint withheld the answer. Loosen the filter, or ask another model")
+        raise _Withheld
     raise ValueError("the answer is empty")

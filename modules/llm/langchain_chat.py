@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
-from ..calls.completion import Completion, StreamedMessage, completion_of, refuse_too_long
+from ..calls.completion import FILTERED, WITHHELD, Completion, StreamedMessage, completion_of, refuse_too_long
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
@@ -213,7 +213,7 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions) -> Co
     with telling(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
         if not completion.text and not completion_of(message).text and options.top_logprobs is None:
-            raise ValueError("the answer is empty")
+            raise ValueError(WITHHELD if completion.finish_reason == FILTERED else "the answer is empty")
     return completion
 
 

@@ -83,9 +83,11 @@ def test_what_a_reply_shows_is_noted_with_its_call(
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_answer_that_a_filter_withheld_fails_at_once_and_says_so(raw: RawEndpoint, streamed: bool) -> None:
     raw.will_send(reply({"content": ""}, streamed=streamed, ended="content_filter"))
+    meter = CallMeter(node="generate")
     with pytest.raises(ModelCallError, match="a content filter of the endpoint withheld the answer"):
-        asked(llm_at(raw.base_url), CallMeter(node="generate"), streamed=streamed)
+        asked(llm_at(raw.base_url), meter, streamed=streamed)
     assert len(raw.bodies) == 1
+    assert count_caveats(meter.records) == {"filtered": 1}
 
 
 @pytest.mark.parametrize("streamed", [False, True])
