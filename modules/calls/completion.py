@@ -12,6 +12,7 @@ import httpx2
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
+from ..caveats.filters import FILTERED, usual_reason
 from ..caveats.kinds import CaveatKind
 from ..formats import storable
 from .growing_text import Delta
@@ -25,25 +26,6 @@ _BYTE_ORDER_MARK = "\ufeff"
 """Not text where a reply begins with it."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
-FILTERED = "content_filter"
-"""Reason for the end of a reply that a filter ended, as OpenAI names it."""
-WITHHELD = "a content filter of the endpoint withheld the answer. Loosen the filter, or ask another model"
-_FILTERS = frozenset(
-    {
-        FILTERED,
-        "content_filtered",
-        "guardrail_intervened",
-        "safety",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "spii",
-        "sensitive",
-        "refusal",
-        "error_toxic",
-    }
-)
-"""The same at Bedrock, Gemini, Zhipu, Anthropic and Cohere, in small letters."""
 _MOST_COPIED = 512_000_000
 """Most bytes that reading one event may copy, some tenths of a second; an event of 1 MB in packets copies so many."""
 _EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
@@ -241,8 +223,7 @@ def completion_of(message: AIMessage, stop: tuple[str, ...] = (), *, is_json: bo
     a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking. A
     refusal (``additional_kwargs["refusal"]``) is the answer of a message that has no other text.
     """
-    finish_reason = str(message.response_metadata.get("finish_reason") or "")
-    finish_reason = FILTERED if finish_reason.lower() in _FILTERS else finish_reason
+    finish_reason = usual_reason(str(message.response_metadata.get("finish_reason") or ""))
     refusal = storable(_refusal_in(message)).strip()
     content, reasoning = (
         whole_text(storable(text).removeprefix(_BYTE_ORDER_MARK), stop, is_json=is_json)

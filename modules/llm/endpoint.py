@@ -21,8 +21,6 @@ from pydantic import SecretStr
 
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
 from ..calls.completion import (
-    FILTERED,
-    WITHHELD,
     Completion,
     PackedReply,
     ReplyTooLong,
@@ -35,6 +33,7 @@ from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
 from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
 from ..calls.usage import CallMeter
+from ..caveats.filters import FILTERED, WITHHELD
 from ..errors import BudgetSpent, ModelCallError
 from .attempts import (
     MALFORMED_REPLY,

@@ -11,12 +11,13 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
-from ..calls.completion import FILTERED, WITHHELD, Completion, StreamedMessage, completion_of, refuse_too_long
+from ..calls.completion import Completion, StreamedMessage, completion_of, refuse_too_long
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
 from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, possible_usage, telling, usage_told
 from ..calls.usage import CallMeter
+from ..caveats.filters import FILTERED, WITHHELD
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, may_be_billed, redacted_line
