@@ -22,10 +22,9 @@ from ..labels.store import Label, LabelStore
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest
 from ..runs.manifest import accepted_changes
-from .caveats import caveat_counts, caveat_lines
 from .compare import Comparison, compare_splits, compare_systems, comparison_frame
 from .conversation import conversation_frame, conversation_lines
-from .failures import FailureKind, completeness_counts, damage_lines, failure_kind
+from .failures import FailureKind, caveat_counts, caveat_lines, completeness_counts, damage_lines, failure_kind
 from .frames import (
     ANSWER_METRICS,
     CONTEXT_METRICS,
