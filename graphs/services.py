@@ -23,7 +23,7 @@ from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
 from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
-from ..modules.llm.tuned import tuned
+from ..modules.llm.tuned import bounded, tuned
 from ..modules.prebuilt.files import is_prebuilt
 from ..modules.prompts.reading import GivenPrompts
 from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
@@ -99,10 +99,10 @@ class SessionServices:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
         if isinstance(given, LangChainModel):
             if id(given) not in self._llms:
-                self._llms[id(given)] = as_chat_llm(given)  # which keeps it alive
+                self._llms[id(given)] = self._bounded(as_chat_llm(given))  # which keeps it alive
             return self._llms[id(given)]
         if not isinstance(given, str):
-            return as_chat_llm(given)
+            return self._bounded(as_chat_llm(given))
         spec, key = given, Address(given).revealed()
         if key not in self._llms:
             llm = await asyncio.to_thread(create_llm, spec, self.settings, self._gate, on_progress=self.on_progress)
@@ -139,7 +139,7 @@ class SessionServices:
         if self.system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
         if self._llm is not None:
-            llm, reader = self._llm, tuned(self._llm, thinking=settings.thinking)
+            llm, reader = self._llm, self._bounded(tuned(self._llm, thinking=settings.thinking))
         else:
             llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self.on_progress)
             reader = self._tuned(llm)
@@ -154,6 +154,7 @@ class SessionServices:
             policy=self.policy,
             stop=self.stop,
             evidence=self.evidence,
+            context_tokens=settings.llm_max_tokens,
             strategy=self.strategy,
             prompts=self.prompts,
             prices=self._prices() if self.limits and self.limits.max_tree_cost_usd is not None else None,
@@ -165,7 +166,10 @@ class SessionServices:
         return load_prices(self.settings.home).with_free(self._free)
 
     def _tuned(self, llm: ChatLLM) -> ChatLLM:
-        return tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking)
+        return self._bounded(tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking))
+
+    def _bounded(self, llm: ChatLLM) -> ChatLLM:
+        return bounded(llm, self.settings.llm_max_tokens)
 
     def _open_retriever(self) -> ChunkRetriever:
         if isinstance(self.retriever, str) and is_prebuilt(self.retriever):
@@ -203,7 +207,7 @@ class SessionServices:
             llm = create_llm(spec, settings, self._gate, on_progress=self.on_progress)
         elif self._llm is not None:
             spec = ""
-        return create_judge(self.judge, llm, spec=spec, settings=settings, prompts=self.prompts)
+        return create_judge(self.judge, self._bounded(llm), spec=spec, settings=settings, prompts=self.prompts)
 
 
 class SessionOptions(TypedDict, total=False):

@@ -187,8 +187,11 @@ class Settings(BaseSettings):
     )
     qa_log: str = Field(default="", description="File for answered turns, one JSON line each; empty: none.")
     conversation_expire_days: int = Field(default=30, ge=1, description="Days after which an unused conversation goes.")
-    llm_max_tokens: int = Field(
-        default=8192, ge=512, description="Tokens that one prompt of the model may have: its context, less an answer."
+    llm_max_tokens: int | None = Field(
+        default=None,
+        ge=512,
+        description="Tokens that one prompt of a model may have: its context, less an answer. Longer evidence is "
+        "digested first, other texts lose their middle. Unset: 8192 in conversations, no limit elsewhere.",
     )
     max_rewrite_tokens: int = Field(
         default=256, ge=16, description="Tokens of the longest rewrite of a question that is used."

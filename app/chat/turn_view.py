@@ -23,6 +23,7 @@ from ...graphs.conversation.turn.result import TurnResult
 from ...graphs.drawing.layout import one_line
 from ...graphs.drawing.words import usage_words
 from ...modules.formats import printable
+from ..terminal.caveats import say_caveats
 from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import fit, is_live, notes, say
 from ..terminal.watching import REFRESH_PER_S, GrowingAnswer
@@ -105,6 +106,7 @@ class ShownTurn:
         if turn["status"] == "answered":
             for line in source_lines(turn["chunks"]):
                 say(line, style="dim")
+        say_caveats(result.caveats)
         where = f"turn {turn['turn_number']} on {result.branch}"
         say(f"{where} · {usage_words(turn['usage'])} · {result.wall_s:.1f} s in all", style="dim")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ...modules.errors import ModelSetupError, SettingsError
+from ..terminal.caveats import say_caveats
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, say, write_json
 from .options import (
@@ -333,6 +334,7 @@ def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
         say(f"{count_of(len(unknown), 'chunk')} without a verdict, since the judge failed{why}", style="yellow")
     if result.tree.budget_spent:
         say(f"{spent_words(result.tree.spent_limits)}: the answer rests on part of the evidence.", style="yellow")
+    say_caveats(result.tree.caveats)
     if result.status in UNANSWERED:
         say(f"resume: {resume_command(result.thread_id, options)}")
     say(f"tree:   judgetree tree {result.thread_id} · calls: judgetree calls {result.thread_id}", style="dim")

@@ -89,6 +89,10 @@ class ChatReply:
     status: int = 200
     counts_tokens: bool = True
     """False for an endpoint that reports no usage."""
+    refusal: str = ""
+    """Reason of a model that declines to answer, sent beside the text."""
+    context_tokens: int | None = None
+    """Context of a server that reports, and reads, no more of a prompt; None for one that reads all."""
 
 
 _PASSAGE, _GOLD, _TRIED = "FIELDpassageFIELD", "FIELDgoldFIELD", "FIELDtriedFIELD"

@@ -197,6 +197,7 @@ def count_tokens(texts: Sequence[str]) -> int:
 
 def _usage(body: ChatBody, reply: ChatReply) -> JsonObject:
     prompt = count_tokens([text for _, text in body.dialogue])
+    prompt = prompt if reply.context_tokens is None else min(prompt, reply.context_tokens)
     completion = count_tokens([reply.reasoning, reply.text])
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
@@ -243,6 +244,8 @@ def chat_completion(body: ChatBody, reply: ChatReply, *, number: int, with_logpr
     message: JsonObject = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
+    if reply.refusal:
+        message["refusal"] = reply.refusal
     choice = {
         "index": 0,
         "message": message,
@@ -266,6 +269,8 @@ def chat_chunks(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs:
     entries = token_logprobs(reply, body.top_logprobs or 0) if with_logprobs else []
     for index, token in enumerate(tokens_of(reply.text)):
         yield chunk({"content": token}, logprobs=_logprobs([entries[index]]) if entries else None)
+    for token in tokens_of(reply.refusal):
+        yield chunk({"refusal": token})
     yield chunk({}, finish=reply.finish_reason)
     if reply.counts_tokens and body.stream_options and body.stream_options.include_usage:
         yield {**head, "choices": [], "usage": _usage(body, reply)}

@@ -15,6 +15,7 @@ from ...modules.judge.thresholds import Calibration, keep_calibration, threshold
 from ...modules.llm.cache import CachedLLM, CompletionCache
 from ...modules.llm.call_gate import CallGate
 from ...modules.llm.factory import create_llm
+from ...modules.llm.tuned import bounded
 from ...modules.progress import StageProgress
 from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
@@ -174,7 +175,7 @@ def calibrate(
     with CompletionCache(settings.home / "completions.sqlite") as cache:
         given = Fitting(
             cases=data.cases,
-            llm=CachedLLM(llm, cache, endpoint=llm.endpoint),
+            llm=bounded(CachedLLM(llm, cache, endpoint=llm.endpoint), settings.llm_max_tokens),
             settings=settings,
             prompts=prompts,
             report=report,

@@ -103,6 +103,7 @@ def _answer(record: Mapping[str, object]) -> Json:
         "error": printable(str(record["error"])),
         "completeness": str(record["completeness"]),
         "damage": str(record["damage"]),
+        "caveats": str(record["caveats"]),
         "failure": None if record["failure"] is None else str(record["failure"]),
         "standalone": printable(str(record.get("standalone_query") or "")),
         "source": None if record.get("answered_from") is None else str(record["answered_from"]),

@@ -1,4 +1,4 @@
-"""Incomplete answers of a run, and the causes of wrong answers, whose counts add up to all errors.
+"""Incomplete answers of a run, those with caveats, and the causes of wrong answers, whose counts add up to all errors.
 
 An answer is wrong if its exact match is 0. Its kind is the first of these that applies. Kinds 1 to 5 need no search
 tree; kinds 6 to 11 name the first step of the search that kept a gold document from the reader.
@@ -45,11 +45,13 @@ from ...graphs.drawing.words import count_of
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.systems.registry import retrieves
 from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
+from ...modules.caveats.kinds import CAVEATS, CaveatKind
 from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words, in_order
 from ..rows.store import Completeness, RunRow
+from .frames import CAVEAT
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:
@@ -73,6 +75,39 @@ def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
         f"Degraded by faults: {', '.join(systems)}. They count in these means; `judgetree eval compare` leaves them "
         "out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again."
     )
+    yield ""
+
+
+def caveat_counts(questions: pd.DataFrame) -> dict[str, dict[CaveatKind, int]]:
+    """Count the answers of each system of a ``frames.question_frame`` with each kind of caveat; kinds without any are
+    left out."""
+    return {
+        str(system): {kind: count for kind in CAVEATS if (count := int((part[f"{CAVEAT}{kind}"] > 0).sum()))}
+        for system, part in questions.groupby("system", sort=False)
+    }
+
+
+def caveat_lines(questions: pd.DataFrame) -> Iterator[str]:
+    """Yield lines of Markdown on answers with caveats: one a kind, with each system's share, and what to do."""
+    counts = caveat_counts(questions)
+    if not any(counts.values()):
+        return
+    answers = {str(system): len(part) for system, part in questions.groupby("system", sort=False)}
+    marked = int((questions["caveats"] != "").sum())
+    yield ""
+    yield (
+        f"{count_of(marked, 'answer')} of {len(questions):,} with replies that are worse than they look. They count "
+        "in these means and in comparisons; `results.csv` names them."
+    )
+    yield ""
+    for kind, caveat in CAVEATS.items():
+        shares = [
+            f"{system} {of[kind]:,} of {answers[system]:,} ({of[kind] / answers[system]:.0%})"
+            for system, of in counts.items()
+            if kind in of
+        ]
+        if shares:
+            yield f"- **{caveat.noun}**: {', '.join(shares)}. {caveat.sentence} {caveat.remedy}"
     yield ""
 
 

@@ -7,8 +7,10 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from ...graphs.drawing.words import caveat_words
 from ...graphs.systems.registry import retrieves
 from ...modules.calls.prices import Prices, load_prices
+from ...modules.caveats.kinds import CAVEAT_KINDS
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.context import answer_in_context
@@ -48,6 +50,8 @@ COST_METRICS = (
     "depth",
 )
 """Calls, tokens, cost and seconds as if the cache were empty; with the prefix ``paid_``, as they were paid."""
+CAVEAT = "caveat_"
+"""Before the name of a kind of caveat, the column with its count of calls."""
 _MEAN_COLUMNS = ["system", "metric", "mean", "low", "high", "n"]
 _SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS, *CONTEXT_METRICS, *ragas_shares()))
 _NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
@@ -90,7 +94,8 @@ def question_frame(
     ``turn_columns.turn_columns``).
 
     ``completeness`` is "complete", "degraded" or "failed"; ``damage`` describes the damage, and each of
-    ``DAMAGE_KINDS`` has a column with its count. ``cost_usd`` is the cost of the row's calls, missing if a part is
+    ``DAMAGE_KINDS`` has a column with its count, as ``caveats`` and ``caveat_…`` do for replies that are worse than
+    they look. ``cost_usd`` is the cost of the row's calls, missing if a part is
     unknown; ``cost_known_usd`` is the known part. Calls, tokens, cost and seconds count cached calls as if they had
     been made, so that the order of the systems does not matter; ``paid_…`` counts what was paid.
 
@@ -213,6 +218,8 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
         "completeness": row.completeness,
         "damage": damage_in_words(row.damage),
         **{kind: row.damage.get(kind, 0) for kind in DAMAGE_KINDS},
+        "caveats": caveat_words(row.caveats),
+        **{f"{CAVEAT}{kind}": row.caveats.get(kind, 0) for kind in CAVEAT_KINDS},
         "thread_id": row.thread_id,
         "code": row.code,
         "seconds": row.seconds_uncached,

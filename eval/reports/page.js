@@ -57,6 +57,7 @@ function answerRow(answer) {
   const [className, mark] = sign(answer);
   const outcome = make("td", className, make("span", "sign", mark), ` ${answer.status}`);
   if (answer.damage) outcome.append(make("br", ""), words("span", "faint", `degraded: ${answer.damage}`));
+  if (answer.caveats) outcome.append(make("br", ""), words("span", "alarm", `! ${answer.caveats}`));
   const said = make("td", "", words("pre", "", answer.prediction || answer.error));
   const why = make("td", "kind");
   if (answer.failure) {

@@ -24,7 +24,7 @@ from ..rows.store import Manifest
 from ..runs.manifest import accepted_changes
 from .compare import Comparison, compare_splits, compare_systems, comparison_frame
 from .conversation import conversation_frame, conversation_lines
-from .failures import FailureKind, completeness_counts, damage_lines, failure_kind
+from .failures import FailureKind, caveat_counts, caveat_lines, completeness_counts, damage_lines, failure_kind
 from .frames import (
     ANSWER_METRICS,
     CONTEXT_METRICS,
@@ -130,6 +130,7 @@ class Report:
             "where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs and seconds a "
             "question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
+            *caveat_lines(self.questions),
             *_lost_lines(self.lost_trees),
             *(["", *self.remark_lines] if self.remark_lines else []),
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
@@ -159,6 +160,7 @@ class Report:
             "dataset": self.dataset,
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
+            "caveats": caveat_counts(self.questions),
             "missing": self.missing,
             "lacking": list(self.lacking),
             "lost_trees": self.lost_trees,

@@ -64,6 +64,7 @@ def row_of(
         paid=(*paid_for(records, local_models), *_billed(own, local_models)) if tree or facts else None,
         conversation=facts,
         context=context_of(question, tree) if tree else None,
+        caveats=reply.caveats if reply else tree.caveats if tree else {},
         damage=in_order({**(damage_of(tree) if tree else {}), **(reply.damage if reply else {})}),
     )
 

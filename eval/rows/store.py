@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from ...graphs.threads.recording import RUN_FILE
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
+from ...modules.caveats.kinds import Caveats
 from ...modules.errors import LoadingError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ...modules.reading.plausible_numbers import RecordReader
@@ -93,6 +94,9 @@ class RunRow:
     """None for a question outside a conversation, or for a turn that left no facts."""
     damage: Damage = field(default_factory=dict)
     """What faults took from the answer, with counts; see ``metrics.damage``."""
+    caveats: Caveats = field(default_factory=dict)
+    """What makes replies to its model calls worse than they look, with counts of calls; see ``caveats.kinds``. No part
+    of ``completeness``. Empty in rows of older versions."""
     code: str = ""
     """Id of the code version that made the row; see ``code_version.code_versions_in``."""
     context: ContextFigures | None = None

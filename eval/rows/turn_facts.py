@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
+from ...modules.caveats.kinds import Caveats
 from ...modules.memory.turns import AnsweredFrom
 from ..metrics.conversation import QueryForm
 from ..metrics.damage import Damage
@@ -72,6 +73,8 @@ class TurnReply:
     """Seconds from question to answer; 0 if it was not asked."""
     error: str = ""
     """Why the turn failed; ``""`` otherwise."""
+    caveats: Caveats = field(default_factory=dict)
+    """What makes replies worse than they look, those of its search included."""
     damage: Damage = field(default_factory=dict)
     """What faults took from the turn, its search left out."""
 

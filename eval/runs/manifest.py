@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
+from ...graphs.conversation.turn.context import TurnLimits
 from ...graphs.search.policies.registry import POLICIES
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.errors import SettingsError
@@ -111,10 +112,13 @@ def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
 def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
     """Collect what all rows of a run directory share, by key; ``dataset`` is the whole data set.
 
-    It includes the prompts of the experiment's systems, those of one's own, and the prompt limits if the data set has
-    dialogues.
+    It includes the prompts of the experiment's systems, those of one's own, the longest prompt if it was set, and all
+    prompt limits if the data set has dialogues.
     """
-    limits = {name: getattr(settings, name) for name in PROMPT_LIMITS} if dataset.is_conversational else {}
+    limits: dict[str, object] = {} if settings.llm_max_tokens is None else {"llm_max_tokens": settings.llm_max_tokens}
+    if dataset.is_conversational:
+        own = TurnLimits.from_settings(settings)
+        limits = {**{name: getattr(settings, name) for name in PROMPT_LIMITS}, "llm_max_tokens": own.max_tokens}
     return {
         **experiment.identity(),
         "dataset_digest": dataset.digest,

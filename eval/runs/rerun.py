@@ -75,7 +75,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     return Rerun(
         manifest=manifest,
         experiment=load_experiment(None, **{**part_of(manifest, "experiment"), **given}),
-        settings=_restored(now.model_copy(update={"thinking": None}), part_of(manifest, "settings")),
+        settings=_restored(now.model_copy(update={"thinking": None}), part_of(manifest, "settings"), kept),
         changes=tuple(_changes(manifest)),
     )
 
@@ -119,8 +119,10 @@ def _with_secrets(kept: object, now: Address, variable: str) -> object:
     return address.with_secrets_of(now) if address.endpoint == now.endpoint else address
 
 
-def _restored(settings: Settings, kept: Mapping[str, object]) -> Settings:
+def _restored(settings: Settings, kept: Mapping[str, object], identity: Mapping[str, object]) -> Settings:
     found = {name: kept[name] for name in _RESTORED if name in kept and _STARRED not in str(kept[name])}
+    # Manifests of older versions hold the 8,192 of conversations where it was not set, which had no effect elsewhere.
+    found["llm_max_tokens"] = identity.get("llm_max_tokens")
     return Settings.model_validate({**dict(settings), **found})
 
 

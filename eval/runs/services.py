@@ -30,7 +30,7 @@ from ...modules.llm.call_gate import CallGate
 from ...modules.llm.contract import ChatLLM, model_fingerprint
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
 from ...modules.llm.rate_limit import Admissions
-from ...modules.llm.tuned import tuned
+from ...modules.llm.tuned import bounded, tuned
 from ...modules.llm.wire.adaptations import told_adaptations
 from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
@@ -178,11 +178,15 @@ class Services:
             max_tree_seconds=self.experiment.max_tree_seconds,
         )
         return RagContext(
-            reader=tuned(
-                self._cached(self._reader, repeat, cache),
-                temperature=self.settings.temperature,
-                thinking=self.settings.thinking,
+            reader=bounded(
+                tuned(
+                    self._cached(self._reader, repeat, cache),
+                    temperature=self.settings.temperature,
+                    thinking=self.settings.thinking,
+                ),
+                self.settings.llm_max_tokens,
             ),
+            context_tokens=self.settings.llm_max_tokens,
             retriever=self._retriever if retrieves(system) else None,
             judge=judge,
             links=self._links if judge is not None else None,
@@ -329,7 +333,7 @@ class Services:
         settings = self.settings
         return create_judge(
             self.experiment.judge,
-            llm,
+            bounded(llm, settings.llm_max_tokens),
             spec=settings.judge_spec,
             settings=settings,
             prompts=self._prompts,

@@ -11,7 +11,9 @@ from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
 from ...modules.calls.prices import ModelUsage, usage_by_model
+from ...modules.calls.record import count_caveats
 from ...modules.calls.usage import CallRecord
+from ...modules.caveats.kinds import Caveats
 from ...modules.memory.turns import PathSpans, QaPair, given_id
 from ...modules.settings import Settings
 from ..datasets.dialogue_turns import turn_of
@@ -117,6 +119,7 @@ class TurnAsker:
             facts=facts,
             wall_s=result.wall_s,
             error=result.error,
+            caveats=_caveats(tree, calls),
             damage=_damage(tree, calls, path),
         )
 
@@ -225,6 +228,11 @@ def _damage(tree: SearchTree | None, noted: Iterable[CallRecord], path: Iterable
     """Collect the damage of the conversation's own calls and of the earlier turns on its path."""
     earlier = sum(row.completeness == "degraded" for row in path)
     return in_order({**damage_to_calls(_calls_outside_search(tree, noted)), "damaged_earlier_turns": earlier})
+
+
+def _caveats(tree: SearchTree | None, noted: Iterable[CallRecord]) -> Caveats:
+    searched = (record for node in tree.query_nodes() for record in node.usage) if tree else ()
+    return count_caveats((*searched, *_calls_outside_search(tree, noted)))
 
 
 def _calls_outside_search(tree: SearchTree | None, noted: Iterable[CallRecord]) -> list[CallRecord]:

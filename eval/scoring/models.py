@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from ...modules.calls.prices import LOCAL, Prices
 from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache
 from ...modules.llm.call_gate import CallGate
+from ...modules.llm.contract import ChatLLM
 from ...modules.llm.factory import create_llm, is_local
+from ...modules.llm.tuned import bounded
 from ...modules.progress import StageProgress
 from ...modules.settings import Settings
 from ..runs.limits import LimitedLLM, Spending, refuse_unpriced_models
@@ -45,7 +47,7 @@ class ScoringOptions:
 class ScoringModel:
     """An open chat model, and the endpoint that its name belongs to."""
 
-    llm: CachedLLM
+    llm: ChatLLM
     endpoint: str
 
 
@@ -68,4 +70,5 @@ def open_scoring_model(
     llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     billed_as = f"{LOCAL}{llm.model}" if is_local(settings.llm_spec) else llm.model
     limited = LimitedLLM(llm, spending, billed_as=billed_as)
-    return ScoringModel(llm=CachedLLM(limited, kept, endpoint=llm.endpoint, mode=options.cache), endpoint=llm.endpoint)
+    cached = CachedLLM(limited, kept, endpoint=llm.endpoint, mode=options.cache)
+    return ScoringModel(llm=bounded(cached, settings.llm_max_tokens), endpoint=llm.endpoint)

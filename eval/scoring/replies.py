@@ -57,7 +57,7 @@ class StructuredLLM:
         """
 
         def read(completion: Completion) -> Reply:
-            return parse_reply(completion.text, reply, cut_off=completion.finish_reason == "length")
+            return parse_reply(completion.text, reply, cut_off=completion.is_cut_off)
 
         return await ask_until_usable(
             self._chat, messages, schema_of(reply), read, meter=meter, max_repairs=_MAX_REPAIRS

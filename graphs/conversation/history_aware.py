@@ -101,8 +101,8 @@ async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits,
     except ModelCallError as error:  # an endpoint's empty reply raises it too
         logger.warning("The question is searched for as it was asked, since it cannot be condensed: %s", error)
         return query
-    is_cut = completion.finish_reason == "length"
-    rewrite = read_rewrite(completion.text, query, max_tokens=limits.max_rewrite_tokens, cut_off=is_cut)
+    is_cut = completion.is_cut_off
+    rewrite = read_rewrite(completion.written, query, max_tokens=limits.max_rewrite_tokens, cut_off=is_cut)
     if rewrite.problem:
         logger.warning("The question is searched for as it was asked; of its rewrite: %s", rewrite.problem)
     return rewrite.text or query

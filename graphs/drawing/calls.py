@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from ...modules.calls.record import CallRecord
+from ...modules.calls.record import CallRecord, caveats_of
 from ...modules.calls.transcripts import Transcript
+from ...modules.caveats.kinds import CAVEATS
 from ...modules.formats import printable
 from .layout import columns, one_line, shorten
 
@@ -107,6 +108,13 @@ def texts_of(transcript: Transcript | None, record: CallRecord) -> Iterator[tupl
         yield "first token (log probability)", ", ".join(f"{token!r} {logprob}" for token, logprob in likely)
 
 
+def caveat_nouns(record: CallRecord) -> Iterator[str]:
+    """Yield why the reply of a call is worse than it looks, with the reason of a model that declined."""
+    for kind in caveats_of(record):
+        reason = one_line(record.get("refusal", "")) if kind == "declined" else ""
+        yield f"{CAVEATS[kind].noun} ({reason})" if reason else CAVEATS[kind].noun
+
+
 def why_not(record: CallRecord) -> str:
     """Return why a call has no transcript."""
     if record["kind"] != "chat":
@@ -148,8 +156,7 @@ def _tokens(record: CallRecord) -> str:
 def _remarks(record: CallRecord) -> Iterator[str]:
     if record["cached"]:
         yield "cached"
-    if record["cut_off"]:
-        yield "cut off"
+    yield from caveat_nouns(record)
     if record["error"]:
         yield one_line(record["error"])
 

@@ -28,6 +28,8 @@ from .words import (
     VERDICT_MARKS,
     VERDICT_WORDS,
     answer_words,
+    caveat_lines,
+    caveat_words,
     cost_words,
     grant_words,
     origin_words,
@@ -121,9 +123,11 @@ def _query_box(name: str, node: QueryNode, granted: str) -> str:
         text_rows([f"{kind}{flag}"], size=SMALL_SIZE_PT, ink=look.line, bold=True),
         text_rows(box_lines(node.query, 5, bold=True), bold=True),
         text_rows(box_lines(f"→ {answer_words(node)}", 4), ink=INK if plain_answer else ALARM_INK),
+        *([badge_row("!", ALARM_INK, caveat_words(node.caveats))] if node.caveats else []),
         text_rows(box_lines(cost_words(node), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
     ]
-    tooltip = "\n".join([f"{kind}{flag}", node.query, f"→ {answer_words(node)}", cost_words(node), node.thread_id])
+    said = [f"→ {answer_words(node)}", *caveat_lines(node.caveats), cost_words(node)]
+    tooltip = "\n".join([f"{kind}{flag}", node.query, *said, node.thread_id])
     return box(name, f"query {node.status}", "box", look, rows, tooltip)
 
 

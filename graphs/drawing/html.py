@@ -26,7 +26,7 @@ from ...modules.formats import printable
 from ...modules.reading.deep_json import dumps
 from ..tree.counts import count_verdicts
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
-from .calls import call_words, texts_of
+from .calls import call_words, caveat_nouns, texts_of
 from .layout import one_line, shorten
 from .marks import UNMARKED, Mark, Marks
 from .svg import draw_svg, picture_style
@@ -35,6 +35,7 @@ from .words import (
     VERDICT_MARKS,
     VERDICT_WORDS,
     answer_words,
+    caveat_lines,
     cost_words,
     grant_words,
     origin_words,
@@ -83,6 +84,7 @@ _CALL_COLUMNS = (
     "cached",
     "error",
     "chunk_id",
+    "caveats",
 )
 
 
@@ -316,10 +318,11 @@ def _query_alone(
         "answer_status": node.answer_status,
         "query": printable(node.query),
         "answer": answer,
+        "caveats": [f"! {printable(line)}" for line in caveat_lines(node.caveats)],
         "cost": cost_words(node),
         "evidence": printable(node.evidence),
         "call_head": _CALL_COLUMNS,
-        "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
+        "calls": [_call_row(call) for call in node.usage],
         "said": said.get("", []),
         "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
         "chunks": chunks,
@@ -341,6 +344,11 @@ def _call_data(number: int, call: CallRecord, transcript: Transcript, texts: Sha
         is_shared = texts is not None and name == "system"
         said.append([name, texts.place(printable(text)) if is_shared and texts else printable(text)])
     return {"title": f"Call {number}: {printable(call['node'])} · {call_words(call)}", "texts": said}
+
+
+def _call_row(call: CallRecord) -> list[Json]:
+    cells = {**call, "caveats": ", ".join(caveat_nouns(call))}
+    return [_cell(cells[column]) for column in _CALL_COLUMNS]
 
 
 def _cell(value: object) -> Json:

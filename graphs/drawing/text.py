@@ -11,6 +11,7 @@ from .marks import UNMARKED, Marks
 from .words import (
     VERDICT_MARKS,
     answer_words,
+    caveat_lines,
     cost_words,
     grant_words,
     origin_words,
@@ -67,6 +68,8 @@ def _lines_of(
     place = f" ({granted})" if granted else ""
     yield "", f"{f'{number} ' if number else ''}Q{place}: {one_line(node.query)}", ""
     yield "", f"A: {one_line(answer_words(node))}", f"  ({cost_words(node)})"
+    for line in caveat_lines(node.caveats):
+        yield "", f"! {line}", ""
     for chunk in node.chunks:
         last = chunk is node.chunks[-1]
         name = f"{chunk_name(number, chunk)} " if number else ""

@@ -95,6 +95,7 @@ function queryCard(entry) {
   summary.push(
     words("span", "title", node.query),
     make("span", "said", answer, " ", make("span", "faint", node.cost)),
+    ...(node.caveats ?? []).map((line) => words("span", "said alarm", line)),
   );
   const className = `query card ${node.status === "open" ? "open-thread" : node.status}`;
   return disclosure(className, summary, () => [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...modules.calls.usage import UsageTotals, total_usage
+from ...modules.caveats.kinds import CAVEATS, Caveats
 from ...modules.errors import LimitName
 from ..search.candidate import SkipReason
 from ..tree.counts import count_saved_by_sharing, count_verdicts
@@ -79,6 +80,16 @@ def count_of(number: int, noun: str) -> str:
     """Format a count: "1 call", "1,203 calls"."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def caveat_words(caveats: Caveats) -> str:
+    """Count caveats: "2 cut prompts, 1 filtered reply"; ``""`` without any."""
+    return ", ".join(count_of(count, CAVEATS[kind].noun) for kind, count in caveats.items())
+
+
+def caveat_lines(caveats: Caveats) -> list[str]:
+    """Say of each kind of caveat, on a line of its own, how often it happened and what it means."""
+    return [f"{count_of(count, CAVEATS[kind].noun)}: {CAVEATS[kind].sentence}" for kind, count in caveats.items()]
 
 
 def usage_words(totals: UsageTotals) -> str:

@@ -55,6 +55,7 @@ class RagResult:
             "interrupts": json.loads(json.dumps(asked, default=str)),
             "usage": self.usage,
             "usage_this_run": self.usage_this_run,
+            "caveats": self.tree.caveats,
             "wall_s": round(self.wall_s, 3),
             "tree": json.loads(self.tree.to_json()),
         }

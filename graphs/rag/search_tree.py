@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from ...modules.calls.record import CallRecord
+from ...modules.calls.record import CallRecord, count_caveats
 from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals, total_usage
+from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
 from ..drawing.dot import Direction, draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
@@ -108,6 +109,11 @@ class SearchTree:
     def usage(self) -> UsageTotals:
         """Usage of the whole tree, without that of linked threads."""
         return total_usage(record for node in self.query_nodes() for record in node.paid)
+
+    @property
+    def caveats(self) -> dict[CaveatKind, int]:
+        """What makes replies of the whole tree worse than they look, with counts of calls; mostly empty."""
+        return count_caveats(record for node in self.query_nodes() for record in node.usage)
 
     @property
     def fork(self) -> Fork | None:

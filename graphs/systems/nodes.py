@@ -22,7 +22,7 @@ from langgraph.types import Overwrite
 
 from ...modules.calls.growing_text import TextListener
 from ...modules.calls.messages import CallOptions, Message
-from ...modules.calls.record import recorded_now
+from ...modules.calls.record import is_declined, recorded_now
 from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
@@ -208,7 +208,7 @@ async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter
     async def ask(messages: list[Message]) -> str | None:
         try:
             options = CallOptions(max_tokens=most // 4)
-            return (await services.reader.complete(messages, meter=unheld, options=options)).text
+            return (await services.reader.complete(messages, meter=unheld, options=options)).written
         except UserError:
             raise
         except (BudgetSpent, ModelCallError) as error:
@@ -244,7 +244,7 @@ def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) 
 
 
 def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> dict[str, object]:
-    status = "refused" if is_refusal(answer) else "answered"
+    status = "refused" if is_refusal(answer) or is_declined(answer, meter.records) else "answered"
     emit(runtime, "answer", node="generate", answer=answer, status=status)
     return {"answer": answer, "status": status, "usage": meter.records}
 

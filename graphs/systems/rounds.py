@@ -138,7 +138,7 @@ async def write_step(
     except BudgetSpent as spent:
         chunks, problem = state.get("similar_chunks", []), f"the search ended early: {spent}"
         return {"similar_chunks": nodes.cut_short_patches(chunks, problem, spent.limit), "usage": meter.records}
-    written = read(completion.text)
+    written = read(completion.written)
     next_one = _told_apart(written.next_query, written.next_tool)
     if next_one in (_told_apart(each["query"], each["tool"]) for each in state["steps"]):
         written = Written(text=written.text)

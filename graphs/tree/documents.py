@@ -236,7 +236,8 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
     graph = nx.DiGraph()
     for query in walk_queries(root):
         attributes = {name: getattr(query, name) for name in _QUERY_ATTRIBUTES}
-        _add_node(graph, query.thread_id, {"kind": "query", **attributes, **query.cost})
+        caveats = ", ".join(query.caveats) or None
+        _add_node(graph, query.thread_id, {"kind": "query", **attributes, **query.cost, "caveats": caveats})
     for parent, chunk in walk_chunks(root):
         name = f"{parent.thread_id}/{chunk.chunk_id}"
         own = {"chunk_id": chunk.chunk_id, "text": chunk.text, "verdict": chunk.verdict}

@@ -8,7 +8,9 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import Literal, TypeVar, get_args
 
+from ...modules.calls.record import count_caveats
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
+from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
 from ...modules.judge.contract import Score, VerdictStatus
 from ..search.candidate import SkipReason
@@ -258,6 +260,11 @@ class QueryNode:
     def paid(self) -> tuple[CallRecord, ...]:
         """The thread's own model calls, as far as this tree made them: none of a linked thread."""
         return () if self.linked_from else self.usage
+
+    @property
+    def caveats(self) -> dict[CaveatKind, int]:
+        """What makes replies to the thread's own model calls worse than they look, with counts; mostly empty."""
+        return count_caveats(self.usage)
 
     @property
     def cost(self) -> UsageTotals:

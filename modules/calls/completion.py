@@ -13,6 +13,8 @@ import httpx2
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
+from ..caveats.filters import FILTERED, usual_reason
+from ..caveats.kinds import CaveatKind
 from ..formats import storable
 from .growing_text import Delta
 from .thinking import ThinkingText, whole_text
@@ -190,14 +192,33 @@ class Completion:
     thinking: str = ""
     """Text in ``<think>`` or in a reasoning field, without tags, stripped; ``""`` if there is none."""
     finish_reason: str
-    """"stop", "length" (cut off) or another reason given by the endpoint."""
+    """"stop", "length" (cut off), "content_filter" or another reason given by the endpoint."""
     first_token: tuple[TokenLogprob, ...] = ()
     """Likeliest alternatives of the first token, requested by ``top_logprobs``; empty if the endpoint gives none."""
+    refusal: str = ""
+    """What a model that declined to answer gave as its reason; also ``text`` where it wrote nothing else."""
+    is_from_thinking: bool = False
+    """Whether the reply was thinking alone, out of which the answer was read."""
 
     @property
     def is_cut_off(self) -> bool:
         """Whether the endpoint ended the reply before the model did, for its length or by a filter."""
-        return self.finish_reason in ("length", "content_filter")
+        return self.finish_reason in ("length", FILTERED)
+
+    @property
+    def written(self) -> str:
+        """The answer as text to work with: ``""`` where the model declined, so that ``text`` may be its reason."""
+        return "" if self.refusal else self.text
+
+    @property
+    def caveats(self) -> tuple[CaveatKind, ...]:
+        """What the reply itself shows to be worse than it looks, besides its length."""
+        found: dict[CaveatKind, bool] = {
+            "filtered": self.finish_reason == FILTERED,
+            "declined": bool(self.refusal),
+            "only_thinking": self.is_from_thinking,
+        }
+        return tuple(kind for kind, is_so in found.items() if is_so)
 
     def to_document(self) -> dict[str, object]:
         """Return the completion as plain data for JSON."""
@@ -216,21 +237,27 @@ def completion_of(message: AIMessage, stop: tuple[str, ...] = (), *, is_json: bo
     Where JSON was asked for, tags of thinking inside its object are text.
 
     A server's reasoning parser may move the whole answer into the reasoning (``additional_kwargs["reasoning"]``). Where
-    a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking.
+    a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking. A
+    refusal (``additional_kwargs["refusal"]``) is the answer of a message that has no other text.
     """
-    finish_reason = str(message.response_metadata.get("finish_reason") or "")
+    finish_reason = usual_reason(str(message.response_metadata.get("finish_reason") or ""))
+    refusal = storable(_refusal_in(message)).strip()
     content, reasoning = (
         whole_text(storable(text).removeprefix(_BYTE_ORDER_MARK), stop, is_json=is_json)
         for text in _sent_texts(message)
     )
     said, thinking = content, reasoning.everything or content.thinking
-    if reasoning.everything and not content.answer and not content.is_stopped and finish_reason != "length":
+    is_ended = finish_reason not in ("length", FILTERED) and not content.is_stopped and not refusal
+    is_from_thinking = bool(is_ended and reasoning.answer and not content.answer)
+    if is_ended and reasoning.everything and not content.answer:
         said, thinking = reasoning, reasoning.thinking
     return Completion(
-        text=said.answer,
+        text=said.answer or refusal,
         thinking=thinking,
         finish_reason="stop" if said.is_stopped else finish_reason,
         first_token=_first_token(message.response_metadata.get("logprobs")),
+        refusal=refusal,
+        is_from_thinking=is_from_thinking,
     )
 
 
@@ -262,6 +289,7 @@ class StreamedMessage:
         self._max_bytes = self._bytes_left = max_bytes
         self._contents: list[str] = []
         self._reasonings: list[str] = []
+        self._refusals: list[str] = []
         self._metadata: dict[str, object] = {}
         self._usage: UsageMetadata | None = None
         self._content = ThinkingText(stop)
@@ -276,7 +304,9 @@ class StreamedMessage:
             ReplyTooLong: All pieces together have too many bytes.
         """
         content, reasoning = _sent_texts(piece)
-        self._bytes_left -= _size(content) + _size(reasoning)
+        refusal = _refusal_in(piece)
+        self._refusals.append(refusal)
+        self._bytes_left -= _size(content) + _size(reasoning) + _size(refusal)
         if self._bytes_left < 0:
             raise ReplyTooLong(self._max_bytes)
         for sent, halves, texts, growing in (
@@ -307,9 +337,10 @@ class StreamedMessage:
 
     def message(self) -> AIMessage:
         """Return the message; its metadata has no ``finish_reason`` where the stream broke off."""
+        besides = {"reasoning": "".join(self._reasonings), "refusal": "".join(self._refusals)}
         return AIMessage(
             content="".join(self._contents) + self._content_halves.left,
-            additional_kwargs={"reasoning": "".join(self._reasonings)} if self._reasonings else {},
+            additional_kwargs={name: text for name, text in besides.items() if text},
             response_metadata=self._metadata,
             usage_metadata=self._usage,
         )
@@ -321,7 +352,7 @@ def refuse_too_long(message: AIMessage, max_bytes: int) -> None:
     Raises:
         ReplyTooLong: Its content and reasoning have more than ``max_bytes`` bytes.
     """
-    if sum(map(_size, _sent_texts(message))) > max_bytes:
+    if sum(map(_size, (*_sent_texts(message), _refusal_in(message)))) > max_bytes:
         raise ReplyTooLong(max_bytes)
 
 
@@ -331,6 +362,10 @@ def _size(text: str) -> int:
 
 def _sent_texts(message: AIMessage) -> tuple[str, str]:
     return str(message.text), str(message.additional_kwargs.get("reasoning", ""))
+
+
+def _refusal_in(message: AIMessage) -> str:
+    return str(message.additional_kwargs.get("refusal") or "")
 
 
 def _first_token(logprobs: object) -> tuple[TokenLogprob, ...]:

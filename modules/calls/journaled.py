@@ -8,21 +8,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Unpack
 
 from langchain_core.messages.ai import UsageMetadata
 
+from ..caveats.kinds import CaveatKind
+from ..caveats.prompt_cuts import PromptBounds
 from ..errors import BudgetSpent, ModelCallError
 from .completion import Completion
 from .growing_text import Listeners, TextListeners
 from .journal import CallSlot
 from .kept import KeptCall
 from .ledger import LIKELY_COMPLETION_TOKENS, Ledger
-from .messages import PLAIN_TEXT, CallOptions, Message, call_key
+from .messages import PLAIN_TEXT, CallOptions, Message, call_key, texts_of
 from .record import CANCELLED, INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter, Reserved
+
+_LONGEST_REASON = 300
+"""Characters of a refusal that a record keeps, as of an error."""
 
 
 class JournaledLLM(ABC):
@@ -94,8 +99,12 @@ class JournaledLLM(ABC):
         except BaseException:
             await call.broken()
             raise
-        await call.answered(own.records[-1], completion)
+        await call.answered(_with_caveats(own.records[-1], messages, options, completion, self._bounds), completion)
         return completion
+
+    @cached_property
+    def _bounds(self) -> PromptBounds:
+        return PromptBounds()
 
 
 def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: Ledger) -> Spend:
@@ -289,6 +298,24 @@ def expected_record(
 
 def _likely_tokens(options: CallOptions) -> int:
     return min(options.max_tokens or LIKELY_COMPLETION_TOKENS, LIKELY_COMPLETION_TOKENS)
+
+
+def _with_caveats(
+    record: CallRecord, messages: Sequence[Message], options: CallOptions, completion: Completion, bounds: PromptBounds
+) -> CallRecord:
+    """Return the record with what makes the reply worse than it looks, besides what it has already."""
+    cached = record.get("cached_prompt_tokens", 0)
+    found: list[CaveatKind] = [*record.get("caveats", ()), *completion.caveats]
+    if bounds.is_cut(record["prompt_tokens"], texts_of(messages), cached=cached):
+        found.append("prompt_cut")
+    if options.is_shortened:
+        found.append("prompt_shortened")
+    if not found:
+        return record
+    marked = CallRecord(**{**record, "caveats": list(dict.fromkeys(found))})
+    if completion.refusal:
+        marked["refusal"] = completion.refusal[:_LONGEST_REASON]
+    return marked
 
 
 def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:

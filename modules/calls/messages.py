@@ -57,6 +57,8 @@ class CallOptions:
     """Texts at which the answer ends; it holds none of them. They do not end its thinking."""
     thinking: bool | None = None
     """Whether the model thinks before it answers; None leaves it to the endpoint."""
+    is_shortened: bool = False
+    """Whether the messages were shortened to the setting ``llm_max_tokens``, which the call's record then says."""
 
     def __post_init__(self) -> None:
         if self.stop != ():
@@ -64,7 +66,11 @@ class CallOptions:
 
 
 PLAIN_TEXT = CallOptions()
-_UNSET: Mapping[str, tuple[object]] = {"stop": ((),), "thinking": (None,)}
+_UNSET: Mapping[str, tuple[object]] = {
+    "stop": ((),),
+    "thinking": (None,),
+    "is_shortened": (False,),
+}
 """Options that are part of a call's key only where they are set, with the value that they have else."""
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
+
+from ..caveats.kinds import CAVEAT_KINDS, CaveatKind, counted
 
 CallKind = Literal["chat", "embedding", "rerank"]
 _MOST_TOKENS = 1_000_000_000
@@ -59,6 +61,33 @@ class CallRecord(TypedDict):
     """``""`` for a call that succeeded."""
     ended_at: NotRequired[float]
     """Unix time at which the call ended, or the cache answered it; missing for an interrupted call."""
+    caveats: NotRequired[list[CaveatKind]]
+    """Why the reply is worse than it looks, besides ``cut_off``; missing where it is not. See ``caveats_of``."""
+    refusal: NotRequired[str]
+    """What a model that declined to answer gave as its reason, shortened; missing where it did not."""
+    cached_prompt_tokens: NotRequired[int]
+    """Prompt tokens that the endpoint says it read from its own cache; missing where it says none."""
+
+
+def caveats_of(record: CallRecord) -> tuple[CaveatKind, ...]:
+    """Return why the reply of a call is worse than it looks, in the order of ``CAVEAT_KINDS``; empty where it is not.
+
+    Records of older versions have ``cut_off`` alone.
+    """
+    found = set(record.get("caveats", ()))
+    if record["cut_off"] and "filtered" not in found:
+        found.add("reply_cut")
+    return tuple(kind for kind in CAVEAT_KINDS if kind in found)
+
+
+def count_caveats(records: Iterable[CallRecord]) -> dict[CaveatKind, int]:
+    """Count the caveats of calls by kind, in the order of ``CAVEAT_KINDS``; empty where replies are as they look."""
+    return counted(kind for record in records for kind in caveats_of(record))
+
+
+def is_declined(answer: str, records: Iterable[CallRecord]) -> bool:
+    """Return whether an answer is the reason of a model that declined to answer, by the records of its calls."""
+    return any("refusal" in record and answer.startswith(record["refusal"]) for record in records)
 
 
 @dataclass(frozen=True)

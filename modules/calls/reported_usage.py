@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.messages.ai import UsageMetadata, add_usage
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata, add_usage
 
 from .record import possible_count
 
@@ -16,7 +16,7 @@ _TOLD = "usage_told"
 
 
 def keep_known_usage(reply: MutableMapping[str, object]) -> None:
-    """Replace a reply's ``usage`` by its two counts and their sum, or by None where a count is impossible.
+    """Replace a reply's ``usage`` by its counts, or by None where that of prompt or completion is impossible.
 
     Strings, negative numbers, fractions, 2**64 and 1e30 are impossible counts; the call's usage is then unknown.
     """
@@ -29,7 +29,16 @@ def keep_known_usage(reply: MutableMapping[str, object]) -> None:
         reply["usage"] = None
     else:
         total = prompt + completion
-        reply["usage"] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+        counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+        details = known.get("prompt_tokens_details")
+        cached = possible_count(details.get("cached_tokens")) if isinstance(details, dict) else None
+        reply["usage"] = {**counts, "prompt_tokens_details": {"cached_tokens": cached}} if cached else counts
+
+
+def cached_tokens_in(used: UsageMetadata | None) -> int:
+    """Return the prompt tokens that an endpoint says it read from its cache; 0 where it says none."""
+    details = used.get("input_token_details") if used else None
+    return (possible_count(details.get("cache_read")) if isinstance(details, dict) else None) or 0
 
 
 def possible_usage(told: object) -> UsageMetadata | None:
@@ -42,7 +51,10 @@ def possible_usage(told: object) -> UsageMetadata | None:
     prompt, completion = possible_count(known.get("input_tokens")), possible_count(known.get("output_tokens"))
     if prompt is None or completion is None:
         return None
-    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
+    usage = UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
+    if cached := cached_tokens_in(cast("UsageMetadata", known)):
+        usage["input_token_details"] = InputTokenDetails(cache_read=cached)
+    return usage
 
 
 def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
@@ -50,7 +62,10 @@ def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
     if (usage := reply.get("usage")) is None:
         return None
     prompt, completion, total = (usage[f"{kind}_tokens"] for kind in ("prompt", "completion", "total"))
-    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+    used = UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
+    if details := usage.get("prompt_tokens_details"):
+        used["input_token_details"] = InputTokenDetails(cache_read=details["cached_tokens"])
+    return used
 
 
 def usage_in_events(data: bytes) -> UsageMetadata | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from .messages import Message
 
@@ -76,6 +76,20 @@ def beginning(text: str, max_tokens: int) -> str:
     kept = _most_that_fits(lambda size: text[:size], len(text), max_tokens)
     ends = [match.start() for match in _ENDS.finditer(text, 0, kept)]
     return text[: ends[-1] if ends else kept].rstrip()
+
+
+def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
+    """Divide the room: each gets all that it wants, or an equal share of what the modest ones leave.
+
+    >>> fair_shares([5, 100, 300], 105)
+    [5, 50, 50]
+    """
+    shares = [0] * len(wanted)
+    smallest_first = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    for done, place in enumerate(smallest_first):
+        shares[place] = min(wanted[place], room // (len(wanted) - done))
+        room -= shares[place]
+    return shares
 
 
 def _ends_of(text: str, size: int) -> str:

@@ -163,6 +163,8 @@ class TranscriptWriter:
             thinking=self._starred(reply.thinking),
             finish_reason=self._starred(reply.finish_reason),
             first_token=tuple(replace(token, token=self._starred(token.token)) for token in reply.first_token),
+            refusal=self._starred(reply.refusal),
+            is_from_thinking=reply.is_from_thinking,
         )
 
     def _starred(self, text: str) -> str:

@@ -242,7 +242,7 @@ class CallMeter:
         if self.budget is not None:
             self.budget.came(record["call_id"], of=self._account)
 
-    def record(
+    def record(  # noqa: PLR0913 - a call has so many facts
         self,
         *,
         kind: CallKind,
@@ -250,6 +250,7 @@ class CallMeter:
         started: float,
         prompt_tokens: int = 0,
         completion_tokens: int = 0,
+        cached_prompt_tokens: int = 0,
         attempts: int = 1,
         cut_off: bool = False,
         error: str = "",
@@ -273,6 +274,8 @@ class CallMeter:
                 ended_at=recorded_now(),
             )
         )
+        if from_cache := possible_count(cached_prompt_tokens):
+            self.records[-1]["cached_prompt_tokens"] = from_cache
         if kind == "chat" and self.budget is not None and self.budget.ledger is not None:
             self.budget.ledger.book(self._account, self.records[-1])
 

@@ -58,11 +58,11 @@ class SubQuestionAsker:
         try:
             messages = look_up_messages(query, passage, self._prompts)
             completion = await self._llm.complete(messages, meter=meter, options=_ONE_NAME)
-            question = query_with_name(query, name=question_in(completion.text), passage=passage)
+            question = query_with_name(query, name=question_in(completion.written), passage=passage)
             if not question or sub_question_problem(question, query):
                 messages = sub_question_messages(query, passage, self._prompts)
                 completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
-                question = question_in(completion.text)
+                question = question_in(completion.written)
             question, problem = usable_question(question, query)
             return replace(verdict, next_query=question, problem=problem)
         except ModelSetupError:

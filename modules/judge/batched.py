@@ -149,7 +149,7 @@ class BatchedJudge:
         messages = batch_messages(query, [chunks[at].page_content for at in order], self._prompts)
 
         def read(completion: Completion, earlier: SetVerdict | None) -> tuple[SetVerdict, str]:
-            cut_off = completion.finish_reason == "length"
+            cut_off = completion.is_cut_off
             given = parse_set_verdict(completion.text, query, len(order), expand=expand, cut_off=cut_off)
             joined = _joined(earlier, given)
             return joined, _problem_of(joined)

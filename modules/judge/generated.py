@@ -97,7 +97,7 @@ class GeneratedJudge:
         """Return one verdict, in 1 to ``1 + max_repairs`` calls."""
 
         def read(completion: Completion, earlier: Verdict | None) -> tuple[Verdict, str]:
-            cut_off = completion.finish_reason == "length"
+            cut_off = completion.is_cut_off
             verdict = parse_verdict(completion.text, query, expand=expand, cut_off=cut_off)
             return verdict, verdict.problem
 

@@ -58,7 +58,7 @@ class ModelWriter:
         """Return another question, in one call."""
         messages = ask_again_messages(query, chunk.page_content, tried, self._prompts)
         options = CallOptions(max_tokens=_MAX_TOKENS)
-        question = (await self._llm.complete(messages, meter=meter, options=options)).text.strip()
+        question = (await self._llm.complete(messages, meter=meter, options=options)).written.strip()
         problem = sub_question_problem(question, query)
         if not problem and any(question.casefold() == each.casefold() for each in tried):
             problem = "it was asked already"

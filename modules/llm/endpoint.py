@@ -28,8 +28,9 @@ from ..calls.completion import (
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import NO_TOKENS, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
 from ..calls.usage import CallMeter
+from ..caveats.filters import FILTERED, WITHHELD
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError
 from .attempts import (
     MALFORMED_REPLY,
@@ -59,6 +60,13 @@ _WITHOUT_LOGPROBS = "use a judge that needs no log probabilities (logprobs), suc
 
 class _CutOff(ValueError):
     """Every token went into thinking; a repeated call would fail too."""
+
+
+class _Withheld(ValueError):
+    """A content filter took the answer; a repeated call would fail too."""
+
+    def __init__(self) -> None:
+        super().__init__(WITHHELD)
 
 
 @dataclass(kw_only=True)
@@ -202,6 +210,8 @@ class EndpointLLM(JournaledLLM):
         if is_billed := may_be_billed(error):
             used, is_estimated = expected_usage(usage_told(error), tries.messages, tries.options)
             self._record(tries, used, number=number, error=str(failure))
+            if isinstance(error, _Withheld):
+                tries.meter.records[-1]["caveats"] = ["filtered"]
             await tries.meter.book_failed(estimated=is_estimated)
             tries.started = 0.0
         else:
@@ -251,7 +261,7 @@ class EndpointLLM(JournaledLLM):
         if found.is_adapted:
             attempts.repeats()
             return 0.0
-        would_repeat = isinstance(error, _CutOff | PackedReply | ReplyTooLong)
+        would_repeat = isinstance(error, _CutOff | _Withheld | PackedReply | ReplyTooLong)
         return attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=retry_after_s(error))
 
     async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:
@@ -270,6 +280,7 @@ class EndpointLLM(JournaledLLM):
             started=tries.started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
+            cached_prompt_tokens=cached_tokens_in(used),
             attempts=number,
             cut_off=cut_off,
             error=error[:300],
@@ -317,4 +328,6 @@ def _refuse_empty(completion: Completion) -> None:
         return
     if completion.finish_reason == "length":
         raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
+    if completion.finish_reason == FILTERED:
+        raise _Withheld
     raise ValueError("the answer is empty")

@@ -15,8 +15,9 @@ from ..calls.completion import Completion, StreamedMessage, completion_of, refus
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import NO_TOKENS, possible_usage, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, possible_usage, telling, usage_told
 from ..calls.usage import CallMeter
+from ..caveats.filters import FILTERED, WITHHELD
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, may_be_billed, redacted_line
@@ -137,6 +138,7 @@ class LangChainChat(JournaledLLM):
             started=request.started,
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
+            cached_prompt_tokens=cached_tokens_in(used),
             error=error,
             cut_off=cut_off,
         )
@@ -212,7 +214,7 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions) -> Co
     with telling(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
         if not completion.text and not completion_of(message).text and options.top_logprobs is None:
-            raise ValueError("the answer is empty")
+            raise ValueError(WITHHELD if completion.finish_reason == FILTERED else "the answer is empty")
     return completion
 
 

@@ -1,4 +1,4 @@
-"""Chat models whose calls have a temperature and thinking of their own."""
+"""Chat models whose calls have a temperature, thinking and a longest prompt of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Unpack
 
 from ..calls.completion import Completion
 from ..calls.growing_text import TextListeners
-from ..calls.messages import PLAIN_TEXT, CallOptions, Message
+from ..calls.messages import PLAIN_TEXT, CallOptions, Message, texts_of
+from ..calls.tokens import TOKENS_A_MESSAGE, fair_shares, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from .contract import ChatLLM, ChatWrapper, temperature_of, thinking_of
@@ -69,3 +70,37 @@ def tuned(llm: ChatLLM, *, temperature: float = 0.0, thinking: bool | None = Non
     if thinking is not None and (why := str(getattr(llm, "why_no_thinking", ""))):
         raise SettingsError(why)
     return TunedLLM(llm, temperature=temperature, thinking=thinking) if temperature or thinking is not None else llm
+
+
+class BoundedLLM(ChatWrapper):
+    """A chat model whose longer prompts are shortened, which the record of the call says. It wraps a cache."""
+
+    def __init__(self, inner: ChatLLM, *, max_prompt_tokens: int) -> None:
+        """Shorten prompts of more than ``max_prompt_tokens``, as ``message_tokens`` estimates them."""
+        super().__init__(inner)
+        self._most = max_prompt_tokens
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        **listeners: Unpack[TextListeners],
+    ) -> Completion:
+        """Make one call, with the middles of the longest messages left out as far as all are too long."""
+        if message_tokens(messages) > self._most:
+            messages, options = _shortened(messages, self._most), replace(options, is_shortened=True)
+        return await self._inner.complete(messages, meter=meter, options=options, **listeners)
+
+
+def bounded(llm: ChatLLM, max_prompt_tokens: int | None) -> ChatLLM:
+    """Return ``llm`` with prompts of at most so many tokens; ``llm`` itself for None."""
+    return llm if max_prompt_tokens is None else BoundedLLM(llm, max_prompt_tokens=max_prompt_tokens)
+
+
+def _shortened(messages: Sequence[Message], max_tokens: int) -> list[Message]:
+    """Return the messages with equal room for those that are too long; the short ones stay as they are."""
+    texts = texts_of(messages)
+    rooms = fair_shares([*map(text_tokens, texts)], max(0, max_tokens - TOKENS_A_MESSAGE * len(texts)))
+    return [(role, shortened(text, room)) for (role, text), room in zip(messages, rooms, strict=True)]

@@ -10,7 +10,7 @@ from typing import Literal
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, FunctionMessage, HumanMessage, ToolMessage
 
 from ..calls.messages import Message
-from ..calls.tokens import is_longer, message_tokens, shortened, text_tokens
+from ..calls.tokens import fair_shares, is_longer, message_tokens, shortened, text_tokens
 from ..errors import SettingsError
 from ..reader.evidence import as_material
 from ..reader.prompts import REFUSAL
@@ -131,20 +131,6 @@ def fitting_turns(turns: Sequence[QaPair], max_tokens: int) -> list[QaPair]:
     kept = bounded[-most:] if most else []
     rooms = fair_shares([_cost(turn) for turn in kept], max_tokens)
     return [_shortened_turn(turn, room) for turn, room in zip(kept, rooms, strict=True)]
-
-
-def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
-    """Divide the room: each gets all that it wants, or an equal share of what the modest ones leave.
-
-    >>> fair_shares([5, 100, 300], 105)
-    [5, 50, 50]
-    """
-    shares = [0] * len(wanted)
-    smallest_first = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    for done, place in enumerate(smallest_first):
-        shares[place] = min(wanted[place], room // (len(wanted) - done))
-        room -= shares[place]
-    return shares
 
 
 def _bounded(turn: QaPair, max_tokens: int) -> QaPair:

@@ -190,7 +190,7 @@ class _Reading:
         if replies.count(None) == 1:  # the held call is enough for it
             last = replies.index(None)
             messages = scored_messages(self.query, self.passages[last], self.prompts)
-            replies[last] = (await self.llm.complete(messages, meter=self.meter)).text
+            replies[last] = (await self.llm.complete(messages, meter=self.meter)).written
             self.spent = None
         scored = [parse_scored(reply) for reply in replies if reply is not None]
         answers = [answer for answer in scored if not is_refusal(answer.text)]
@@ -214,7 +214,7 @@ class _Reading:
         """Return the reply of a call before the last; None if the budget is spent."""
         try:
             unheld = replace(self.meter, held_by="")  # the records are shared
-            return (await self.llm.complete(messages, meter=unheld)).text
+            return (await self.llm.complete(messages, meter=unheld)).written
         except BudgetSpent as spent:
             self.spent = spent
             return None

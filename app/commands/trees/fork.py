@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....modules.errors import SettingsError
+from ...terminal.caveats import say_caveats
 from ...terminal.terminal import busy, progress_bar, say, width, write_json, write_result
 from ..ask import AskOptions, open_session
 from ..options import Json, JudgeLlm, Llm, Prompts, Record, Thinking
@@ -102,4 +103,5 @@ def _say_outcome(result: RagResult, origin: str) -> None:
 
     cost = f"{result.status} · {usage_words(result.usage_this_run)} · saved: {usage_words(result.tree.saved)}"
     say(f"{cost} · {result.wall_s:.1f} s in all", style="dim")
+    say_caveats(result.tree.caveats)
     say(f"tree:   judgetree tree {result.thread_id} · diff: judgetree diff {origin} {result.thread_id}", style="dim")

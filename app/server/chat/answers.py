@@ -8,6 +8,8 @@ from pydantic import BaseModel, JsonValue
 
 from ..serving.streams import described_events
 
+FinishReason = Literal["stop", "length", "content_filter"]
+
 
 class UrlCitation(BaseModel):
     """A source of the answer."""
@@ -42,7 +44,8 @@ class Choice(BaseModel):
     index: int
     message: AnswerMessage
     logprobs: None
-    finish_reason: Literal["stop"]
+    finish_reason: FinishReason
+    """"length" or "content_filter" where the call that wrote the answer ended so."""
 
 
 class Usage(BaseModel):

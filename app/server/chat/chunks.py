@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ....graphs.conversation.turn.events import (
@@ -20,9 +20,11 @@ from ....graphs.conversation.turn.events import (
 from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.rag.search_tree import SearchTree
 from ....modules.calls.prices import Prices, usage_by_model
+from ....modules.calls.record import CallRecord, caveats_of, is_declined
 from ....modules.calls.usage import UsageTotals
 from ....modules.memory.costs import cost_of_turn
 from ..serving.errors import ErrorBody
+from .answers import FinishReason
 
 Json = dict[str, object]
 _VOID = "\n\n---\n\n"
@@ -79,16 +81,17 @@ class Completion:
         message: Json = {
             "role": "assistant",
             "content": result.answer + self._markdown(result),
-            "refusal": None,
+            "refusal": result.answer if is_declined(result.answer, result.answer_calls) else None,
             "annotations": self._annotations(result),
         }
         if thinking:
             message["reasoning_content"] = thinking
-        return self.whole_of(message, result.usage) | {"judgetree": self._own(result)}
+        ended = finish_reason_of(result.answer_calls)
+        return self.whole_of(message, result.usage, ended) | {"judgetree": self._own(result)}
 
-    def whole_of(self, message: Json, usage: UsageTotals) -> Json:
+    def whole_of(self, message: Json, usage: UsageTotals, ended: FinishReason = "stop") -> Json:
         """Return a whole completion."""
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended}
         return self._head("chat.completion") | {"choices": [choice], "usage": usage_of(usage)}
 
     def _content(self, event: ContentEvent) -> Iterator[Json]:
@@ -112,7 +115,9 @@ class Completion:
         if annotations := self._annotations(result):
             yield self.chunk({"annotations": annotations})
         yield self._event("status", {"description": "", "done": True, "hidden": True})
-        yield self.chunk({}, finish_reason="stop", judgetree=self._own(result))
+        if is_declined(result.answer, result.answer_calls):
+            yield self.chunk({"refusal": result.answer})
+        yield self.chunk({}, finish_reason=finish_reason_of(result.answer_calls), judgetree=self._own(result))
 
     def _event(self, kind: str, data: Mapping[str, object]) -> Json:
         """Return a chunk with an event of Open WebUI, which other clients ignore."""
@@ -154,6 +159,7 @@ class Completion:
             "answered_from": result.answered_from,
             "answer": result.answer,
             "usage": result.usage,
+            "caveats": result.caveats,
             "cost_usd": cost_of_turn(result.turn, self.prices).usd if result.turn else None,
             "tree_cost_usd": self._tree_cost(tree) if tree else 0.0,
         }
@@ -164,6 +170,14 @@ class Completion:
 
     def _head(self, kind: str) -> Json:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def finish_reason_of(calls: Iterable[CallRecord]) -> FinishReason:
+    """Return how the newest of the calls ended that wrote an answer; "stop" for none, such as those of a saved turn."""
+    caveats = [caveats_of(record) for record in calls][-1:]
+    if any("filtered" in found for found in caveats):
+        return "content_filter"
+    return "length" if any("reply_cut" in found for found in caveats) else "stop"
 
 
 def usage_of(usage: UsageTotals) -> Json:

@@ -12,6 +12,7 @@ from sse_starlette import ServerSentEvent
 from ....graphs.threads.amounts import budget_within
 from ....graphs.threads.context import Limits
 from ....modules.background_loop import background_loop
+from ....modules.calls.completion import Completion as Reply
 from ....modules.calls.messages import PLAIN_TEXT, CallOptions
 from ....modules.calls.prices import Prices
 from ....modules.calls.tokens import message_tokens
@@ -21,7 +22,7 @@ from ....modules.llm.contract import ChatLLM
 from ..serving.caller import Caller
 from ..serving.served import FAST, Served
 from ..serving.streams import event_stream, json_event, while_connected
-from .chunks import Completion, data_of
+from .chunks import Completion, data_of, finish_reason_of
 from .requests import ChatRequest
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
@@ -45,17 +46,18 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
         admission.calls = meter.records
         asking = _asked(llm, messages, _options(body), meter, limits=served.limits_of(caller), prices=served.prices)
         answer = await while_connected(request, background_loop().arun(asking))
+    ended = finish_reason_of(meter.records)
+    said: dict[str, object] = {"content": answer.text, "refusal": answer.refusal or None}
     completion = Completion(model=FAST, base_url=str(request.base_url), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:
-        message: dict[str, object] = {"role": "assistant", "content": answer, "refusal": None}
-        return JSONResponse(completion.whole_of(message, usage))
+        return JSONResponse(completion.whole_of({"role": "assistant", **said}, usage, ended))
 
     async def pieces() -> AsyncIterator[ServerSentEvent]:
         chunks = [
             completion.chunk({"role": "assistant", "content": ""}),
-            completion.chunk({"content": answer}),
-            completion.chunk({}, finish_reason="stop"),
+            completion.chunk({name: text for name, text in said.items() if text is not None}),
+            completion.chunk({}, finish_reason=ended),
             *([completion.usage_chunk(usage)] if body.wants_usage else []),
         ]
         for chunk in chunks:
@@ -81,9 +83,9 @@ async def _asked(
     *,
     limits: Limits,
     prices: Prices,
-) -> str:
-    """Return the answer of one call within the limits of a question; its reply may be as long as they allow."""
+) -> Reply:
+    """Return the reply of one call within the limits of a question; its reply may be as long as they allow."""
     meter.budget = await budget_within(limits, prices=prices)
     if limits.max_tree_tokens is not None:
         options = replace(options, max_tokens=max(1, limits.max_tree_tokens - message_tokens(messages)))
-    return (await llm.complete(messages, meter=meter, options=options)).text
+    return await llm.complete(messages, meter=meter, options=options)

@@ -22,6 +22,7 @@ from ....modules.index.schema import refuse_reserved
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
 from ....modules.llm.factory import create_llm
+from ....modules.llm.tuned import bounded
 from ....modules.settings import Settings
 from ...stores.collections import CollectionContents, CollectionReader, CollectionSummary
 from ...stores.patience import Patience
@@ -227,7 +228,8 @@ class Served:
             if self._fast is None:
                 settings = self.settings
                 spec = self.options.fast_llm or settings.condense_llm or settings.llm_spec
-                self._fast = await asyncio.to_thread(create_llm, str(spec), settings, self._gate)
+                llm = await asyncio.to_thread(create_llm, str(spec), settings, self._gate)
+                self._fast = bounded(llm, settings.llm_max_tokens)
             return self._fast
 
     async def close(self) -> None:

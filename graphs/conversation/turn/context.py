@@ -152,7 +152,7 @@ class TurnLimits:
         return cls(
             max_recent_turns=settings.max_recent_turns,
             max_relevant_turns=settings.max_relevant_turns,
-            max_tokens=settings.llm_max_tokens,
+            max_tokens=settings.llm_max_tokens or cls.max_tokens,
             max_rewrite_tokens=settings.max_rewrite_tokens,
             max_summary_tokens=settings.max_summary_tokens,
             max_thinking_tokens=settings.max_thinking_tokens,

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from ....modules.calls.messages import Message
+from ....modules.calls.record import is_declined
 from ....modules.calls.tokens import beginning, shortened
 from ....modules.calls.usage import CallMeter
 from ....modules.errors import BudgetSpent, SettingsError, ThreadMismatch
@@ -63,7 +64,7 @@ async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
     meter = context.start("fold_summary")
     limit = context.limits.max_summary_tokens
     reply = await ask_text(context, summary_prompt(state, context), meter=meter, max_tokens=limit)
-    summary = beginning(reply.text, limit) if reply else ""
+    summary = beginning(reply.written, limit) if reply else ""
     if not summary:
         unfolded = newest_within(path_order(*state["to_fold"], *state["history"]), context.limits.max_tokens // 4)
         return {"history": unfolded, "usage": meter.records}
@@ -111,7 +112,7 @@ async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Up
 
     async def ask(messages: list[Message]) -> str | None:
         reply = await ask_text(context, messages, meter=meter, max_tokens=limits.max_summary_tokens)
-        return reply.text if reply else None
+        return reply.written or None if reply else None
 
     passages = split_evidence(state["passages"], state["kept_chunks"])
     digest = await digested(
@@ -182,8 +183,8 @@ async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     if reply is None:
         rewrite = Rewrite(text="", problem="the model failed, or the limits of the question left no room")
     else:
-        is_cut = reply.finish_reason == "length"
-        rewrite = read_rewrite(reply.text, _query(state), max_tokens=limit, cut_off=is_cut)
+        is_cut = reply.is_cut_off
+        rewrite = read_rewrite(reply.written, _query(state), max_tokens=limit, cut_off=is_cut)
     return {
         "standalone_query": rewrite.text or _query(state),
         "rewrite_problem": rewrite.problem,
@@ -219,7 +220,11 @@ async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     messages = reader_messages(reader_query(state, context), evidence, context.services.prompts)
     answer = await answer_live(context, messages, meter=meter)
     refs = [ref_of(chunk.metadata, "") for chunk in found]
-    return _answer(answer, "web") | {"chunks": refs, "insert_block": report_of(hits), "usage": meter.records}
+    return _answer(answer, "web", meter=meter) | {
+        "chunks": refs,
+        "insert_block": report_of(hits),
+        "usage": meter.records,
+    }
 
 
 async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -265,7 +270,7 @@ async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext])
         logger.warning("the refusal stays (%s)", spent)
         context.emit_answer(state["answer"])
         return {"usage": meter.records}
-    return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
+    return _answer(answer, "knowledge", meter=meter) | {"chunks": [], "usage": meter.records}
 
 
 async def save_turn(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -295,11 +300,12 @@ def _of_collection(state: TurnState, numbers: Collection[int]) -> list[QaPair]:
     return [turn for turn in turns if not own or turn["collection"] == own]
 
 
-def _answer(answer: str, source: str, *, status: str | None = None) -> Update:
+def _answer(answer: str, source: str, *, status: str | None = None, meter: CallMeter | None = None) -> Update:
+    is_refused = is_refusal(answer) or (meter is not None and is_declined(answer, meter.records))
     return {
         "answer": answer,
         "answered_from": source,
-        "status": status or ("refused" if is_refusal(answer) else "answered"),
+        "status": status or ("refused" if is_refused else "answered"),
     }
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from langchain_core.documents import Document
 
-from ....modules.calls.record import CallRecord
+from ....modules.calls.record import CallRecord, count_caveats
 from ....modules.calls.usage import UsageTotals
+from ....modules.caveats.kinds import CaveatKind
 from ....modules.formats import printable
 from ....modules.memory.turns import AnsweredFrom, QaPair
 from ...drawing.words import usage_words
@@ -20,9 +22,19 @@ from ..drawing.words import ANSWERED_WORDS, OPEN_WORDS
 
 TAKEN_KEYS = (
     "name", "conversation_id", "turn_id", "branch", "status", "resumed", "wall_s", "error", "turn", "answered_from",
-    "standalone_query", "usage", "tree", "source_documents", "generated_question",
+    "standalone_query", "usage", "caveats", "tree", "source_documents", "generated_question",
 )  # fmt: skip
 """Keys of ``to_document`` besides that of the answer."""
+
+
+_ANSWERING: Mapping[str, str] = {
+    "search": "generate",
+    "web": "search_web",
+    "history": "assess_history",
+    "knowledge": "answer_from_knowledge",
+    "small_talk": "direct_answer",
+}
+"""The node whose calls write the answer, by the basis of the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +76,25 @@ class TurnResult:
     generated_question: str | None = None
     """The stand-alone question; None without ``return_generated_question``."""
 
+    @property
+    def caveats(self) -> dict[CaveatKind, int]:
+        """What makes replies to its model calls worse than they look, with counts.
+
+        Of a turn that an earlier call saved, those of its search alone.
+        """
+        searched = [record for node in self.tree.query_nodes() for record in node.usage] if self.tree else []
+        records = {record["call_id"]: record for record in (*searched, *self.calls)}
+        return count_caveats(records.values())
+
+    @property
+    def answer_calls(self) -> tuple[CallRecord, ...]:
+        """The model calls that wrote the answer, in their order; empty for one that an earlier call saved, unless it
+        was searched for."""
+        searched = self.tree.root.usage if self.tree else ()
+        records = searched if self.answered_from == "search" else self.calls
+        node = _ANSWERING.get(self.answered_from, "")
+        return tuple(record for record in records if record["node"] == node and not record["error"])
+
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
 
@@ -89,6 +120,7 @@ class TurnResult:
             "answered_from": self.answered_from,
             "standalone_query": self.standalone_query,
             "usage": self.usage,
+            "caveats": self.caveats,
             "tree": json.loads(self.tree.to_json()) if self.tree else None,
         }
         if self.source_documents is not None:

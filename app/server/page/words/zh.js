@@ -44,6 +44,7 @@ export default {
   "tree.answer": "答案", "tree.depth": "深度", "tree.suffices": "片段是否足够", "tree.linkedFrom": "沿用自", "tree.thread": "线程", "tree.evidence": "阅读者所见的依据",
   "state.open": "进行中", "state.failed": "失败", "state.refused": "找到的内容里没有答案", "state.answered": "已回答",
   "verdict.2": "单独即可回答问题", "verdict.1": "含有所需的事实", "verdict.0": "没有帮助", "verdict.unknown": "没有评判：评判者失败", "verdict.cancelled": "未评判：调用被取消", "verdict.pending": "未评判",
+  "caveat.prompt_cut": "服务器悄悄截断了提示：模型只读到了发送内容的一部分。", "caveat.prompt_shortened": "提示超过了 JUDGETREE_LLM_MAX_TOKENS：最长文本的中间部分被省略。", "caveat.reply_cut": "服务端提前结束了回复：结尾缺失。", "caveat.filtered": "服务端的内容过滤器中断了回复。", "caveat.declined": "模型拒绝回答，只给出了理由。", "caveat.only_thinking": "回复只有思考过程：答案是从中读出的。",
   "skip.calls": "未追问：调用次数不足", "skip.sub_runs": "未追问：子问题已达上限", "skip.tokens": "未追问：词元不足", "skip.cost": "未追问：费用不足", "skip.seconds": "未追问：时间已到",
   "skip.stopped": "未追问：搜索已停止", "skip.policy": "未追问：策略结束了搜索", "skip.cycle": "未追问：它在等待自己", "skip.stop": "未评判：已有片段足够",
   "chunk.title": "片段", "chunk.error": "子问题失败：{error}", "chunk.shared": "已问过：共用答案", "chunk.linked": "由“{title}”链接", "chunk.probability": "概率", "chunk.calibrated": "已校准", "chunk.uncalibrated": "未校准", "chunk.confidence": "置信度",

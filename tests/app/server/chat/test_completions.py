@@ -11,6 +11,8 @@ import openai
 import pytest
 from langchain_openai import ChatOpenAI
 
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
@@ -218,3 +220,35 @@ def test_a_conversation_has_the_name_that_its_owner_gave_it(settings: Settings) 
     with serving(settings, ServerOptions(needs_keys=True)) as url, httpx.Client(base_url=url, **keyed) as http:
         assert ask(http, FIRST, chat_id="one")["judgetree"]["conversation"] == "one"
         assert [each["name"] for each in http.get("/v1/conversations").json()["data"]] == ["one"]
+
+
+@pytest.mark.parametrize("model", [MODEL, "fast"])
+@pytest.mark.parametrize(
+    ("reply", "ended", "refusal", "caveats"),
+    [
+        (ChatReply(text="40"), "stop", None, {}),
+        (ChatReply(text="40", finish_reason="length"), "length", None, {"reply_cut": 1}),
+        (ChatReply(text="40", finish_reason="content_filter"), "content_filter", None, {"filtered": 1}),
+        (ChatReply(refusal="I can't."), "stop", "I can't.", {"declined": 1}),
+    ],
+)
+def test_an_answer_ends_as_the_reply_that_wrote_it(
+    http: httpx.Client,
+    scripted: ScriptedServer,
+    model: str,
+    reply: ChatReply,
+    ended: str,
+    refusal: str | None,
+    caveats: dict[str, int],
+) -> None:
+    kinds = ("read", "other", "closed_book")
+    scripted.responses = lambda request: reply if request.prompt.kind in kinds else None
+    whole = ask(http, CHAIN.question, model=model)
+    (choice,) = whole["choices"]
+    assert (choice["finish_reason"], choice["message"]["refusal"]) == (ended, refusal)
+    assert choice["message"]["content"] == (refusal or "40")
+    if model != "fast":
+        assert set(whole["judgetree"]["caveats"]) == set(caveats)
+    chunks = [chunk["choices"][0] for chunk in chunks_of(http, CHAIN.question, model=model) if chunk["choices"]]
+    assert [each["finish_reason"] for each in chunks if each["finish_reason"]] == [ended]
+    assert [each["delta"]["refusal"] for each in chunks if "refusal" in each["delta"]] == ([refusal] if refusal else [])

@@ -4,7 +4,7 @@ import { fill, make } from "../shell/dom.js";
 import { hasWords, number, say, seconds } from "../shell/words.js";
 import { marked } from "../text/marked.js";
 import { noteOf } from "./layout.js";
-import { MARKS, costOf, verdictOf } from "./model.js";
+import { MARKS, caveatsOf, costOf, verdictOf } from "./model.js";
 
 /** The classes that colour a node. */
 export function classOf(node) {
@@ -39,7 +39,18 @@ function queryWords({ data, parent }, pattern) {
       make("span.cost", null, cost)),
     make("span.title", null, ...marked(data.query, pattern)),
     make("span.answer", null, state === "open" ? make("span.dots", null, say("tree.searching")) : make("span", null, "→ ", ...marked(answerOf(data), pattern))),
-  ];
+    caveatNote(data),
+  ].filter(Boolean);
+}
+
+function caveatNote({ usage }) {
+  const said = caveatWords(usage).join(" ");
+  return said && make("span.note", { title: said }, `! ${said}`);
+}
+
+/** Why replies to calls are worse than they look, a sentence a kind. */
+export function caveatWords(calls) {
+  return caveatsOf(calls).map((kind) => hasWords(`caveat.${kind}`) ? say(`caveat.${kind}`) : kind);
 }
 
 /** The badge of a verdict, which is read out in words. */

@@ -3,7 +3,7 @@
 import { icon, iconButton, make } from "../shell/dom.js";
 import { hasWords, number, say, seconds } from "../shell/words.js";
 import { marked } from "../text/marked.js";
-import { answerOf, stateOf } from "./card.js";
+import { answerOf, caveatWords, stateOf } from "./card.js";
 import { noteOf } from "./layout.js";
 import { MARKS, callsOf, costOf, verdictOf } from "./model.js";
 
@@ -25,6 +25,7 @@ function queryDetails({ data }, pattern) {
   return [
     make("p.big", null, ...marked(data.query, pattern)),
     make(`p.state.${state}`, null, say(`state.${state}`)),
+    ...caveatWords(data.usage).map((said) => make("p.note", null, `! ${said}`)),
     section("tree.answer", make("p.document", null, ...marked(answerOf(data), pattern))),
     rows([
       ["cost.cost", costWords(callsOf(data))],

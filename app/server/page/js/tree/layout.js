@@ -1,6 +1,7 @@
 // Where the nodes of a tree stand: as a tree that grows to the right, or as an outline for narrow windows.
 
 import { hierarchy, tree } from "../../vendor/d3-hierarchy.min.mjs";
+import { caveatsOf } from "./model.js";
 
 export const WIDTH = { query: 228, chunk: 206, fold: 206 };
 const COLUMN_GAP = 32;
@@ -15,7 +16,7 @@ const INDENT = 18;
 /** Height of a card: rows that every card of its kind has, and those that it has besides. */
 export function heightOf(node) {
   if (node.kind === "fold") return 40;
-  if (node.kind === "query") return 96;
+  if (node.kind === "query") return 96 + (caveatsOf(node.data.usage).length ? 20 : 0);
   return 70 + (noteOf(node.data) ? 20 : 0);
 }
 

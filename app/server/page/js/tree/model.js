@@ -87,6 +87,15 @@ export function costOf(calls) {
   };
 }
 
+/** Why replies to calls are worse than they look: kinds, each once, in the order of the calls. Mostly none. */
+export function caveatsOf(calls) {
+  const kinds = calls.flatMap((call) => {
+    const found = call.caveats ?? [];
+    return call.cut_off && !found.includes("filtered") ? [...found, "reply_cut"] : found;
+  });
+  return [...new Set(kinds)];
+}
+
 /** Sizes and costs of a whole tree. */
 export function totalsOf(document) {
   const queries = [...queriesOf(document.root)];
