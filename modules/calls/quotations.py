@@ -12,6 +12,7 @@ _APOSTROPHES = {"'": "'", "‘": "’"}
 """Such marks stand in words too, so they count beside a tag alone."""
 _FENCE = re.compile(r"[ \t>]{0,12}(`{3,}|~{3,})([^`]*)\Z")
 _BEFORE_CLOSING = frozenset(".,;:!?)]}")
+_BEFORE_OPENING = frozenset("([{=")
 _LONGEST_RUN = 3
 """Backticks at most around a code span."""
 _LONGEST_LINE = 100
@@ -157,12 +158,20 @@ def _may_open(before: str) -> bool:
 def _closing(opened: str, text: str, at: int, end: int, *, is_whole: bool) -> int:
     """Return the end of a quotation in marks or backticks; 0 without one."""
     if not opened.startswith("`"):
-        return _end_at(_CLOSERS[opened], text, at, end) if opened else 0
+        found = _end_at(_CLOSERS[opened], text, at, end) if opened else 0
+        return found if found and (opened != '"' or _may_close(text[found - 2])) else 0
     if len(opened) > _LONGEST_RUN:
         return 0
     after = "(?!`)" if is_whole else "(?=[^`])"  # of a run at the end more may come
-    found = re.compile(f"(?<!`){opened}{after}").search(text, at, end + 1)
-    return found.end() if found and found.end() <= end else 0
+    run = re.compile(f"(?<!`){opened}{after}").search(text, at, end + 1)
+    if run is None or run.end() > end or (len(opened) == 1 and not _may_close(text[run.start() - 1])):
+        return 0
+    return run.end()
+
+
+def _may_close(before: str) -> bool:
+    """Return whether a mark behind this character may end a quotation rather than begin another."""
+    return not before.isspace() and before not in _BEFORE_OPENING
 
 
 def _end_at(closers: str, text: str, at: int, end: int) -> int:

@@ -201,7 +201,7 @@ def _quoting_objects(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _unfinished_tag_at(text: str, at: int) -> int:
-    """Return where an unfinished tag starts at the end of a text with no tag from ``at`` on; its length if none does."""
+    """Return where an unfinished tag starts at the end of a text with none from ``at`` on; its length if none does."""
     start = text.rfind("<", max(at, len(text) - len(_CLOSING)))
     is_unfinished = start >= 0 and (_OPENING.startswith(text[start:]) or _CLOSING.startswith(text[start:]))
     return start if is_unfinished else len(text)

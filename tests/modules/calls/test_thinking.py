@@ -103,6 +103,7 @@ def test_an_answer_behind_a_thought_keeps_its_tags(answer: str) -> None:
         ("```\nnever closed</think>\n42", "42", "```\nnever closed"),
         ('say "six"</think>or "nine"', 'or "nine"', 'say "six"'),
         ("`six` </think> `nine`", "`nine`", "`six`"),
+        ('{"six": "by</think>{"nine": 9}', '{"nine": 9}', '{"six": "by'),
         ("don't</think>isn't", "isn't", "don't"),
         ('say "six."</think>"Nine."', '"Nine."', 'say "six."'),
         ('a 5" pipe</think>of 6" width', 'of 6" width', 'a 5" pipe'),
