@@ -222,7 +222,7 @@ EXCUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "modules.embedding.hosted._parsed",
+            "modules.embedding.replies.parse_reply",
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
             "modules.llm.openai_client._whole_completion",
             "modules.retriever.rerank._post",
