@@ -70,12 +70,12 @@ class SettingsError(UserError):
 class ProxyFault(SettingsError):
     """A proxy of the environment is malformed, cannot be reached, refuses, or stands before a foreign certificate."""
 
-    def __init__(self, what: str, remedy: str, *, is_final: bool = False, status: int | None = None) -> None:
-        """Create an error from ``what`` failed and the ``remedy``, both as clauses.
+    def __init__(self, what: str, remedy: str = "", *, is_final: bool = False, status: int | None = None) -> None:
+        """Create an error from ``what`` failed and the ``remedy``, both as clauses, or from a whole message.
 
         ``is_final`` says that the same request would fail again; ``status`` is the HTTP status of the proxy.
         """
-        super().__init__(f"{what[0].upper()}{what[1:]}. To do: {remedy}.")
+        super().__init__(f"{what[0].upper()}{what[1:]}. To do: {remedy}." if remedy else what)
         self.what = what
         self.remedy = remedy
         self.is_final = is_final

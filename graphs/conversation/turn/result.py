@@ -16,6 +16,7 @@ from ....modules.memory.turns import AnsweredFrom, QaPair
 from ...drawing.words import usage_words
 from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus
+from ...tree.counts import has_no_verdict
 from ..drawing.words import ANSWERED_WORDS, OPEN_WORDS
 
 TAKEN_KEYS = (
@@ -64,6 +65,11 @@ class TurnResult:
     generated_question: str | None = None
     """The stand-alone question; None without ``return_generated_question``."""
 
+    @property
+    def judging_failed(self) -> bool:
+        """True where the judge failed on every chunk of the turn's search."""
+        return self.tree is not None and has_no_verdict(self.tree.root)
+
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
 
@@ -85,6 +91,7 @@ class TurnResult:
             "resumed": self.resumed,
             "wall_s": round(self.wall_s, 3),
             "error": self.error,
+            "judging_failed": self.judging_failed,
             "turn": self.turn,
             "answered_from": self.answered_from,
             "standalone_query": self.standalone_query,
