@@ -36,6 +36,7 @@ _BYTES_A_NUMBER = 32
 """A double takes at most 25 bytes in JSON, with its comma; the rest is for spaces."""
 _BYTES_A_TEXT = 1_000
 """Bytes that a reply may take for each vector besides its numbers."""
+_TOO_MANY_REQUESTS = 429
 _BACKOFF_S = 0.5
 """Mean seconds before the second attempt; doubled with each further one. Retry-After overrides it."""
 
@@ -277,6 +278,8 @@ class EmbeddingEndpoint:
         if wait_s is None:
             return failure
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        if failure.status == _TOO_MANY_REQUESTS:
+            self._rates.tell_of_wait(f"The embedding model {self._name}", wait_s)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             await self._sleep(wait_s)

@@ -59,6 +59,9 @@ _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 """HTTP statuses that may refuse the stream rather than the call."""
 
 
+_TOO_MANY_REQUESTS = 429
+
+
 class _CutOff(ValueError):
     """Every token went into thinking; a repeated call would fail too."""
 
@@ -237,6 +240,8 @@ class EndpointLLM(JournaledLLM):
 
     async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        if failure.status == _TOO_MANY_REQUESTS:
+            self._rates.tell_of_wait(f"Model {self.model!r} at {self.base_url}", wait_s)
         asked_s = retry_after_s(error)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
