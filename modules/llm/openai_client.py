@@ -363,7 +363,7 @@ class _Connections(openai.DefaultAioHttpClient):
             gone = [each for each in self._others if each[0] is not None and each[0].is_closed()]
             self._others = {each: client for each, client in self._others.items() if each not in gone}
             kind = openai.DefaultAsyncHttpxClient if loop else openai.DefaultAioHttpClient
-            limits = {"limits": _NOT_KEPT} if loop else {}
+            limits: dict[str, Any] = {"limits": _NOT_KEPT} if loop else {}
             # aiohttp warns of user and password in the address.
             way = httpx2.Proxy(str(proxy.address), headers=proxy.headers()) if proxy else None
             self._others[key] = kind(proxy=way, **limits, **self._given)
