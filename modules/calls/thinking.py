@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ..json_objects import object_at
+from ..reading.quotations import Quotations
 from .growing_text import Delta, Paragraphs
-from .quotations import Quotations
 from .stops import UntilStop
 
 _OPENING, _CLOSING = "<think>", "</think>"
