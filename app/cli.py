@@ -177,10 +177,12 @@ _SAID = (
     "modules.calls.transcript_writer",
     "modules.cluster",
     "modules.embedding.cache",
+    "modules.embedding.refusals",
     "modules.embedding.worker_pool",
     "modules.extraction.cache",
     "modules.judge.thresholds",
     "modules.llm.cache",
+    "modules.llm.rate_limit",
     "modules.sqlite_cache",
     "modules.trust.variables",
 )

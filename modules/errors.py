@@ -3,6 +3,7 @@
     JudgetreeError
     ├── UserError                 the user can correct it; the command line prints the message and exits 2
     │   ├── SettingsError         a setting, key or model name is missing or malformed
+    │   │   ├── ProxyFault        a proxy of the environment is malformed, down, or refuses
     │   │   ├── StoreFailure      the store of checkpoints, locks or keys did not answer, or refused a write
     │   │   └── UnknownConversation  a conversation that does not exist
     │   ├── LoadingError          a path has nothing readable
@@ -64,6 +65,21 @@ class UserError(JudgetreeError):
 
 class SettingsError(UserError):
     """A setting, key or model name is missing or malformed."""
+
+
+class ProxyFault(SettingsError):
+    """A proxy of the environment is malformed, cannot be reached, refuses, or stands before a foreign certificate."""
+
+    def __init__(self, what: str, remedy: str = "", *, is_final: bool = False, status: int | None = None) -> None:
+        """Create an error from ``what`` failed and the ``remedy``, both as clauses, or from a whole message.
+
+        ``is_final`` says that the same request would fail again; ``status`` is the HTTP status of the proxy.
+        """
+        super().__init__(f"{what[0].upper()}{what[1:]}. To do: {remedy}." if remedy else what)
+        self.what = what
+        self.remedy = remedy
+        self.is_final = is_final
+        self.status = status
 
 
 class StoreFailure(SettingsError):

@@ -144,6 +144,11 @@ class Settings(BaseSettings):
     searxng_url: Address = Field(
         default=Address(), description="Address of a SearXNG for web searches; empty: none are made."
     )
+    proxy_loopback: bool = Field(
+        default=False,
+        description="on: the proxies of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) are for servers of this "
+        "machine too.",
+    )
     home: Path = Field(default_factory=find_home, description="Folder for models, vectors and checkpoints.")
     temperature: float = Field(
         default=0.0,

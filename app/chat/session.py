@@ -84,7 +84,7 @@ class ChatSession:
         try:
             for event in events:
                 view.on_event(event)
-                if isinstance(event, DoneEvent) and event.result.status == "failed":
+                if isinstance(event, DoneEvent) and (event.result.status == "failed" or event.result.judging_failed):
                     self._has_failed = True
         finally:
             if isinstance(events, Generator):

@@ -21,7 +21,7 @@ from ...graphs.conversation.turn.events import (
 )
 from ...graphs.conversation.turn.result import TurnResult
 from ...graphs.drawing.layout import one_line
-from ...graphs.drawing.words import usage_words
+from ...graphs.drawing.words import failed_verdict_words, usage_words
 from ...modules.formats import printable
 from ..terminal.caveats import say_caveats
 from ..terminal.live_tree import LiveQuery, LiveTree
@@ -107,6 +107,8 @@ class ShownTurn:
             for line in source_lines(turn["chunks"]):
                 say(line, style="dim")
         say_caveats(result.caveats)
+        if result.tree is not None and (failed := failed_verdict_words(result.tree.root)):
+            say(failed, style="yellow")
         where = f"turn {turn['turn_number']} on {result.branch}"
         say(f"{where} · {usage_words(turn['usage'])} · {result.wall_s:.1f} s in all", style="dim")
 

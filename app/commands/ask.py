@@ -227,7 +227,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         write_json(result.to_document())
     say_outcome(result, options)
     files.write(result.tree)
-    if result.status in UNANSWERED:
+    if result.status in UNANSWERED or result.judging_failed:
         raise typer.Exit(FAILED)
 
 
@@ -322,16 +322,14 @@ def open_session(options: AskOptions, settings: Settings, on_progress: Callable[
 
 def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
     """Print status, cost and the next commands on standard error."""
-    from ...graphs.drawing.words import count_of, spent_words, usage_words
+    from ...graphs.drawing.words import failed_verdict_words, spent_words, usage_words
 
     if result.error:
         say(result.error, style="red")
     cost = usage_words(result.usage_this_run)
     say(f"{result.status} · {cost} · {result.wall_s:.1f} s in all", style="dim")
-    unknown = [chunk for chunk in result.tree.chunk_nodes() if chunk.verdict_label == "unknown"]
-    if unknown:
-        why = f". The first: {unknown[0].reason}" if unknown[0].reason else ""
-        say(f"{count_of(len(unknown), 'chunk')} without a verdict, since the judge failed{why}", style="yellow")
+    if failed := failed_verdict_words(result.tree.root):
+        say(failed, style="red" if result.judging_failed else "yellow")
     if result.tree.budget_spent:
         say(f"{spent_words(result.tree.spent_limits)}: the answer rests on part of the evidence.", style="yellow")
     say_caveats(result.tree.caveats)

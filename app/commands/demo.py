@@ -63,7 +63,7 @@ def demo(
     is_answered_right = _judge(result, found.question)
     say_outcome(result)
     files.write(result.tree)
-    if not is_answered_right:
+    if not is_answered_right or result.judging_failed:
         raise typer.Exit(FAILED)
 
 

@@ -62,9 +62,13 @@ def doctor(as_json: Json = False) -> None:
 
 def run_checks(settings: Settings) -> Iterator[Check]:
     """Run the checks one by one and yield each result."""
+    from ...modules.network.proxies import named_proxies
+
     shown = "; ".join(f"{name}={value}" for name, value in describe_settings(settings).items())
     yield Check(name="settings", works=True, detail=shown)
     yield _env_file_check()
+    if proxies := named_proxies():
+        yield _try("proxies", lambda: _try_proxies(proxies))
     yield _try("home", lambda: _try_home(settings.home), is_needed=False)
     if settings.prompts is not None:
         yield _try("prompts", lambda: _try_prompts(settings))
@@ -103,6 +107,15 @@ def _env_file_check() -> Check:
     else:
         why = "names no code, address or file"
     return Check(name=".env", works=True, detail=_of_owner(file.path, owner_of(file.path), why), is_needed=False)
+
+
+def _try_proxies(proxies: dict[str, str]) -> str:
+    from ...modules.network.proxies import proxy_for
+
+    for scheme in ("http", "https"):
+        proxy_for(f"{scheme}://example.org")  # refuses a malformed one
+    shown = "; ".join(f"{name}={value}" for name, value in proxies.items())
+    return f"{shown}; servers of this machine are asked directly unless JUDGETREE_PROXY_LOOPBACK is on"
 
 
 def _try_home(home: Path) -> str:

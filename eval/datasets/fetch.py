@@ -15,8 +15,8 @@ import httpx
 
 from ...modules.addresses import Address
 from ...modules.disk import refusing_full_disk
-from ...modules.errors import LoadingError, SettingsError
-from ...modules.network.certificates import trusted_certificates
+from ...modules.errors import LoadingError, ProxyFault, SettingsError
+from ...modules.network.clients import following_client
 from ...modules.progress import ByteProgress
 from ...modules.redaction import starred
 from .registry import load_dataset
@@ -96,8 +96,8 @@ def fetch_dataset(
         except _DAMAGED_ZIP as error:
             raise LoadingError(f"its archive cannot be unpacked: {error or type(error).__name__}") from error
         checked = _read_once(source, fetched, downloaded=True)
-    except (LoadingError, httpx.HTTPError, httpx.InvalidURL) as error:
-        if not isinstance(error, httpx.TransportError):  # after a broken connection, resume from the part
+    except (LoadingError, ProxyFault, httpx.HTTPError, httpx.InvalidURL) as error:
+        if not isinstance(error, httpx.TransportError | ProxyFault):  # after a broken connection, resume from the part
             shutil.rmtree(staging)
         raise LoadingError(
             by_hand(source, target, why=f"{address} did not give it: {starred(_reason(error), address.secrets())}.")
@@ -131,7 +131,7 @@ def download(
     """Download into ``part``, resuming from what is there if the server still has the same file.
 
     Raises:
-        httpx.HTTPError: The server cannot be reached, refuses, or hangs up; ``part`` keeps what arrived.
+        httpx.HTTPError, ProxyFault: The server cannot be reached, refuses, or hangs up; ``part`` keeps what arrived.
         LoadingError: An address on the way is not HTTPS, or the file is larger than ``max_bytes``.
     """
 
@@ -148,12 +148,7 @@ def download(
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": tag}
     with (
-        httpx.Client(
-            follow_redirects=True,
-            timeout=_TIMEOUT_S,
-            verify=trusted_certificates(),
-            event_hooks={"request": [refuse_plain_http]},
-        ) as client,
+        following_client(timeout_s=_TIMEOUT_S, event_hooks={"request": [refuse_plain_http]}) as client,
         client.stream("GET", Address(url).revealed(), headers=headers) as response,
     ):
         if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # complete, or another file now: start over

@@ -8,8 +8,8 @@ from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.caveats.kinds import CAVEATS, Caveats
 from ...modules.errors import LimitName
 from ..search.candidate import SkipReason
-from ..tree.counts import count_saved_by_sharing, count_verdicts
-from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_queries
+from ..tree.counts import count_saved_by_sharing, count_verdicts, has_no_verdict
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
     "2": "answers the query alone",
@@ -153,3 +153,17 @@ def origin_words(chunk: ChunkNode) -> str:
     if chunk.linked_by:
         parts.append(f"linked by “{chunk.linked_by}”")
     return " · ".join([*parts, chunk.source] if chunk.source else parts)
+
+
+def failed_verdict_words(root: QueryNode) -> str:
+    """Return how many verdicts of a tree failed, the first reason, and what to do if all did; ``""`` if none failed."""
+    failed = [chunk for _, chunk in walk_chunks(root) if chunk.verdict_label == "unknown"]
+    if not failed:
+        return ""
+    why = f". The first: {failed[0].reason}" if failed[0].reason else ""
+    if not has_no_verdict(root):
+        return f"{count_of(len(failed), 'chunk')} without a verdict, since the judge failed{why}"
+    return (
+        f"The judge failed on every chunk ({len(failed):,}), so the answer rests on chunks without a verdict{why}. "
+        "To do: try the judge's model with `judgetree doctor`, or name another (--judge-llm, --judge), and ask again."
+    )

@@ -10,6 +10,7 @@ from langgraph.types import Interrupt
 
 from ...modules.calls.usage import UsageTotals
 from ..threads.state import AnswerStatus
+from ..tree.counts import has_no_verdict
 from .search_tree import SearchTree
 
 ResultStatus = AnswerStatus | Literal["interrupted"]
@@ -37,6 +38,11 @@ class RagResult:
     interrupts: tuple[Interrupt, ...] = ()
     """What the run asks; answered by ``session.ask(Command(resume=…), thread_id=…)``."""
 
+    @property
+    def judging_failed(self) -> bool:
+        """True where the judge failed on every chunk: the answer then rests on chunks that nothing has judged."""
+        return has_no_verdict(self.tree.root)
+
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
 
@@ -52,6 +58,7 @@ class RagResult:
             "thread_id": self.thread_id,
             "system": self.system,
             "error": self.error,
+            "judging_failed": self.judging_failed,
             "interrupts": json.loads(json.dumps(asked, default=str)),
             "usage": self.usage,
             "usage_this_run": self.usage_this_run,

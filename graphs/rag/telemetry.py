@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_CREDENTIAL_PROVIDERS = "OTEL_PYTHON_EXPORTER_OTLP_HTTP_"
 _EXTRA = 'Telemetry needs an extra: pip install "judgetree[telemetry]"'
 
 
@@ -119,7 +120,11 @@ def open_exporter() -> SpanExporter:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     except ImportError as error:
         raise DependencyError(_EXTRA) from error
-    exporter: SpanExporter = OTLPSpanExporter()
+    from ...modules.network.sessions import RoutedSession  # noqa: PLC0415 - requests comes with the extra
+
+    # A credential provider of OpenTelemetry brings a session of its own.
+    has_provider = any(name.startswith(_CREDENTIAL_PROVIDERS) for name in os.environ)
+    exporter: SpanExporter = OTLPSpanExporter(session=None if has_provider else RoutedSession())
     return exporter
 
 

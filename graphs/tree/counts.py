@@ -46,3 +46,9 @@ def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:
     for _, chunk in walk_chunks(root):
         counts[chunk.verdict_label] += 1
     return counts
+
+
+def has_no_verdict(root: QueryNode) -> bool:
+    """Return whether a judge was asked and failed on every chunk of the tree, so that its answer rests on none."""
+    counts = count_verdicts(root)
+    return counts["unknown"] > 0 and not counts["0"] + counts["1"] + counts["2"]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..json_objects import object_at
+from ..reading.quotations import Quotations
 from .growing_text import Delta, Paragraphs
 from .stops import UntilStop
 
@@ -19,9 +20,13 @@ _MOST_OPEN = 8
 class ThinkingText:
     """A text with thinking in it, fed in pieces that may be cut anywhere, even inside a tag, in linear time.
 
-    The answer is what follows the last ``</think>``, up to an unclosed ``<think>``; all else is thinking. A
-    ``</think>`` without its opening tag turns the answer so far into thinking. Tags are part of neither, and a possible
-    beginning of a tag is held back until the next piece. The answer ends before its first stop text.
+    The answer is what follows the last thought, up to an unclosed ``<think>``; all else is thinking. A ``</think>``
+    without its opening tag turns the answer so far into thinking, since templates open the thought in the prompt. Tags
+    are part of neither. The answer ends before its first stop text.
+
+    A tag is text where it is quoted: in a code span, fenced code or quotation marks, and behind a closed thought, where
+    only a ``<think>`` at the beginning of a line opens another. The possible beginning of a tag is held back until the
+    next piece, and a tag that may be quoted until its quotation ends.
 
     >>> text = ThinkingText()
     >>> text.feed("<think>six by nine</thi")
@@ -39,9 +44,12 @@ class ThinkingText:
         self._answer = Paragraphs()
         self._thinking = Paragraphs()
         self._everything = Paragraphs()
+        self._quotations = Quotations()
         self._is_open = False
+        self._was_closed = False
+        self._has_said = False  # something visible stands behind the newest tag
         self._answer_is_void = False
-        self._held = ""  # may be the beginning of a tag
+        self._held = ""  # begins with a tag, or with what may become one
 
     @property
     def answer(self) -> str:
@@ -65,16 +73,11 @@ class ThinkingText:
 
     def feed(self, piece: str) -> None:
         """Take the next piece of the text."""
-        parts = _TAG.split(self._held + piece)
-        end = _unfinished_tag_at(parts[-1])
-        parts[-1], self._held = parts[-1][:end], parts[-1][end:]
-        for part in parts:
-            self._take(part)
+        self._advance(self._held + piece, is_whole=False)
 
     def feed_text(self, text: str) -> None:
         """Take the next piece, one in which tags are text."""
-        self._take(self._held)
-        self._held = ""
+        self._advance(self._held, is_whole=True)
         self._take(text)
 
     def finish(self) -> None:
@@ -96,20 +99,53 @@ class ThinkingText:
         """Return what the text without its tags has gained since the last call."""
         return Delta(self._everything.take())
 
-    def _take(self, part: str) -> None:
-        if part in (_OPENING, _CLOSING):
-            self._thinking.end_paragraph()
-            self._everything.end_paragraph()
-            self._answer.feed(self._until_stop.finish())
-            if part == _CLOSING:
-                self._void_answer()
-            self._is_open = part == _OPENING
-        else:
-            if self._is_open:
-                self._thinking.feed(part)
+    def _advance(self, text: str, *, is_whole: bool) -> None:
+        """Take what is decided of a text, and hold the rest back."""
+        at, self._held = 0, ""
+        for tag in _TAG.finditer(text):
+            if tag.start() < at:  # inside the quotation of an earlier one
+                continue
+            self._take(text[at : tag.start()])
+            at = tag.start()
+            end = self._text_end(text, tag, is_whole=is_whole)
+            if end is None:
+                self._held = text[at:]
+                return
+            if end:
+                self._take(text[at:end])
             else:
-                self._answer.feed(self._until_stop.feed(part))
-            self._everything.feed(part)
+                self._take_tag(tag[0])
+            at = end or tag.end()
+        end = len(text) if is_whole else _unfinished_tag_at(text, at)
+        self._take(text[at:end])
+        self._held = text[end:]
+
+    def _text_end(self, text: str, tag: re.Match[str], *, is_whole: bool) -> int | None:
+        """Return the end of what is text from a tag on; 0 if it is a tag, None while that is unknown."""
+        if not self._is_open and self._was_closed and self._has_said:
+            opens = tag[0] == _OPENING and self._quotations.is_at_line_start and not self._quotations.is_fenced
+            return 0 if opens else tag.end()
+        return self._quotations.end_after(text, tag.start(), tag.end(), is_whole=is_whole)
+
+    def _take(self, part: str) -> None:
+        self._quotations.feed(part)
+        self._has_said = self._has_said or not (not part or part.isspace())
+        if self._is_open:
+            self._thinking.feed(part)
+        else:
+            self._answer.feed(self._until_stop.feed(part))
+        self._everything.feed(part)
+
+    def _take_tag(self, tag: str) -> None:
+        self._thinking.end_paragraph()
+        self._everything.end_paragraph()
+        self._answer.feed(self._until_stop.finish())
+        if tag == _CLOSING:
+            self._void_answer()
+            self._was_closed = True
+        self._quotations = Quotations()
+        self._is_open = tag == _OPENING
+        self._has_said = False
 
     def _void_answer(self) -> None:
         """Make thinking of the answer so far, with what stood beyond a stop text."""
@@ -164,8 +200,8 @@ def _quoting_objects(text: str) -> Iterator[tuple[int, int]]:
                     yield span.start, span.end
 
 
-def _unfinished_tag_at(text: str) -> int:
-    """Return where an unfinished tag starts at the end of a text that holds no tag; its length if none does."""
-    start = text.rfind("<")
+def _unfinished_tag_at(text: str, at: int) -> int:
+    """Return where an unfinished tag starts at the end of a text with none from ``at`` on; its length if none does."""
+    start = text.rfind("<", max(at, len(text) - len(_CLOSING)))
     is_unfinished = start >= 0 and (_OPENING.startswith(text[start:]) or _CLOSING.startswith(text[start:]))
     return start if is_unfinished else len(text)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Annotated
 
 import httpx2
 import openai
 from openai._base_client import get_platform
-from pydantic import BaseModel, Field, ValidationError
 
 from ..background_loop import background_loop
 from ..calls.completion import PackedReply, ReplyTooLong, cap_reply
@@ -25,66 +24,24 @@ from ..llm.factory import Endpoint, gate_at, rates_of
 from ..llm.openai_client import CONNECTING_S, UNREAD, http_client_on
 from ..llm.rate_limit import Admissions, RateLimit
 from ..settings import Settings
+from .refusals import LearnedWays, described, fewer_texts, is_text_too_long, pieces_of, refuses_format, ways_at
+from .replies import MAX_DIMENSION, EmbeddingsReply, parse_reply
 
 logger = logging.getLogger(__name__)
 
 TEXTS_A_CALL = 64
 DASHSCOPE_TEXTS_A_CALL = 10
 """Most texts that DashScope accepts in one call."""
-MAX_DIMENSION = 32_768
-"""Longest vector that is accepted; Milvus takes none that is longer."""
 _BYTES_A_NUMBER = 32
 """A double takes at most 25 bytes in JSON, with its comma; the rest is for spaces."""
 _BYTES_A_TEXT = 1_000
 """Bytes that a reply may take for each vector besides its numbers."""
+_TOO_MANY_REQUESTS = 429
 _BACKOFF_S = 0.5
 """Mean seconds before the second attempt; doubled with each further one. Retry-After overrides it."""
-_MOST_TOKENS = 2**31
-_FLOAT32_MAX = 3.4e38
 
 Vectors = dict[int, list[float]]
 """Vectors by the position of their texts."""
-
-
-class _Item(BaseModel):
-    """A vector of a reply."""
-
-    index: int | None = None
-    embedding: Annotated[
-        list[Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-_FLOAT32_MAX, le=_FLOAT32_MAX)]],
-        Field(min_length=1, max_length=MAX_DIMENSION),
-    ]
-
-
-class _Reply(BaseModel):
-    """A reply, as far as it is read."""
-
-    data: list[_Item]
-    usage: object = None
-
-    @property
-    def total_tokens(self) -> int | None:
-        """Tokens that the endpoint counted; None if it names no possible number."""
-        tokens = self.usage.get("total_tokens") if isinstance(self.usage, dict) else None
-        return tokens if type(tokens) is int and 0 < tokens < _MOST_TOKENS else None
-
-    def vectors(self, count: int) -> list[list[float]]:
-        """Return the vectors in the order of the texts.
-
-        Raises:
-            ValueError: There are not ``count``, their indexes are no order, their lengths differ, or one is all zeros.
-        """
-        if len(self.data) != count:
-            raise ValueError(f"{len(self.data)} vectors came back for {count} texts")
-        places = [place if item.index is None else item.index for place, item in enumerate(self.data)]
-        if sorted(places) != list(range(count)):
-            raise ValueError("the indexes of its vectors are not those of the texts")
-        ordered = [item.embedding for _, item in sorted(zip(places, self.data, strict=True), key=lambda pair: pair[0])]
-        if len(lengths := {len(vector) for vector in ordered}) > 1:
-            raise ValueError(f"its vectors have different lengths: {', '.join(map(str, sorted(lengths)[:5]))}")
-        if not all(map(any, ordered)):
-            raise ValueError("a vector is all zeros, which is near to nothing and has no angle")
-        return ordered
 
 
 @dataclass(kw_only=True)
@@ -97,6 +54,8 @@ class _Batch:
     """Number of all texts."""
     is_sending: bool = False
     """True while a request is under way."""
+    names_format: bool = True
+    """Whether the newest request names ``encoding_format``."""
     is_last_attempt: bool = False
     """True once another batch has failed, so that this one makes no further attempt."""
 
@@ -105,6 +64,14 @@ class _Batch:
         """Which texts these are, for messages; ``""`` if they are all."""
         end = self.start + len(self.texts)
         return f" on texts {self.start + 1:,} to {end:,} of {self.of:,}" if len(self.texts) < self.of else ""
+
+
+class _TooMuch(Exception):
+    """A request was refused for its size; what it holds goes in requests of at most ``size`` texts."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 _CLIENT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, ValueError)
@@ -120,7 +87,7 @@ class EmbeddingEndpoint:
         name: str,
         gate: CallGate,
         rates: RateLimit,
-        texts_a_call: int = TEXTS_A_CALL,
+        ways: LearnedWays | None = None,
         retries: int = 3,
         timeout_s: float = 600.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -132,7 +99,7 @@ class EmbeddingEndpoint:
             name: The model in messages.
             gate: Cap on simultaneous calls; none counts that waits for its rate or for its next attempt.
             rates: The endpoint's limits a minute.
-            texts_a_call: Most texts in one request.
+            ways: How it is asked, by what it has refused; None for nothing yet.
             retries: Further attempts of each request after a failed one.
             timeout_s: Seconds that an attempt may take to the end of its reply.
             sleep: Waits the given seconds.
@@ -153,7 +120,7 @@ class EmbeddingEndpoint:
         self._name = name
         self._gate = gate
         self._rates = rates
-        self._texts_a_call = texts_a_call
+        self._ways = ways or LearnedWays(model=f"The embedding model {name}", texts_a_call=TEXTS_A_CALL)
         self._attempts = retries + 1
         self._timeout_s = timeout_s
         self._secrets = endpoint.secrets()
@@ -178,10 +145,7 @@ class EmbeddingEndpoint:
             ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
             ModelRequestError: The endpoint refused the texts for good.
         """
-        waiting = iter(
-            _Batch(start=start, texts=texts[start : start + self._texts_a_call], of=len(texts))
-            for start in range(0, len(texts), self._texts_a_call)
-        )
+        waiting = self._batches_of(texts)
         running: dict[asyncio.Task[Vectors], _Batch] = {}
         failure: BaseException | None = None
         try:
@@ -206,6 +170,13 @@ class EmbeddingEndpoint:
         if failure is not None:
             raise failure
 
+    def _batches_of(self, texts: Sequence[str]) -> Iterator[_Batch]:
+        start = 0
+        while start < len(texts):
+            end = start + self._ways.texts_a_call  # it may become less meanwhile
+            yield _Batch(start=start, texts=texts[start:end], of=len(texts))
+            start = end
+
     async def _embed(self, batch: _Batch, running: Mapping[asyncio.Task[Vectors], _Batch]) -> Vectors:
         try:
             return await self._attempted(batch)
@@ -214,24 +185,44 @@ class EmbeddingEndpoint:
             raise
 
     async def _attempted(self, batch: _Batch) -> Vectors:
+        """Return the vectors of a batch, in smaller requests where the endpoint refuses so many texts at once."""
+        vectors: Vectors = {}
+        waiting = deque([(batch.start, batch.texts)])
+        while waiting:
+            batch.start, batch.texts = waiting.popleft()
+            if len(batch.texts) > self._ways.texts_a_call:  # others have learned it meanwhile
+                waiting.extendleft(reversed(pieces_of(batch.start, batch.texts, self._ways.texts_a_call)))
+                continue
+            try:
+                vectors |= await self._sent(batch)
+            except _TooMuch as refused:
+                waiting.extendleft(reversed(pieces_of(batch.start, batch.texts, refused.size)))
+        return vectors
+
+    async def _sent(self, batch: _Batch) -> Vectors:
         tokens = sum(map(text_tokens, batch.texts)) if self._rates.counts_tokens else 0
         attempts = Attempts(self._attempts, backoff_s=_BACKOFF_S)
         while True:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
                     batch.is_sending = True
+                    batch.names_format = self._ways.names_format
                     async with asyncio.timeout(self._timeout_s):
-                        reply = _parsed(await self._post(batch.texts))
+                        reply = parse_reply(await self._post(batch))
                     if reply.total_tokens is not None:
                         correct(reply.total_tokens)
                 return dict(enumerate(self._checked(reply, len(batch.texts)), batch.start))
             except _CLIENT_ERRORS as error:
                 batch.is_sending = False
+                if self._is_adapted(error, batch):
+                    continue
                 if (failure := await self._back_off(error, attempts, batch)) is not None:
                     raise failure from error
 
-    async def _post(self, texts: Sequence[str]) -> bytes:
-        body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
+    async def _post(self, batch: _Batch) -> bytes:
+        texts = batch.texts
+        body = {"model": self._model, "input": list(texts)}
+        body |= {"encoding_format": "float"} if batch.names_format else {}
         async with await self._client.post("/embeddings", body=body, **UNREAD) as stream:
             a_text = _BYTES_A_TEXT + _BYTES_A_NUMBER * (self._dimension or MAX_DIMENSION)
             limit = len(texts) * a_text
@@ -243,7 +234,25 @@ class EmbeddingEndpoint:
                 longest = self._dimension or MAX_DIMENSION
                 raise ReplyTooLong(limit, end=f", which {len(texts)} vectors of length {longest:,} need") from None
 
-    def _checked(self, reply: _Reply, count: int) -> list[list[float]]:
+    def _is_adapted(self, error: Exception, batch: _Batch) -> bool:
+        """Return whether the request, or what is left of it, is sent in another way after a refusal.
+
+        Raises:
+            _TooMuch: In smaller requests.
+        """
+        if batch.names_format and refuses_format(error):
+            self._ways.leave_out_format()
+            return True
+        count = len(batch.texts)
+        is_long = is_text_too_long(error)
+        if not is_long and (size := fewer_texts(error, count)):
+            self._ways.take_fewer(size)
+            raise _TooMuch(size)
+        if is_long and count > 1:  # one of them, or all together
+            raise _TooMuch(count // 2)
+        return False
+
+    def _checked(self, reply: EmbeddingsReply, count: int) -> list[list[float]]:
         vectors = reply.vectors(count)
         self._dimension = self._dimension or len(vectors[0])
         if len(vectors[0]) != self._dimension:
@@ -258,11 +267,19 @@ class EmbeddingEndpoint:
         said = found.what or redacted_line(error, self._secrets)
         if not found.what and isinstance(error, TimeoutError | openai.APITimeoutError):
             said = f"no whole reply came within {self._timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
-        what = f"The embedding model {self._name} failed{batch.in_words} in {attempts.in_words}: {said}{found.to_do}"
+        to_do = found.to_do
+        if len(batch.texts) == 1 and is_text_too_long(error):
+            which = described(batch.texts[0], batch.start, batch.of)
+            to_do = (
+                f". The model takes no such long text: {which}. To do: index in smaller chunks, or take another model."
+            )
+        what = f"The embedding model {self._name} failed{batch.in_words} in {attempts.in_words}: {said}{to_do}"
         failure = found.error_class(what, status=found.status)
         if wait_s is None:
             return failure
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        if failure.status == _TOO_MANY_REQUESTS:
+            self._rates.tell_of_wait(f"The embedding model {self._name}", wait_s)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             await self._sleep(wait_s)
@@ -286,7 +303,7 @@ def open_embedding_endpoint(
         name=name,
         gate=gate_at(background_loop(), endpoint.base_url, endpoint.model, settings.max_concurrency),
         rates=rates_of(endpoint, settings, admissions),
-        texts_a_call=texts_a_call,
+        ways=ways_at(background_loop(), endpoint.base_url, endpoint.model, name, texts_a_call),
         retries=settings.retries,
         timeout_s=settings.timeout_s,
     )
@@ -297,12 +314,3 @@ def _wind_down(running: Mapping[asyncio.Task[Vectors], _Batch]) -> None:
         batch.is_last_attempt = True
         if not batch.is_sending and task is not asyncio.current_task():
             task.cancel()
-
-
-def _parsed(body: bytes) -> _Reply:
-    try:
-        return _Reply.model_validate_json(body)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, fault["loc"])) or "the whole"
-        raise ValueError(f"its reply is no list of embeddings ({where}: {fault['msg'][:100]})") from None

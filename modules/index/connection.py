@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
+from urllib.parse import urlsplit
 
 from ..addresses import Address
 from ..errors import MilvusFailure
+from ..network.proxies import is_direct
 from ..redaction import starred
 from ..settings import load_settings
 from .lite_folder import WAITING, OpenFolder, open_folder, release_folder
@@ -121,6 +124,7 @@ class _ExplainedClient:
 
 CONNECT_TIMEOUT_S = 10.0
 _LOOPBACK = re.compile(r"^(\w+://(localhost|127\.|\[::1\])|unix:)", re.IGNORECASE)
+_MILVUS_PORT = 19530
 _ADDRESS = re.compile(r"^(https?|tcp|unix):", re.IGNORECASE)
 
 
@@ -190,7 +194,7 @@ def connect(uri: str | None, token: str | None = "") -> MilvusConnection:
         secrets = (token, *token.split(":", 1)[1:], *address.secrets())
         raise MilvusFailure(
             f"No Milvus server can be used at {address} ({starred(error.message, secrets)}). Check that it runs and "
-            "the token is right, or unset JUDGETREE_MILVUS_URI to use the embedded Milvus Lite."
+            f"the token is right, or unset JUDGETREE_MILVUS_URI to use the embedded Milvus Lite.{_grpc_proxy(uri)}"
         ) from error
 
 
@@ -205,11 +209,32 @@ class ClientArguments(TypedDict, total=False):
 def client_arguments(uri: str, token: str) -> ClientArguments:
     """Return the arguments for all Milvus clients of a connection."""
     if is_address(uri) and not _LOOPBACK.match(uri):
-        return {"uri": str(uri), "token": token}
+        direct = {"grpc_options": _DIRECT} if _is_direct(uri) else {}
+        return {"uri": str(uri), "token": token, **direct}  # type: ignore[typeddict-item]
     # pymilvus pings an idle connection every ten seconds, and Lite closes connections with frequent pings.
-    options: dict[str, int | str] = {"grpc.keepalive_time_ms": 2**31 - 1}
+    options: dict[str, int | str] = {"grpc.keepalive_time_ms": 2**31 - 1, **(_DIRECT if _is_direct(uri) else {})}
     waiting = WAITING if uri.startswith("unix:") else {}
     return {"uri": str(uri), "token": token, "grpc_options": {**options, **waiting}}
+
+
+_DIRECT: dict[str, int | str] = {"grpc.enable_http_proxy": 0}
+"""gRPC takes proxies by its own rules (``grpc_proxy``, ``https_proxy``, ``http_proxy``), this machine included."""
+_GRPC_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+
+
+def _is_direct(uri: str) -> bool:
+    """Return whether a server is asked without a proxy, by the rules that hold for HTTP."""
+    parts = urlsplit(uri)
+    return not parts.hostname or is_direct(parts.hostname, parts.port or _MILVUS_PORT)
+
+
+def _grpc_proxy(uri: str) -> str:
+    """Return a sentence about the proxy of gRPC that a server is asked through, behind a space; ``""`` without one."""
+    name = next((name for name in _GRPC_PROXIES if os.environ.get(name)), "")
+    if not name or _is_direct(uri):
+        return ""
+    shown = Address(os.environ[name])
+    return f" It is asked through the proxy {shown} ({name}): add its host to NO_PROXY to ask it directly."
 
 
 def is_lite(client: MilvusClient) -> bool:

@@ -15,7 +15,7 @@ import httpx
 import httpx2
 
 from ..calls.reported_usage import usage_told
-from ..errors import ModelCallError, ModelSetupError, error_class_of
+from ..errors import ModelCallError, ModelSetupError, ProxyFault, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
 
@@ -82,11 +82,14 @@ class EndpointFailure:
     """HTTP status of the reply; None without a reply."""
     is_adapted: bool = False
     """Whether the request is repeated without what the endpoint refused by name."""
+    through: str = ""
+    """A sentence about the proxy that the reply came through, behind a space; ``""`` without one."""
 
     @property
     def to_do(self) -> str:
-        """The remedy as the end of a message; ``""`` without one."""
-        return f". To do: {self.remedy}." if self.remedy else ""
+        """The remedy and the proxy as the end of a message; ``""`` without them."""
+        remedy = f". To do: {self.remedy}." if self.remedy else ""
+        return f"{remedy or '.'}{self.through}" if self.through else remedy
 
 
 def endpoint_failure(error: BaseException) -> EndpointFailure:
@@ -105,6 +108,7 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
         what="",
         remedy=_REMEDIES.get(status or 0, "check the request and the model's limits") if is_final else "",
         status=status,
+        through=str(getattr(getattr(error, "response", None), "extensions", {}).get("proxy", "")),
     )
 
 
@@ -156,24 +160,30 @@ def redacted_line(error: BaseException, secrets: Iterable[str]) -> str:
 
 
 def _connection_failure(error: BaseException) -> EndpointFailure | None:
-    for cause in reversed(list(_causes(error))):  # the socket's own error says most
-        if isinstance(cause, RedirectedError):
-            what = f"it redirects to {cause.location}, where nothing is sent"
-            remedy = "put that address into the settings if it is the right one"
-            return _unreachable(what, remedy, is_final=cause.is_permanent)
-        if isinstance(cause, ConnectionRefusedError):
-            what, remedy = "the connection was refused", "start the server, or correct the address in the settings"
-            return _unreachable(what, remedy)
-        if isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in _NO_WAY):
-            is_unknown = isinstance(cause, socket.gaierror)
-            what = "its host name is unknown" if is_unknown else "no network leads to it"
-            return _unreachable(what, "correct the address in the settings, or check the network")
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            what = f"its TLS certificate is not accepted ({cause.verify_message})"
-            return _unreachable(what, "replace the certificate, or name its authority in SSL_CERT_FILE", is_final=True)
-        if isinstance(cause, ssl.SSLError):
-            what = f"no TLS connection can be made ({cause.reason or cause})"
-            return _unreachable(what, "check whether the address begins with https:// or http://", is_final=True)
+    causes = list(_causes(error))
+    if (fault := next((each for each in causes if isinstance(each, ProxyFault)), None)) is not None:
+        return _unreachable(fault.what, fault.remedy, is_final=fault.is_final)
+    return next(filter(None, map(_connection_failure_of, reversed(causes))), None)  # the socket's own error says most
+
+
+def _connection_failure_of(cause: BaseException) -> EndpointFailure | None:
+    if isinstance(cause, RedirectedError):
+        what = f"it redirects to {cause.location}, where nothing is sent"
+        remedy = "put that address into the settings if it is the right one"
+        return _unreachable(what, remedy, is_final=cause.is_permanent)
+    if isinstance(cause, ConnectionRefusedError):
+        what, remedy = "the connection was refused", "start the server, or correct the address in the settings"
+        return _unreachable(what, remedy)
+    if isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in _NO_WAY):
+        is_unknown = isinstance(cause, socket.gaierror)
+        what = "its host name is unknown" if is_unknown else "no network leads to it"
+        return _unreachable(what, "correct the address in the settings, or check the network")
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        what = f"its TLS certificate is not accepted ({cause.verify_message})"
+        return _unreachable(what, "replace the certificate, or name its authority in SSL_CERT_FILE", is_final=True)
+    if isinstance(cause, ssl.SSLError):
+        what = f"no TLS connection can be made ({cause.reason or cause})"
+        return _unreachable(what, "check whether the address begins with https:// or http://", is_final=True)
     return None
 
 

@@ -58,6 +58,9 @@ _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPEr
 _WITHOUT_LOGPROBS = "use a judge that needs no log probabilities (logprobs), such as generated"
 
 
+_TOO_MANY_REQUESTS = 429
+
+
 class _CutOff(ValueError):
     """Every token went into thinking; a repeated call would fail too."""
 
@@ -266,6 +269,8 @@ class EndpointLLM(JournaledLLM):
 
     async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        if failure.status == _TOO_MANY_REQUESTS:
+            self._rates.tell_of_wait(f"Model {self.model!r} at {self.base_url}", wait_s)
         asked_s = retry_after_s(error)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():

@@ -32,7 +32,8 @@ from ..calls.completion import (
 )
 from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in, usage_in_events
 from ..errors import SessionError
-from ..network.certificates import naming_broken_certificates
+from ..network.certificates import trusted_certificates
+from ..network.proxies import Proxy, naming_proxy, refuse_proxy_reply, through
 from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_redirect
 from .wire.adaptations import Adaptations
@@ -64,7 +65,7 @@ def open_chat(
 ) -> ReasoningChatOpenAI:
     """Return a client without retries for the background loop, sharing the connections of all other clients.
 
-    The proxy variables of the environment apply.
+    The proxy variables of the environment apply, see ``proxy_for``.
 
     Args:
         model: Name of the model at the endpoint.
@@ -89,6 +90,7 @@ def open_chat(
         adaptations=adaptations or Adaptations(),
         max_retries=0,
         use_responses_api=False,
+        http_socket_options=(),  # those of a client that is not used; with a proxy in sight it warns of them
         http_client=_unused_client(),
         http_async_client=http_client_on(background_loop()),
     )
@@ -243,14 +245,14 @@ class _Connections(openai.DefaultAioHttpClient):
     """Connections of the background loop; calls on a loop of the user's, as LangGraph's server has, get their own.
 
     A connection belongs to the loop that made it. Those of other loops are closed after each call, since
-    the end of such a loop cannot be seen.
+    the end of such a loop cannot be seen. Each proxy has a client of its own.
     """
 
     def __init__(self, loop: BackgroundLoop, **options: Any) -> None:
         super().__init__(**options)
         self._home = loop
         self._given = options
-        self._others: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
+        self._others: dict[tuple[asyncio.AbstractEventLoop | None, str], httpx2.AsyncClient] = {}
 
     def build_request(self, method: str, url: httpx2.URL | str, **given: Any) -> httpx2.Request:
         # The SDK gives whole addresses and headers. Merging them with the client's own, of which there are none, would
@@ -261,14 +263,36 @@ class _Connections(openai.DefaultAioHttpClient):
         return httpx2.Request(method, _url(url), headers=headers, cookies=self.cookies, extensions=extensions, **given)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        if self._home.is_current:
-            return await super().send(request, **options)
-        loop = asyncio.get_running_loop()
-        if loop not in self._others:
-            self._others = {each: client for each, client in self._others.items() if not each.is_closed()}
-            with naming_broken_certificates():
-                self._others[loop] = openai.DefaultAsyncHttpxClient(limits=_NOT_KEPT, **self._given)
-        return await self._others[loop].send(request, **options)
+        with naming_proxy(str(request.url)) as proxy:
+            if proxy is not None and request.url.scheme == "http":  # else aiohttp gives them to the tunnel
+                request.headers.update(proxy.headers())
+            other = self._other_client(proxy)
+            response = await (super().send(request, **options) if other is None else other.send(request, **options))
+            refuse_proxy_reply(proxy, str(request.url), response.status_code)
+        if proxy is not None:
+            response.extensions["proxy"] = through(proxy)
+        return response
+
+    async def aclose(self) -> None:
+        for client in self._others.values():
+            await client.aclose()
+        await super().aclose()
+
+    def _other_client(self, proxy: Proxy | None) -> httpx2.AsyncClient | None:
+        """Return the client of another loop, or of a proxy; None for this one."""
+        if proxy is None and self._home.is_current:
+            return None
+        loop = None if self._home.is_current else asyncio.get_running_loop()
+        key = loop, proxy.url if proxy else ""
+        if key not in self._others:
+            gone = [each for each in self._others if each[0] is not None and each[0].is_closed()]
+            self._others = {each: client for each, client in self._others.items() if each not in gone}
+            kind = openai.DefaultAsyncHttpxClient if loop else openai.DefaultAioHttpClient
+            limits: dict[str, Any] = {"limits": _NOT_KEPT} if loop else {}
+            # aiohttp warns of user and password in the address.
+            way = httpx2.Proxy(str(proxy.address), headers=proxy.headers()) if proxy else None
+            self._others[key] = kind(proxy=way, **limits, **self._given)
+        return self._others[key]
 
 
 @functools.cache
@@ -278,8 +302,12 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
     Packed replies are not asked for, redirects are refused, errors are cut short.
     """
     # aiohttp takes a third less CPU a call than the SDK's own transport.
-    with naming_broken_certificates():
-        client = _Connections(loop, event_hooks={"response": [refuse_redirect, cut_error_short]})
+    client = _Connections(
+        loop,
+        event_hooks={"response": [refuse_redirect, cut_error_short]},
+        verify=trusted_certificates(),
+        trust_env=False,  # proxies are chosen by address, see ``proxy_for``
+    )
     atexit.register(_close, client, loop)
     return client
 
@@ -287,8 +315,7 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
 @functools.cache
 def _unused_client() -> httpx2.Client:
     """Return a client for synchronous calls, which are never made; langchain-openai would make one for each address."""
-    with naming_broken_certificates():
-        return httpx2.Client()
+    return httpx2.Client(verify=trusted_certificates(), trust_env=False)
 
 
 def _close(client: httpx2.AsyncClient, loop: BackgroundLoop) -> None:

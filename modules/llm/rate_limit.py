@@ -7,6 +7,8 @@ large ones, cannot take back reserved tokens, and has no pauses.
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import random
 import time
 from collections import deque
@@ -17,7 +19,10 @@ from typing import Protocol
 
 from ..calls.messages import Message
 from ..calls.tokens import message_tokens
+from .attempts import LONGEST_WAIT_S
 from .call_gate import CallGate
+
+logger = logging.getLogger(__name__)
 
 MINUTE_S = 60.0
 LONGEST_REST_S = 1.0
@@ -25,6 +30,8 @@ LONGEST_REST_S = 1.0
 _SHORTEST_REST_S = 0.001
 """A rest below the resolution of the clock would be repeated for ever."""
 
+_CALM_S = 60.0
+"""Seconds without an HTTP 429 after which the next one is told again."""
 _COMPLETION_TOKENS = 256
 """Tokens reserved for an answer of unlimited length."""
 
@@ -112,6 +119,7 @@ class RateLimit:
         self._resumed = asyncio.Event()
         self._pauses = 0
         self._spread_s = 0.0
+        self._told_until_s = -math.inf
 
     @property
     def counts_tokens(self) -> bool:
@@ -171,6 +179,26 @@ class RateLimit:
             self._pauses -= 1
             if not self._pauses:
                 self._resumed.set()
+
+    def tell_of_wait(self, model: str, wait_s: float) -> None:
+        """Warn that an endpoint answers HTTP 429, once until it has not done so for a while, however many calls wait.
+
+        Args:
+            model: Who answers, such as ``Model 'm' at http://…``.
+            wait_s: Seconds until the refused call is made again.
+        """
+        now_s = self._clock()
+        is_new = now_s > self._told_until_s
+        self._told_until_s = max(self._told_until_s, now_s + wait_s + _CALM_S)
+        if is_new:
+            logger.warning(
+                "%s answers HTTP 429 (too many requests). The call is made again in %.0f s; one that is refused again "
+                "and again is given up after %.0f s. Ctrl-C ends the waiting at once. To ask less: "
+                "JUDGETREE_REQUESTS_PER_MINUTE, JUDGETREE_TOKENS_PER_MINUTE or JUDGETREE_MAX_CONCURRENCY",
+                model,
+                wait_s,
+                LONGEST_WAIT_S,
+            )
 
     async def _take(self, slots: CallGate) -> None:
         await slots.acquire()

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..addresses import Address, with_addresses
-from ..errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
+from ..errors import ModelCallError, ProxyFault, SearchArgumentError, SettingsError, error_class_of
 from ..llm.attempts import RedirectedError, endpoint_failure
+from ..network.proxies import proxy_for, through
 from ..redaction import starred
 from ..settings import load_settings, without_secrets
 
@@ -168,14 +169,15 @@ class DashScopeReranker:
                 session=rerank_session(),
             )
         # The SDK lets its parser's errors through on a malformed reply.
-        except (requests.RequestException, DashScopeException, RedirectedError, *_MALFORMED_REPLY) as error:
+        except (requests.RequestException, DashScopeException, ProxyFault, RedirectedError, *_MALFORMED_REPLY) as error:
             found = endpoint_failure(error)
             what = found.what or f"{type(error).__name__}: {starred(str(error), (self._api_key,))}"
             raise found.error_class(f"{self.name} cannot be used: {what}{found.to_do}") from error
         if reply.status_code != _OK:  # HTTP errors come back as replies
             failure = error_class_of(reply.status_code, str(reply.code))
             said = starred(f"{reply.code} {reply.message}", (self._api_key,))
-            raise failure(f"{self.name} answered {reply.status_code}: {said}", status=reply.status_code)
+            way = through(proxy_for(self._base_url))
+            raise failure(f"{self.name} answered {reply.status_code}: {said}.{way}", status=reply.status_code)
         results = reply.output.get("results") if isinstance(reply.output, Mapping) else None
         return _read_results(results, len(documents), top_n, self.name, (self._api_key,))
 
@@ -231,9 +233,10 @@ def _post(
         if not got.is_success:
             said = starred(content.decode(errors="replace"), secrets)[:200]
             message = f"The rerank endpoint {url} answered {got.status_code}: {said}. Check address, model and key."
+            message += through(proxy_for(url))
             raise error_class_of(got.status_code)(message, status=got.status_code)
         reply = json.loads(content)
-    except (httpx.HTTPError, httpx.InvalidURL, RedirectedError, ReplyRefused) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ProxyFault, RedirectedError, ReplyRefused) as error:
         found = endpoint_failure(error)
         what = found.what or starred(str(error), secrets) or type(error).__name__
         message = f"The rerank endpoint {url} cannot be reached: {what}{found.to_do}"

@@ -16,7 +16,9 @@ import urllib3
 from ..addresses import Address
 from ..background_loop import background_loop
 from ..llm.attempts import redirected
-from ..network.certificates import time_limits, trusted_certificates
+from ..network.certificates import trusted_certificates
+from ..network.clients import async_client
+from ..network.sessions import RoutedSession
 
 MOST_REPLY_BYTES = 10_000_000
 """Most bytes of a reply; 500 results with their texts take some 8 MB."""
@@ -87,7 +89,7 @@ def posted(
         params, sent, whole = url.query_params(), {**headers, "Accept-Encoding": "identity"}, bytearray()
         async with (
             asyncio.timeout(timeout_s),
-            httpx.AsyncClient(timeout=time_limits(timeout_s), verify=certificates) as client,
+            async_client(timeout_s=timeout_s, verify=certificates) as client,
             client.stream("POST", url, params=params, json=body, headers=sent) as got,
         ):
             if got.has_redirect_location:
@@ -104,7 +106,7 @@ def posted(
         raise _late(timeout_s) from error
 
 
-class RerankSession(requests.Session):
+class RerankSession(RoutedSession):
     """The session of DashScope's SDK, whose own follows redirects; it refuses them, and what ``bounded`` refuses."""
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:

@@ -19,7 +19,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, Valida
 from ..addresses import Address
 from ..errors import SearchArgumentError, SettingsError, faults_of
 from ..formats import storable
-from ..network.certificates import time_limits, trusted_certificates
+from ..network.certificates import trusted_certificates
+from ..network.clients import async_client
+from ..network.proxies import proxy_for, through
 from ..redaction import starred
 from ..settings import without_secrets
 
@@ -142,7 +144,7 @@ class SearxngSearch:
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                httpx.AsyncClient(timeout=time_limits(self._timeout_s), verify=certificates) as client,
+                async_client(timeout_s=self._timeout_s, verify=certificates) as client,
                 client.stream("GET", self._url, params=asked, headers=headers) as response,
             ):
                 if not response.is_success:
@@ -178,7 +180,8 @@ class SearxngSearch:
         location = starred(without_secrets(response.headers.get("location", "")), self._url.secrets())
         elsewhere = f", go to {location}" if response.has_redirect_location else ""
         remedy = _REMEDIES.get(status, "Check JUDGETREE_SEARXNG_URL and the log of SearXNG")
-        return SettingsError(f"{self._name} answered HTTP {status}{elsewhere}. {remedy}.")
+        way = through(proxy_for(self._url))
+        return SettingsError(f"{self._name} answered HTTP {status}{elsewhere}. {remedy}.{way}")
 
     def _parsed(self, body: bytes) -> _Reply:
         try:

@@ -125,6 +125,8 @@ _MADE = {
     "modules/redaction.py: _base64_runs",
     "modules/redaction.py: _pattern",
     "modules/calls/call_files.py: __init__",
+    "modules/reading/quotations.py: _closing",
+    "modules/reading/quotations.py: _fence_end",
     "modules/calls/stops.py: _any_of",
     "modules/reader/multistep_prompts.py: _action_pattern",
     "graphs/neighbourhood/words.py: _as_written",

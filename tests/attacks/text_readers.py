@@ -23,6 +23,7 @@ from judgetree.modules.calls.reported_usage import usage_in_events
 from judgetree.modules.calls.stops import UntilStop
 from judgetree.modules.calls.thinking import split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
+from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, refuses_format
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
@@ -47,6 +48,10 @@ from judgetree.modules.settings import Settings
 from judgetree.modules.tools.calculator import calculate
 
 Reader = Callable[[str], object]
+
+
+class _Refused(Exception):
+    status_code = 400
 
 
 class _AnyReply(BaseModel):
@@ -94,9 +99,13 @@ READERS: Mapping[str, Reader] = {
     "modules.addresses.Address.secrets": lambda text: Address(text).secrets(),
     "modules.calls.reported_usage.usage_in_events": lambda text: usage_in_events(text.encode("utf-8", "replace")),
     "modules.calls.stops.UntilStop.feed": _stopped,
+    "modules.reading.quotations.Quotations.feed": lambda text: split_thinking(f"{text}</think>{text}"),
     "modules.calls.thinking.ThinkingText.feed": lambda text: whole_text(text, ("\n\n",)).new_everything(),
     "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
     "modules.json_objects.object_at": lambda text: list(object_spans(text)),
+    "modules.embedding.refusals.fewer_texts": lambda text: fewer_texts(_Refused(text), 64),
+    "modules.embedding.refusals.is_text_too_long": lambda text: is_text_too_long(_Refused(text)),
+    "modules.embedding.refusals.refuses_format": lambda text: refuses_format(_Refused(text)),
     "modules.index.file_parsers.parse_file": _parsed_here,
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
@@ -204,6 +213,9 @@ EXCUSED: Mapping[str, str] = {
             "app.server.safety.hosts.HostCheck._is_same_site",
             "app.server.watching.request_log.request_id_of",
             "modules.structure.titles._file_title",
+            "modules.network.proxies._checked",
+            "modules.network.proxies._status_of",
+            "modules.network.proxies.is_direct",
         ),
         _SHORT,
     ),
@@ -230,7 +242,7 @@ EXCUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "modules.embedding.hosted._parsed",
+            "modules.embedding.replies.parse_reply",
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
             "modules.llm.openai_client._whole_completion",
             "modules.retriever.rerank._post",
@@ -245,6 +257,10 @@ EXCUSED: Mapping[str, str] = {
             "graphs.drawing.decisive._quoted_place",
             "evaluation.datasets.standards_qa._parse",
             "app.labelling.server._Handler.do_POST",
+            "modules.reading.quotations.Quotations._end_line",
+            "modules.reading.quotations.Quotations._fence_end",
+            "modules.reading.quotations._closing",
+            "modules.calls.thinking.ThinkingText._advance",
         ),
         _CALLED,
     ),

@@ -11,6 +11,7 @@ import typer
 
 from ....modules.errors import SettingsError
 from ...terminal.caveats import say_caveats
+from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, progress_bar, say, width, write_json, write_result
 from ..ask import AskOptions, open_session
 from ..options import Json, JudgeLlm, Llm, Prompts, Record, Thinking
@@ -76,6 +77,8 @@ def fork(  # noqa: PLR0913 - one parameter an option
         write_result(result.answer)
     _say_outcome(result, thread_id)
     files.write(result.tree)
+    if result.judging_failed:
+        raise typer.Exit(FAILED)
 
 
 @contextmanager
@@ -99,8 +102,10 @@ def _pairs(given: list[str]) -> dict[str, str]:
 
 
 def _say_outcome(result: RagResult, origin: str) -> None:
-    from ....graphs.drawing.words import usage_words
+    from ....graphs.drawing.words import failed_verdict_words, usage_words
 
+    if failed := failed_verdict_words(result.tree.root):
+        say(failed, style="red" if result.judging_failed else "yellow")
     cost = f"{result.status} · {usage_words(result.usage_this_run)} · saved: {usage_words(result.tree.saved)}"
     say(f"{cost} · {result.wall_s:.1f} s in all", style="dim")
     say_caveats(result.tree.caveats)

@@ -15,6 +15,7 @@ from ....modules.errors import JudgetreeError
 from ....modules.llm.factory import is_local, resolve_endpoint
 from ....modules.llm.own import is_own
 from ....modules.network.certificates import trusted_certificates
+from ....modules.network.clients import async_client
 from ..serving.caller import LOCAL
 from ..serving.served import Served
 
@@ -78,7 +79,7 @@ class Prober:
         if endpoint.base_url is None:
             return  # OpenAI's own address is not asked every few seconds
         certificates = await asyncio.to_thread(trusted_certificates)
-        async with httpx.AsyncClient(timeout=_TIMEOUT_S, verify=certificates) as client:
+        async with async_client(timeout_s=_TIMEOUT_S, verify=certificates) as client:
             await client.get(endpoint.base_url.revealed())  # any answer shows that it is there
 
 

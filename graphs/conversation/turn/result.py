@@ -18,6 +18,7 @@ from ....modules.memory.turns import AnsweredFrom, QaPair
 from ...drawing.words import usage_words
 from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus
+from ...tree.counts import has_no_verdict
 from ..drawing.words import ANSWERED_WORDS, OPEN_WORDS
 
 TAKEN_KEYS = (
@@ -95,6 +96,11 @@ class TurnResult:
         node = _ANSWERING.get(self.answered_from, "")
         return tuple(record for record in records if record["node"] == node and not record["error"])
 
+    @property
+    def judging_failed(self) -> bool:
+        """True where the judge failed on every chunk of the turn's search."""
+        return self.tree is not None and has_no_verdict(self.tree.root)
+
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
 
@@ -116,6 +122,7 @@ class TurnResult:
             "resumed": self.resumed,
             "wall_s": round(self.wall_s, 3),
             "error": self.error,
+            "judging_failed": self.judging_failed,
             "turn": self.turn,
             "answered_from": self.answered_from,
             "standalone_query": self.standalone_query,

@@ -211,9 +211,29 @@ def test_verdicts_that_failed_are_counted_with_the_first_reason(
     Path("failing_judge.py").write_text(
         OWN_JUDGE.replace("return Verdict(", "raise ValueError('no weights')  # "), encoding="utf-8"
     )
-    asked = cli("ask", CHAIN.question, "-c", COLLECTION, "--topk", "2", "--judge", "failing_judge:Mine").ok()
-    assert "2 chunks without a verdict, since the judge failed. The first: " in asked.err
+    command = ("ask", CHAIN.question, "-c", COLLECTION, "--topk", "2", "--judge", "failing_judge:Mine")
+    asked = cli(*command)
+    assert asked.status == 1
+    assert (
+        "The judge failed on every chunk (2), so the answer rests on chunks without a verdict. The first:" in asked.err
+    )
     assert "no weights" in asked.err
+    assert "To do: " in asked.err
+    as_json = cli(*command, "--json")
+    assert (as_json.status, json.loads(as_json.out)["judging_failed"]) == (1, True)
+
+
+def test_a_judge_that_fails_on_some_chunks_is_told_and_no_failure(
+    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("unsteady_judge.py").write_text(
+        OWN_JUDGE.replace("return Verdict(", "1 / int(chunk.metadata['rank']); return Verdict("), encoding="utf-8"
+    )
+    asked = cli("ask", CHAIN.question, "-c", COLLECTION, "--topk", "2", "--judge", "unsteady_judge:Mine", "--json").ok()
+    assert "1 chunk without a verdict, since the judge failed. The first: " in asked.err
+    assert json.loads(asked.out)["judging_failed"] is False
 
 
 OWN_RETRIEVER = """

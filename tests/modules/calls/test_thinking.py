@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from judgetree.modules.calls.messages import CallOptions
 from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
 
-plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=20)
+MARKS = "<`~'\"‘“„«「『"
+plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=MARKS), max_size=20)
 answers = plain.map(str.strip).filter(bool)
-tagged = st.lists(
-    st.one_of(plain, st.sampled_from(["<think>", "</think>", "<", "</", "<thi", "nk>", "think>", "六乘九", "🤔"])),
-    max_size=8,
-).map("".join)
-cuts = st.lists(st.integers(0, 120), max_size=12)
+PARTS = [
+    *("<think>", "</think>", "<", "</", "<thi", "nk>", "think>", "六乘九", "🤔"),
+    *("`", "``", "\n```\n", "~~~\n", "\n", '"', "'", "“", "”", "「", "」", "x" * 150),
+]
+tagged = st.lists(st.one_of(plain, st.sampled_from(PARTS)), max_size=12).map("".join)
+cuts = st.lists(st.integers(0, 300), max_size=12)
 
 
 def pieces_of(text: str, cuts: list[int]) -> list[str]:
@@ -39,10 +41,6 @@ def shown_of(pieces: Iterable[str], *, finish: bool = False) -> list[tuple[str, 
     return shown
 
 
-def paragraphs(text: str) -> str:
-    return "\n\n".join(part.strip() for part in re.split("</?think>", text) if part.strip())
-
-
 # --- whole texts ---
 
 
@@ -59,23 +57,72 @@ def test_split_takes_what_is_never_closed_for_thinking(thinking: str, answer: st
     assert split_thinking(answer) == (answer.strip(), "")
 
 
-@given(before=tagged, thinking=plain, answer=plain)
-def test_split_goes_by_the_last_closing_tag(before: str, thinking: str, answer: str) -> None:
-    text, thought = split_thinking(f"{before}</think>{thinking}</think> {answer}")
-    assert text == answer.strip()
-    assert sorted(thought.split()) == sorted(paragraphs(f"{before}</think>{thinking}").split())
+@given(thinking=plain, answer=plain)
+def test_split_takes_repeated_closing_tags_for_one(thinking: str, answer: str) -> None:
+    assert split_thinking(f"{thinking}</think>\n</think> {answer}") == (answer.strip(), thinking.strip())
+
+
+QUOTING = [
+    "XML closes with `</think>` here.",
+    "It is `<think>a</think>` there.",
+    "Write ``a `</think>` b`` or not.",
+    "```xml\n<think>\nsix\n</think>\n```\nis how it looks.",
+    "~~~~\n</think>\n~~~\n~~~~\nis how it looks.",
+    "> ```\n> </think>\n> ```\nis quoted.",
+    'The tag "</think>" ends it, "<think>" begins it.',
+    'One writes "<think>six by nine</think>" before.',
+    "The tag '</think>' isn't all.",
+    "A lone ` or two before `</think>` change nothing.",
+    "“</think>”, „</think>“, «</think>», ‘</think>’ close.",
+    "标记「</think>」和『<think>』。",
+]
+"""Answers that quote tags."""
+
+
+@pytest.mark.parametrize("answer", QUOTING)
+def test_an_answer_that_quotes_a_tag_is_whole(answer: str) -> None:
+    assert split_thinking(answer) == (answer, "")
+    assert split_thinking(f"six</think>\n{answer}") == (answer, "six")
+    assert split_thinking(f"<think>six</think>\n{answer}") == (answer, "six")
+    assert split_thinking(f"<think>{answer}</think>42") == ("42", answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Models end with </think> and go on.", "Write <think> and </think> around it.", "a\n```\n<think>\nof a fence"],
+)
+def test_an_answer_behind_a_thought_keeps_its_tags(answer: str) -> None:
+    assert split_thinking(f"<think>six</think>\n{answer}") == (answer, "six")
+    assert split_thinking(f"six</think>{answer}") == (answer, "six")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thinking"),
+    [
+        ("it's a `foo\n</think>\nthe `x`", "the `x`", "it's a `foo"),
+        ("```\nnever closed</think>\n42", "42", "```\nnever closed"),
+        ('say "six"</think>or "nine"', 'or "nine"', 'say "six"'),
+        ("`six` </think> `nine`", "`nine`", "`six`"),
+        ('{"six": "by</think>{"nine": 9}', '{"nine": 9}', '{"six": "by'),
+        ("don't</think>isn't", "isn't", "don't"),
+        ('say "six."</think>"Nine."', '"Nine."', 'say "six."'),
+        ('a 5" pipe</think>of 6" width', 'of 6" width', 'a 5" pipe'),
+        ("<think>six</think>42\n<think>nine</think>\n54", "54", "six\n\n42\n\nnine"),
+    ],
+)
+def test_a_closing_tag_that_is_not_quoted_ends_a_thought(text: str, answer: str, thinking: str) -> None:
+    said, thought = split_thinking(text)
+    assert (said, sorted(thought.split())) == (answer, sorted(thinking.split()))
 
 
 @given(tagged)
-def test_split_leaves_no_tag_and_loses_nothing_else(text: str) -> None:
-    parts = split_thinking(text)
-    assert not any(tag in part for part in parts for tag in ("<think>", "</think>"))
-    left = "".join("".join(parts).split())
-    assert sorted(left) == sorted("".join(re.sub("</?think>", " ", text).split()))
+def test_split_loses_nothing_but_tags(text: str) -> None:
+    left = re.sub("</?think>", "", "".join("".join(split_thinking(text)).split()))
+    assert sorted(left) == sorted(re.sub("</?think>", "", "".join(re.sub("</?think>", " ", text).split())))
 
 
 def test_everything_is_the_text_in_its_order() -> None:
-    assert whole_text("a <think>b</think><think></think> c <think>d").everything == "a\n\nb\n\nc\n\nd"
+    assert whole_text("a <think>b</think><think></think> c\n<think>d").everything == "a\n\nb\n\nc\n\nd"
 
 
 # --- growing texts ---
@@ -83,13 +130,14 @@ def test_everything_is_the_text_in_its_order() -> None:
 
 @given(text=tagged, cuts=cuts)
 def test_text_in_pieces_is_the_text_as_a_whole(text: str, cuts: list[int]) -> None:
-    (*_, shown) = shown_of(pieces_of(text, cuts), finish=True)
-    assert shown == split_thinking(text)
+    for pieces in (pieces_of(text, cuts), text):  # a character a piece, too
+        (*_, shown) = shown_of(pieces, finish=True)
+        assert shown == split_thinking(text)
 
 
 @given(blocks=st.lists(st.tuples(plain, plain), min_size=1, max_size=3), is_opened=st.booleans(), cuts=cuts)
 def test_nothing_of_a_tag_is_ever_shown(blocks: list[tuple[str, str]], is_opened: bool, cuts: list[int]) -> None:
-    text = "".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks)
+    text = "\n".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks)
     pieces = pieces_of(text if is_opened else text.removeprefix("<think>"), cuts)
     assert not any("<" in part for shown in shown_of(pieces) for part in shown)
 
@@ -114,8 +162,12 @@ def test_both_texts_only_grow_where_the_tags_are_in_order(thinking: str, answer:
         ("<think>six</think>", "", "six"),
         ("<think>six</think> 42", "42", "six"),
         ("six</think> 42", "42", "six"),
-        ("<think>six</think> 42 <think>nine", "42", "six\n\nnine"),
-        ("<think>six</think> 42 <think>nine</think>", "", "six\n\nnine\n\n42"),
+        ("<think>six</think> 42\n<think>nine", "42", "six\n\nnine"),
+        ("<think>six</think> 42\n<think>nine</think>", "", "six\n\nnine\n\n42"),
+        ("<think>six</think> 42 <think>nine", "42 <think>nine", "six"),
+        ("six `</think>", "six `", ""),
+        ("six `</think>`", "six `</think>`", ""),
+        ("six `</think>` nine", "six `</think>` nine", ""),
         ("6 <", "6", ""),
         ("6 < 9", "6 < 9", ""),
         ("6 << 9", "6 << 9", ""),

@@ -16,6 +16,7 @@ import pytest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embedding.embedder import CachedEmbedder, Embedder, create_embeddings
 from judgetree.modules.embedding.hosted import EmbeddingEndpoint
+from judgetree.modules.embedding.refusals import LearnedWays
 from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.index.dense_fields import embed_chunks
 from judgetree.modules.llm.call_gate import CallGate
@@ -150,8 +151,9 @@ def endpoint_at(
 ) -> EmbeddingEndpoint:
     settings = Settings(home=Path("unused"))
     endpoint = resolve_endpoint(f"{hosted.base_url}#m", settings)
+    ways = LearnedWays(model="m", texts_a_call=10)
     return EmbeddingEndpoint(
-        endpoint, name="m", gate=gate or CallGate(2), rates=rates or RateLimit(), texts_a_call=10, sleep=clock.sleep
+        endpoint, name="m", gate=gate or CallGate(2), rates=rates or RateLimit(), ways=ways, sleep=clock.sleep
     )
 
 

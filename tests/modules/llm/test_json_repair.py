@@ -77,5 +77,6 @@ def test_a_repair_that_takes_too_many_steps_is_given_up() -> None:
 
 def test_many_closing_tags_take_as_long_as_they_are() -> None:
     started = time.process_time()
-    assert split_thinking("a</think>" * 150_000 + "42")[0] == "42"  # 1.3 MB
-    assert time.process_time() - started < 10 * LONGEST_S
+    assert split_thinking("<think>a</think>\n" * 80_000 + "42")[0] == "42"  # 1.4 MB
+    assert split_thinking("a</think>" * 150_000 + "42")[0].endswith("a</think>42")  # 1.3 MB
+    assert time.process_time() - started < 20 * LONGEST_S

@@ -82,7 +82,7 @@ words = st.lists(st.sampled_from(["六乘九", "🤔", "six ", "by\n", " 9", "42
 def test_stream_cut_at_any_byte_shows_what_the_whole_reply_says(
     started_raw: RawEndpoint, blocks: list[tuple[str, str]], is_opened: bool, reasoning: str, size: int, cuts: list[int]
 ) -> None:
-    content = "".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks) + "54"
+    content = "\n".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks) + "54"
     content = content if is_opened else content.removeprefix("<think>")
     deltas = [
         {key: text[start : start + size]}
