@@ -9,20 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
-import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import LoadingError
+from .parsers.html import parse_html
 from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, titled
+from .parsers.pdf import parse_pdf
 from .row_parsers import ROW_PARSERS
-
-if TYPE_CHECKING:
-    from bs4.element import PageElement, Tag
 
 PARSER_VERSION = 3
 """Part of file digests: raise it when a parser's texts change, so that files are read again."""
@@ -132,54 +128,6 @@ def _heading(line: str) -> str:
     return rest.strip().rstrip("#").strip()
 
 
-def _parse_pdf(data: bytes) -> Iterable[Parsed]:
-    from pypdf import PdfReader  # noqa: PLC0415 - keeps the package's import fast
-
-    with PdfReader(io.BytesIO(data)) as reader:
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise LoadingError("it is protected by a password")
-        for number, page in enumerate(reader.pages, start=1):
-            yield page.extract_text(), {"page": number}
-
-
-HTML_BLOCKS = (
-    "address article aside blockquote br dd div dl dt h1 h2 h3 h4 h5 h6 hr li main ol p pre section table tr ul"
-)
-HTML_HIDDEN = frozenset({"script", "style", "noscript", "template", "title"})
-
-
-def _parse_html(data: bytes) -> Iterable[Parsed]:
-    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is parsed well enough
-        page = BeautifulSoup(data, "html.parser")
-    title = page.title or page.find(re.compile("^h[1-6]$"))
-    heading = title.get_text(" ", strip=True) if title else ""
-    lines = (re.sub(r"\s+", " ", line).strip() for line in "".join(_html_texts(page)).split("\n"))
-    yield re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), titled(heading)
-
-
-def _html_texts(page: Tag) -> Iterator[str]:
-    """Yield the texts of a page in order, with line breaks around blocks but not around inline tags.
-
-    The page is not changed, since each insertion descends to the deepest tag.
-    """
-    from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
-
-    blocks = frozenset(HTML_BLOCKS.split())
-    waiting: list[PageElement | str] = [page]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Tag):
-            if node.name in HTML_HIDDEN:
-                continue
-            around = "\n" if node.name in blocks else ""
-            waiting += [around, " " if node.name in ("td", "th") else "", *reversed(node.contents), around]
-        elif type(node) in (str, NavigableString, CData):  # comments and doctypes are other kinds of string
-            yield str(node)
-
-
 def _parse_docx(data: bytes) -> Iterable[Parsed]:
     import docx  # noqa: PLC0415 - keeps the package's import fast
     from docx.table import Table  # noqa: PLC0415
@@ -265,12 +213,12 @@ def _storable(value: object, place: str, depth: int = 1) -> object:
 
 
 PARSERS: Mapping[str, Callable[[bytes], Iterable[Piece]]] = {
-    ".pdf": _parse_pdf,
+    ".pdf": parse_pdf,
     ".md": _parse_markdown,
     ".markdown": _parse_markdown,
     ".txt": _parse_text,
-    ".html": _parse_html,
-    ".htm": _parse_html,
+    ".html": parse_html,
+    ".htm": parse_html,
     ".docx": _parse_docx,
     ".csv": _parse_csv,
     ".json": _parse_json,
