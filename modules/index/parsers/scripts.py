@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_ORDINALS = frozenset("st nd rd th er re ère ème ᵉ".split())
+_ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "re", "ère", "ème", "ᵉ"])
 _PLAIN = re.compile(r"[+\-−–±]?(?:\w+|[*†‡§¶])[+\-−]?")
 
 
