@@ -4,48 +4,45 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from .parsed import Piece, titled
+from .html_text import HtmlText, lines_of
+from .parsed import LeftOut, Piece, titled
 
-if TYPE_CHECKING:
-    from bs4.element import PageElement, Tag
-
-HTML_BLOCKS = (
-    "address article aside blockquote br dd div dl dt h1 h2 h3 h4 h5 h6 hr li main ol p pre section table tr ul"
-)
-HTML_HIDDEN = frozenset({"script", "style", "noscript", "template", "title"})
+_LATIN = frozenset({"ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1"})
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "ks_c_5601-1987": "cp949", "euc-kr": "cp949"}
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def parse_html(data: bytes) -> Iterable[Piece]:
-    """Yield the text of a page, titled by its title or first heading."""
+    """Yield the text of a page, titled by its title or first heading, and what of it is no text."""
     from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is parsed well enough
-        page = BeautifulSoup(data, "html.parser")
-    title = page.title or page.find(re.compile("^h[1-6]$"))
+        page = BeautifulSoup(data, "html.parser", from_encoding=_encoding(data))
+    title = (page.head and page.head.find("title")) or page.title or page.find(re.compile("^h[1-6]$"))
     heading = title.get_text(" ", strip=True) if title else ""
-    lines = (re.sub(r"\s+", " ", line).strip() for line in "".join(_html_texts(page)).split("\n"))
-    yield re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), titled(heading)
+    found = HtmlText()
+    text = "\n".join(lines_of(found.read(page)))
+    if not text and page.find("script"):
+        yield LeftOut(kind="script-only page")
+    yield from (LeftOut(kind=kind, count=count) for kind, count in found.left_out.items())
+    yield text, titled(heading)
 
 
-def _html_texts(page: Tag) -> Iterator[str]:
-    """Yield the texts of a page in order, with line breaks around blocks but not around inline tags.
+def _encoding(data: bytes) -> str | None:
+    """Return the encoding as browsers choose it: by a mark, the declaration, or UTF-8; None to have it guessed."""
+    from bs4.dammit import EncodingDetector  # noqa: PLC0415 - keeps the package's import fast
 
-    The page is not changed, since each insertion descends to the deepest tag.
-    """
-    from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
-
-    blocks = frozenset(HTML_BLOCKS.split())
-    waiting: list[PageElement | str] = [page]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Tag):
-            if node.name in HTML_HIDDEN:
-                continue
-            around = "\n" if node.name in blocks else ""
-            waiting += [around, " " if node.name in ("td", "th") else "", *reversed(node.contents), around]
-        elif type(node) in (str, NavigableString, CData):  # comments and doctypes are other kinds of string
-            yield str(node)
+    if data.startswith(_MARKS):
+        return None
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    if declared:
+        name = declared.lower()
+        return "windows-1252" if name in _LATIN else _SUPERSETS.get(name, name)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return None
+    return "utf-8"

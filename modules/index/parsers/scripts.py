@@ -1,50 +1,46 @@
-"""Raised and lowered text as plain text, alike in all formats: 10^6, H_2O, and footnote marks apart from numbers."""
+"""Marks for raised and lowered text, which plain text would otherwise join with what stands before it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby, pairwise
+from typing import Literal
 
-_ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "re", "ère", "ème", "ᵉ"])
-_PLAIN = re.compile(r"[+\-−–±]?(?:\w+|[*†‡§¶])[+\-−]?")
+Script = Literal["", "^", "_"]
+"""Text on the line, a superscript, a subscript."""
+
+_ORDINALS = frozenset({"st", "nd", "rd", "th", "er", "re", "ère", "ème", "o", "a", "os", "as"})
+_TOKEN = re.compile(r"[-+\u2212\u2013]?\w+(?:[.,]\w+)?")
 
 
-def raised(text: str, *, after: str = "") -> str:
-    """Return a superscript as it stands in plain text behind ``after``, the text before it on its line.
+def with_marks(pieces: Iterable[tuple[str, Script]]) -> str:
+    """Join pieces of a line, with a mark before those that are raised or lowered.
 
-    >>> raised("6", after="10"), raised("2-", after="SO_4"), raised("n + 1", after="x")
-    ('^6', '^2-', '^(n + 1)')
-    >>> raised("th", after="the 5"), raised("1", after="")
-    ('th', '1 ')
+    Text that is no single word or number stands in parentheses, and so does what would join with the text behind it.
+    Endings of ordinals and signs such as "®" need no mark, nor does a line that is raised as a whole.
+
+    >>> with_marks([("10", ""), ("6", "^"), (" m", "")])
+    '10^6 m'
+    >>> with_marks([("H", ""), ("2", "_"), ("O, x", ""), ("n+1", "^"), (", the 4", ""), ("th", "^")])
+    'H_2O, x^(n+1), the 4th'
+    >>> with_marks([("x", ""), ("2", "^"), ("3", "")])
+    'x^(2)3'
     """
-    text = text.strip()
-    before = after[-1:]
-    if before.isdigit() and text in _ORDINALS:
+    runs = [(script, "".join(text for text, _ in group)) for script, group in groupby(pieces, key=lambda each: each[1])]
+    if not any(text.strip() for script, text in runs if not script):
+        return "".join(text for _, text in runs)
+    joined: list[str] = []
+    for (script, text), (next_script, after) in pairwise([*runs, ("", "")]):
+        before = joined[-1][-1:] if joined else ""
+        joined.append(_marked(script, text, before, "" if next_script else after[:1]) if script else text)
+    return "".join(joined)
+
+
+def _marked(script: str, text: str, before: str, after: str) -> str:
+    core = text.strip()
+    if not any(map(str.isalnum, core)) or (script == "^" and before.isdigit() and core.lower() in _ORDINALS):
         return text
-    if not before.strip():
-        return f"{text} " if text else ""
-    return _marked("^", text)
-
-
-def lowered(text: str) -> str:
-    """Return a subscript as it stands in plain text.
-
-    >>> lowered("2"), lowered("i + 1")
-    ('_2', '_(i + 1)')
-    """
-    return _marked("_", text.strip())
-
-
-def note_mark(text: str) -> str:
-    """Return the mark of a footnote, apart from the word or number before it.
-
-    >>> note_mark("2"), note_mark(" [2] ")
-    (' [2]', ' [2]')
-    """
-    text = text.strip().strip("[]()").strip()
-    return f" [{text}]" if text else ""
-
-
-def _marked(mark: str, text: str) -> str:
-    if not text:
-        return ""
-    return mark + (text if _PLAIN.fullmatch(text) else f"({text})")
+    lead, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    joins = not tail and after.isalnum() and core[-1].isalnum() and core[-1].isdigit() == after.isdigit()
+    return f"{lead}{script}{core}{tail}" if _TOKEN.fullmatch(core) and not joins else f"{lead}{script}({core}){tail}"
