@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ..errors import LoadingError
 from .parsers.html import parse_html
 from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, titled
 from .parsers.pdf import parse_pdf
+from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
 
 PARSER_VERSION = 3
@@ -38,7 +38,6 @@ RESERVED_METADATA = frozenset(
 MAX_METADATA_BYTES = 32_768
 """Most bytes of metadata as JSON. Every chunk has a copy, and a Milvus server accepts 65,536 bytes."""
 MAX_METADATA_DEPTH = 20
-MAX_DOCX_XML_BYTES = 64_000_000
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -128,31 +127,6 @@ def _heading(line: str) -> str:
     return rest.strip().rstrip("#").strip()
 
 
-def _parse_docx(data: bytes) -> Iterable[Parsed]:
-    import docx  # noqa: PLC0415 - keeps the package's import fast
-    from docx.table import Table  # noqa: PLC0415
-
-    _refuse_large_xml(data)
-    title, blocks = "", []
-    for block in docx.Document(io.BytesIO(data)).iter_inner_content():
-        if isinstance(block, Table):
-            blocks.append("\n".join(" | ".join(cell.text for cell in row.cells) for row in block.rows))
-            continue
-        # A style is looked up only until the title is found, since that reads all styles.
-        if not title and block.style is not None and (block.style.name or "").startswith(("Title", "Heading")):
-            title = block.text
-        blocks.append(block.text)
-    yield "\n\n".join(block for block in blocks if block.strip()), titled(title)
-
-
-def _refuse_large_xml(data: bytes) -> None:
-    """Refuse a file that unpacks to too much XML; zipfile enforces the sizes that the directory gives."""
-    with zipfile.ZipFile(io.BytesIO(data)) as parts:
-        size = sum(part.file_size for part in parts.infolist() if part.filename.lower().endswith((".xml", ".rels")))
-    if size > MAX_DOCX_XML_BYTES:
-        raise LoadingError(f"it unpacks to {size / 1e6:.0f} MB of XML; allowed are {MAX_DOCX_XML_BYTES / 1e6:.0f} MB")
-
-
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
     # newline="" leaves line ends to the csv module, which handles quoted ones.
     rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
@@ -219,7 +193,7 @@ PARSERS: Mapping[str, Callable[[bytes], Iterable[Piece]]] = {
     ".txt": _parse_text,
     ".html": parse_html,
     ".htm": parse_html,
-    ".docx": _parse_docx,
+    ".docx": parse_docx,
     ".csv": _parse_csv,
     ".json": _parse_json,
     ".jsonl": _parse_jsonl,
