@@ -28,6 +28,13 @@ def test_what_a_reader_sees_is_in_the_text_and_the_rest_is_told(case: Case) -> N
     assert found.left_out == case.left_out
 
 
+@pytest.mark.parametrize("height", [8, 2, -2])
+def test_smaller_text_that_is_moved_is_a_script(height: int) -> None:
+    moved = run("2", f'<w:position w:val="{height}"/>')
+    ((text, _),) = parsed(word_file(p(run("X") + moved + run(" is")))).texts
+    assert text == ("X^2 is" if height > 0 else "X_2 is")
+
+
 def test_a_strict_file_says_the_same() -> None:
     strict = "http://purl.oclc.org/ooxml"
     case = CASES["notes"]

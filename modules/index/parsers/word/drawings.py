@@ -35,7 +35,7 @@ class Drawing:
 
 
 def drawing(element: Element) -> Drawing:
-    """Return what a drawing says and lacks. A picture with an alternative text counts as read."""
+    """Return what a drawing says and lacks. A picture with an alternative text lacks nothing."""
     found = Drawing()
     alternatives: dict[str, None] = {}
     pictures = 0
@@ -61,7 +61,7 @@ def drawing(element: Element) -> Drawing:
     alternatives.pop("", None)
     found.texts += [f"[{each}]" for each in alternatives]
     if not is_object and pictures > len(alternatives):
-        found.left_out["picture"] += pictures - len(alternatives)
+        found.left_out["undescribed picture"] += pictures - len(alternatives)
     return found
 
 

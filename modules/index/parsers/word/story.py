@@ -23,6 +23,8 @@ from .symbols import UNKNOWN, is_private, readable, symbol
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _MOST_REPEATED = 200
+"""Most characters of a cell that is repeated in the columns and rows that it spans."""
+_MOST_COLUMNS = 63
 _NAMES = (
     "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sdtPr sdtEndPr sectPr customXmlPr smartTagPr rubyPr numPr "
     "moveFrom delText delInstrText fldData ffData footnoteRef endnoteRef annotationRef softHyphen"
@@ -183,7 +185,7 @@ class Story:
             self._notes.clear()
 
     def _cells(self, row: Element, above: dict[int, str]) -> Iterator[str]:
-        """Yield the texts of a row's cells; one that goes on from the row above repeats that text if it is short."""
+        """Yield the texts of a row's cells; a short one is repeated in the columns and rows that it spans."""
         column = 0
         for cell in _within(row, f"{W}tc"):
             properties = cell.find(f"{W}tcPr")
@@ -194,16 +196,18 @@ class Story:
                     continue
                 merged = properties.find(f"{W}vMerge")
                 across = properties.find(f"{W}gridSpan")
-                span = max(1, number(value(across), 1))
+                span = min(max(1, number(value(across), 1)), _MOST_COLUMNS)
                 if value(properties.find(f"{W}hMerge")) == "continue":
                     column += span
                     continue
             text = "\n".join(self._inner_blocks(cell))
             if merged is not None and value(merged) != "restart":
-                yield above.get(column, "") if not text.strip() else text
+                text = text if text.strip() else above.get(column, "")
             else:
                 above[column] = text if len(text) <= _MOST_REPEATED else ""
-                yield text
+            yield text
+            for _ in range(span - 1):
+                yield text if len(text) <= _MOST_REPEATED else ""
             column += span
 
     # --- what stands in a line ---
@@ -269,10 +273,11 @@ class Story:
         label, root = self._document.notes.refer(kind, value(element, "id"))
         own_mark = value(element, "customMarkFollows") in ("1", "true", "on")
         if not own_mark:
-            self._say(f"[{label}]")
+            apart = " " if self._pieces and not self._pieces[-1][0][-1:].isspace() else ""
+            self._say(f"{apart}[{label}]")
         if root is not None:
             story = Story(self._document).read(root)
-            text = "\n".join(story.blocks)
+            text = "\n".join(story.blocks).strip()
             self._notes.append(text if own_mark else f"[{label}] {text}")
 
     def _drawing(self, element: Element) -> None:

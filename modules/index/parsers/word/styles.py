@@ -9,7 +9,8 @@ from ..scripts import Script
 from .package import W, is_on, number, value
 
 _SCRIPTS: dict[str, Script] = {"superscript": "^", "subscript": "_", "baseline": ""}
-_RAISED_HALF_POINTS = 4
+_RAISED_HALF_POINTS = 2
+"""Least height that makes a script: LibreOffice saves scripts of web pages as smaller text that is moved so far."""
 _BODY_LEVEL = 9
 _LONGEST_CHAIN = 30
 
