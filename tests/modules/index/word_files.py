@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
@@ -21,21 +21,28 @@ SPACES = (
     'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
     'xmlns:adec="http://schemas.microsoft.com/office/drawing/2017/decorative"'
 )
-_TYPES = (
-    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
-    '<Default Extension="xml" ContentType="application/xml"/></Types>'
-)
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+def _types(parts: Iterable[str]) -> str:
+    kinds = {"document": "document.main", **{name: name.rstrip("0123456789") for name in parts}}
+    inner = "".join(
+        f'<Override PartName="/word/{name}.xml" '
+        f'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.{kind}+xml"/>'
+        for name, kind in kinds.items()
+    )
+    usual = '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    return f'<Types xmlns="{_PACKAGE}/content-types">{usual}{inner}</Types>'
 
 
 def relations(*kinds_and_targets: tuple[str, str, str]) -> str:
     """Relations of a part: id, kind and target each."""
     inner = "".join(
-        f'<Relationship Id="{name}" Type="{_OFFICE}/relationships/{kind}" Target="{target}"/>'
+        f'<Relationship Id="{name}" Type="{_OFFICE}/relationships/{kind}" Target="{target}"'
+        + (' TargetMode="External"/>' if kind == "hyperlink" else "/>")
         for name, kind, target in kinds_and_targets
     )
-    return (
-        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{inner}</Relationships>'
-    )
+    return f'<Relationships xmlns="{_PACKAGE}/relationships">{inner}</Relationships>'
 
 
 def word_file(body: str, parts: Mapping[str, str] | None = None) -> bytes:
@@ -43,9 +50,9 @@ def word_file(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     parts = parts or {}
     listed = [(f"r{name}", name.rstrip("0123456789"), f"{name}.xml") for name in parts]
     content = {
-        "[Content_Types].xml": _TYPES,
+        "[Content_Types].xml": _types(parts),
         "_rels/.rels": relations(("r1", "officeDocument", "word/document.xml")),
-        "word/_rels/document.xml.rels": relations(*listed),
+        "word/_rels/document.xml.rels": relations(("r9", "hyperlink", "https://unseen.example"), *listed),
         "word/document.xml": f"<w:document {SPACES}><w:body>{body}</w:body></w:document>",
         **{f"word/{name}.xml": text.replace(">", f" {SPACES}>", 1) for name, text in parts.items()},
     }
@@ -445,7 +452,7 @@ CASES: dict[str, Case] = {
         + p('<w:r><w:object><v:shape><v:imagedata/></v:shape><o:OLEObject ProgID="Equation.DSMT4"/></w:object></w:r>')
         + p('<w:r><w:object><v:shape><v:imagedata/></v:shape><o:OLEObject ProgID="Excel.Sheet.12"/></w:object></w:r>')
         + p('<w:r><w:pict><v:shape alt="An old drawing"><v:imagedata/></v:shape></w:pict></w:r>')
-        + '<w:altChunk r:id="r9"/>'
+        + '<w:altChunk r:id="r8"/>'
         + p("End."),
         seen=("[A pump with a red lever]", "[Sales by year]", "[An old drawing]", "End."),
         left_out={
