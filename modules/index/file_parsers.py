@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from ..errors import LoadingError
 from .parsers.html import parse_html
-from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, titled
+from .parsers.markdown import parse_markdown
+from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, read_lines, titled
 from .parsers.pdf import parse_pdf
 from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
@@ -106,25 +107,8 @@ def _first_line(text: str) -> str:
     return clean_text(" ".join(text.split()))[:200]
 
 
-def _read_lines(data: bytes) -> str:
-    return data.decode("utf-8-sig").replace("\r\n", "\n")
-
-
 def _parse_text(data: bytes) -> Iterable[Parsed]:
-    yield _read_lines(data), {}
-
-
-def _parse_markdown(data: bytes) -> Iterable[Parsed]:
-    text = _read_lines(data)
-    yield text, titled(next((title for line in io.StringIO(text) if (title := _heading(line))), ""))
-
-
-def _heading(line: str) -> str:
-    """Return the text of a Markdown heading; a pattern would take quadratic time for 200,000 "#"."""
-    rest = line.lstrip("#")
-    if not 1 <= len(line) - len(rest) <= 6 or not rest.startswith((" ", "\t")):
-        return ""
-    return rest.strip().rstrip("#").strip()
+    yield read_lines(data), {}
 
 
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
@@ -139,13 +123,13 @@ def _parse_csv(data: bytes) -> Iterable[Parsed]:
 
 
 def _parse_json(data: bytes) -> Iterable[Parsed]:
-    content = json.loads(_read_lines(data))
+    content = json.loads(read_lines(data))
     for number, item in enumerate(content if isinstance(content, list) else [content], start=1):
         yield _json_document(item, f"object {number}")
 
 
 def _parse_jsonl(data: bytes) -> Iterable[Parsed]:
-    for number, line in enumerate(_read_lines(data).split("\n"), start=1):
+    for number, line in enumerate(read_lines(data).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -188,8 +172,8 @@ def _storable(value: object, place: str, depth: int = 1) -> object:
 
 PARSERS: Mapping[str, Callable[[bytes], Iterable[Piece]]] = {
     ".pdf": parse_pdf,
-    ".md": _parse_markdown,
-    ".markdown": _parse_markdown,
+    ".md": parse_markdown,
+    ".markdown": parse_markdown,
     ".txt": _parse_text,
     ".html": parse_html,
     ".htm": parse_html,

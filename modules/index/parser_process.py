@@ -28,9 +28,14 @@ from .row_parsers import ROW_PARSERS
 logger = logging.getLogger(__name__)
 
 LARGE_BYTES = 4_000_000
-"""Least size of JSON, CSV and Markdown files for the process: they take up to twenty times the bytes, and seconds."""
+"""Least size of JSON and CSV files for the process: they take up to twenty times the bytes, and seconds."""
+LARGE_MARKDOWN_BYTES = 200_000
+"""Least size of Markdown files for the process: a list of so many bytes takes three seconds."""
 _ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm", "workbook"})
-_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv", ".md", ".markdown", *ROW_PARSERS})
+_WHEN_LARGE = {
+    **dict.fromkeys([".json", ".jsonl", ".csv", *ROW_PARSERS], LARGE_BYTES),
+    **dict.fromkeys([".md", ".markdown"], LARGE_MARKDOWN_BYTES),
+}
 _RECYCLE_BYTES = 256_000_000
 _LENGTH = struct.Struct(">Q")
 _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import serve; serve()"
@@ -38,7 +43,7 @@ _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} impor
 
 def needs_process(suffix: str, size: int) -> bool:
     """Return whether the parser of a file may take unlimited time or memory."""
-    return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= LARGE_BYTES)
+    return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= _WHEN_LARGE[suffix])
 
 
 class ParserProcess:

@@ -49,6 +49,15 @@ def clean_text(text: str) -> str:
     return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def read_lines(data: bytes) -> str:
+    """Return UTF-8 text, with or without a byte order mark, with the line ends of Unix.
+
+    Raises:
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    return data.decode("utf-8-sig").replace("\r\n", "\n")
+
+
 def titled(title: str) -> Metadata:
     """Return metadata with a title that can be stored; a blank one is replaced by the file's name later."""
     return {"title": clean_text(title).strip()[:MAX_TITLE_CHARACTERS]}
