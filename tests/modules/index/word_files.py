@@ -339,6 +339,7 @@ CASES: dict[str, Case] = {
         + p('<w:r><w:sym w:font="Symbol" w:char="F061"/><w:t> or </w:t><w:sym w:font="Wingdings" w:char="F0FC"/></w:r>')
         + p(run("\uf062 beta", '<w:rFonts w:ascii="Symbol"/>'))
         + p('<w:r><w:sym w:font="Webdings" w:char="F061"/></w:r>')
+        + p(run("5", "<w:strike/>") + run("0", "<w:b/><w:dstrike/>") + run(" 40 EUR", '<w:strike w:val="0"/>'))
         + p("<w:r><w:t>new\npage</w:t><w:br w:type='page'/><w:t>over</w:t></w:r>")
         + p(run("O"), '<w:framePr w:dropCap="drop"/>')
         + p("nce upon a time")
@@ -355,6 +356,7 @@ CASES: dict[str, Case] = {
             "well-known",
             "α or ✓",
             "β beta",
+            "~~50~~ 40 EUR",
             "new page\nover",
             "Once upon a time",
             "漢(kan)",

@@ -22,6 +22,7 @@ from .symbols import UNKNOWN, is_private, readable, symbol
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_STRUCK = "~~"
 _MOST_REPEATED = 200
 """Most characters of a cell that is repeated in the columns and rows that it spans."""
 _MOST_COLUMNS = 63
@@ -86,7 +87,7 @@ class Story:
             self._count_hidden()
             return
         self._after_hidden = False
-        self._pieces.append((text, script))
+        self._pieces.append((f"{_STRUCK}{text}{_STRUCK}" if self._look.struck and text.strip() else text, script))
 
     def _count_hidden(self) -> None:
         if not self._after_hidden:
@@ -118,7 +119,7 @@ class Story:
             self.sections.append((len(self.blocks), section))
 
     def _end_block(self, label: str = "", *, is_heading: bool = False) -> None:
-        text = with_marks(self._pieces)
+        text = with_marks(self._pieces).replace(_STRUCK * 2, "")  # from one run to the next
         self._pieces.clear()
         if text.strip():
             if is_heading and not self.heading:

@@ -22,6 +22,8 @@ class Look:
     hidden: bool | None = None
     script: Script | None = None
     font: str | None = None
+    struck: bool | None = None
+    """True for text that is struck out and still seen."""
 
     def over(self, other: Look) -> Look:
         """Return this look on top of another one."""
@@ -29,6 +31,7 @@ class Look:
             hidden=other.hidden if self.hidden is None else self.hidden,
             script=other.script if self.script is None else self.script,
             font=other.font if self.font is None else self.font,
+            struck=other.struck if self.struck is None else self.struck,
         )
 
 
@@ -42,19 +45,22 @@ def look_of(properties: Element | None) -> Look:
     hidden: bool | None = None
     script: Script | None = None
     font: str | None = None
+    struck: bool | None = None
     for each in properties:
         match each.tag.removeprefix(W):
             case "vanish":
                 hidden = is_on(each)
+            case "strike" | "dstrike":
+                struck = is_on(each) or struck
             case "vertAlign":
                 script = _SCRIPTS.get(value(each), "")
             case "position" if abs(height := number(value(each))) >= _RAISED_HALF_POINTS:
                 script = "^" if height > 0 else "_"
             case "rFonts":
                 font = value(each, "ascii") or value(each, "hAnsi") or None
-    if hidden is None and script is None and font is None:
+    if hidden is None and script is None and font is None and struck is None:
         return PLAIN
-    return Look(hidden=hidden, script=script, font=font)
+    return Look(hidden=hidden, script=script, font=font, struck=struck)
 
 
 @dataclass(frozen=True, kw_only=True)
