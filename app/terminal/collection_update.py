@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...graphs.drawing.words import count_of
 from ...modules.index.index import Index
+from ...modules.index.parsers.parsed import left_out_words
 from ...modules.index.plan import IndexReport
 from ...modules.index.schema import IndexParams
 from ...modules.structure.building import KINDS
@@ -36,10 +38,11 @@ class CollectionUpdate:
     """Kinds of the graphs that are out of date now."""
 
     def lines(self, seconds: float, *, list_skipped: bool) -> Iterator[str]:
-        """Yield what a terminal shows, after so many seconds; ten skipped files by name, or all."""
+        """Yield what a terminal shows, after so many seconds; ten files of a kind (skipped, …) by name, or all."""
         if self.report:
             yield from self._summary(self.report, seconds)
             yield from _read_as(self.report)
+            yield from _left_out(self.report, None if list_skipped else _NAMES_SHOWN)
             yield from _skipped(self.report, None if list_skipped else _NAMES_SHOWN)
         for name, params in self.indexes.items():
             values = {key: value for key, value in params.items() if key not in ("index_type", "params")}
@@ -104,6 +107,14 @@ def _read_as(report: IndexReport) -> Iterator[str]:
         sources = [source for source, found in report.encodings.items() if found == encoding]
         more = f" and {len(sources) - _NAMES_SHOWN} more" if len(sources) > _NAMES_SHOWN else ""
         yield f"read as {encoding}: {', '.join(sources[:_NAMES_SHOWN])}{more}"
+
+
+def _left_out(report: IndexReport, most: int | None) -> Iterator[str]:
+    shown = dict(itertools.islice(report.left_out.items(), most))
+    for source, found in shown.items():
+        yield f"left out of {source}: {left_out_words(found)}"
+    if len(report.left_out) > len(shown):
+        yield f"and of {len(report.left_out) - len(shown)} more; --list-skipped names all"
 
 
 def _skipped(report: IndexReport, most: int | None) -> Iterator[str]:

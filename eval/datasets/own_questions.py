@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ...modules.errors import LoadingError, SettingsError, needs_extra
-from ...modules.index.file_parsers import LoadLimits, clean_text
+from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.folder_scan import scan_files
 from ...modules.index.parser_process import LARGE_BYTES, ParserProcess
+from ...modules.index.parsers.parsed import clean_text
 from ...modules.reading.regular_files import read_named
 from ...modules.reading.spreadsheet_cells import of_cell
 from ...modules.storage.atomic import write_whole

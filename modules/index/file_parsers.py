@@ -9,20 +9,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
-import warnings
-import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import LoadingError
+from .parsers.html import parse_html
+from .parsers.markdown import parse_markdown
+from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, read_lines, titled
+from .parsers.pdf import parse_pdf
+from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
 
-if TYPE_CHECKING:
-    from bs4.element import PageElement, Tag
-
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 """Part of file digests: raise it when a parser's texts change, so that files are read again."""
 
 RESERVED_METADATA = frozenset(
@@ -40,13 +39,7 @@ RESERVED_METADATA = frozenset(
 MAX_METADATA_BYTES = 32_768
 """Most bytes of metadata as JSON. Every chunk has a copy, and a Milvus server accepts 65,536 bytes."""
 MAX_METADATA_DEPTH = 20
-MAX_TITLE_CHARACTERS = 300
-MAX_DOCX_XML_BYTES = 64_000_000
 _INT64 = range(-(2**63), 2**63)
-
-Metadata = dict[str, object]
-Parsed = tuple[str, Metadata]
-"""A text and its metadata."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +56,8 @@ class LoadLimits:
     """Address space of the process that parses these; Windows has no such limit, and macOS may ignore it."""
 
 
-def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
-    """Return the texts of a file in order: at least one, none blank, all storable; rows where it has a name of those.
+def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> ParsedFile:
+    """Return the texts of a file: at least one, all storable; rows where ``suffix`` is a name of those.
 
     Args:
         suffix: A key of ``PARSERS``, or of ``ROW_PARSERS``, which may find no row.
@@ -76,7 +69,8 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
     """
     try:
         parse = ROW_PARSERS.get(suffix) or PARSERS[suffix]
-        found = list(_within(limits, parse(data)))
+        left_out: Counter[str] = Counter()
+        found = list(_within(limits, parse(data), left_out))
     except LoadingError:
         raise
     except UnicodeDecodeError as error:
@@ -88,18 +82,18 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
     except Exception as error:  # parsers of broken files raise errors of any type, such as struct.error
         raise LoadingError(f"it cannot be read ({type(error).__name__}: {_first_line(str(error))})") from error
     if not found and suffix not in ROW_PARSERS:
-        raise LoadingError("it holds no text" + (" (scanned pages?)" if suffix == ".pdf" else ""))
-    return found
+        reason = f"it holds no text, but {left_out_words(left_out)}" if left_out else "it holds no text"
+        raise LoadingError(reason)
+    return ParsedFile(texts=found, left_out=dict(left_out))
 
 
-def clean_text(text: str) -> str:
-    """Remove NUL characters (PostgreSQL refuses them) and replace lone surrogates by U+FFFD."""
-    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _within(limits: LoadLimits, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-    size = 0
-    for number, (text, metadata) in enumerate(parsed, start=1):
+def _within(limits: LoadLimits, pieces: Iterable[Piece], left_out: Counter[str]) -> Iterator[Parsed]:
+    size = number = 0
+    for piece in pieces:
+        if isinstance(piece, LeftOut):
+            left_out[piece.kind] += piece.count
+            continue
+        (text, metadata), number = piece, number + 1
         size += len(text)
         if size > limits.file_bytes:
             raise LoadingError(f"it holds more than {limits.file_bytes / 1e6:g} MB of text")
@@ -113,102 +107,8 @@ def _first_line(text: str) -> str:
     return clean_text(" ".join(text.split()))[:200]
 
 
-def _read_lines(data: bytes) -> str:
-    return data.decode("utf-8-sig").replace("\r\n", "\n")
-
-
-def _titled(title: str) -> Metadata:
-    return {"title": clean_text(title).strip()[:MAX_TITLE_CHARACTERS]}
-
-
 def _parse_text(data: bytes) -> Iterable[Parsed]:
-    yield _read_lines(data), {}
-
-
-def _parse_markdown(data: bytes) -> Iterable[Parsed]:
-    text = _read_lines(data)
-    yield text, _titled(next((title for line in io.StringIO(text) if (title := _heading(line))), ""))
-
-
-def _heading(line: str) -> str:
-    """Return the text of a Markdown heading; a pattern would take quadratic time for 200,000 "#"."""
-    rest = line.lstrip("#")
-    if not 1 <= len(line) - len(rest) <= 6 or not rest.startswith((" ", "\t")):
-        return ""
-    return rest.strip().rstrip("#").strip()
-
-
-def _parse_pdf(data: bytes) -> Iterable[Parsed]:
-    from pypdf import PdfReader  # noqa: PLC0415 - keeps the package's import fast
-
-    with PdfReader(io.BytesIO(data)) as reader:
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise LoadingError("it is protected by a password")
-        for number, page in enumerate(reader.pages, start=1):
-            yield page.extract_text(), {"page": number}
-
-
-HTML_BLOCKS = (
-    "address article aside blockquote br dd div dl dt h1 h2 h3 h4 h5 h6 hr li main ol p pre section table tr ul"
-)
-HTML_HIDDEN = frozenset({"script", "style", "noscript", "template", "title"})
-
-
-def _parse_html(data: bytes) -> Iterable[Parsed]:
-    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is parsed well enough
-        page = BeautifulSoup(data, "html.parser")
-    title = page.title or page.find(re.compile("^h[1-6]$"))
-    heading = title.get_text(" ", strip=True) if title else ""
-    lines = (re.sub(r"\s+", " ", line).strip() for line in "".join(_html_texts(page)).split("\n"))
-    yield re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), _titled(heading)
-
-
-def _html_texts(page: Tag) -> Iterator[str]:
-    """Yield the texts of a page in order, with line breaks around blocks but not around inline tags.
-
-    The page is not changed, since each insertion descends to the deepest tag.
-    """
-    from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
-
-    blocks = frozenset(HTML_BLOCKS.split())
-    waiting: list[PageElement | str] = [page]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Tag):
-            if node.name in HTML_HIDDEN:
-                continue
-            around = "\n" if node.name in blocks else ""
-            waiting += [around, " " if node.name in ("td", "th") else "", *reversed(node.contents), around]
-        elif type(node) in (str, NavigableString, CData):  # comments and doctypes are other kinds of string
-            yield str(node)
-
-
-def _parse_docx(data: bytes) -> Iterable[Parsed]:
-    import docx  # noqa: PLC0415 - keeps the package's import fast
-    from docx.table import Table  # noqa: PLC0415
-
-    _refuse_large_xml(data)
-    title, blocks = "", []
-    for block in docx.Document(io.BytesIO(data)).iter_inner_content():
-        if isinstance(block, Table):
-            blocks.append("\n".join(" | ".join(cell.text for cell in row.cells) for row in block.rows))
-            continue
-        # A style is looked up only until the title is found, since that reads all styles.
-        if not title and block.style is not None and (block.style.name or "").startswith(("Title", "Heading")):
-            title = block.text
-        blocks.append(block.text)
-    yield "\n\n".join(block for block in blocks if block.strip()), _titled(title)
-
-
-def _refuse_large_xml(data: bytes) -> None:
-    """Refuse a file that unpacks to too much XML; zipfile enforces the sizes that the directory gives."""
-    with zipfile.ZipFile(io.BytesIO(data)) as parts:
-        size = sum(part.file_size for part in parts.infolist() if part.filename.lower().endswith((".xml", ".rels")))
-    if size > MAX_DOCX_XML_BYTES:
-        raise LoadingError(f"it unpacks to {size / 1e6:.0f} MB of XML; allowed are {MAX_DOCX_XML_BYTES / 1e6:.0f} MB")
+    yield read_lines(data), {}
 
 
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
@@ -223,13 +123,13 @@ def _parse_csv(data: bytes) -> Iterable[Parsed]:
 
 
 def _parse_json(data: bytes) -> Iterable[Parsed]:
-    content = json.loads(_read_lines(data))
+    content = json.loads(read_lines(data))
     for number, item in enumerate(content if isinstance(content, list) else [content], start=1):
         yield _json_document(item, f"object {number}")
 
 
 def _parse_jsonl(data: bytes) -> Iterable[Parsed]:
-    for number, line in enumerate(_read_lines(data).split("\n"), start=1):
+    for number, line in enumerate(read_lines(data).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -249,7 +149,7 @@ def _json_document(item: object, place: str) -> Parsed:
         name = clean_text(key)
         metadata[f"{name}_" if name in RESERVED_METADATA else name] = _storable(value, f"{place}: {name[:40]!r}")
     if isinstance(title := metadata.get("title"), str):
-        metadata |= _titled(title)
+        metadata |= titled(title)
     if metadata and (size := len(json.dumps(metadata))) > MAX_METADATA_BYTES:
         raise LoadingError(f"{place} has {size} bytes of metadata; allowed are {MAX_METADATA_BYTES}")
     return item["text"], metadata
@@ -270,14 +170,14 @@ def _storable(value: object, place: str, depth: int = 1) -> object:
     return value
 
 
-PARSERS: Mapping[str, Callable[[bytes], Iterable[Parsed]]] = {
-    ".pdf": _parse_pdf,
-    ".md": _parse_markdown,
-    ".markdown": _parse_markdown,
+PARSERS: Mapping[str, Callable[[bytes], Iterable[Piece]]] = {
+    ".pdf": parse_pdf,
+    ".md": parse_markdown,
+    ".markdown": parse_markdown,
     ".txt": _parse_text,
-    ".html": _parse_html,
-    ".htm": _parse_html,
-    ".docx": _parse_docx,
+    ".html": parse_html,
+    ".htm": parse_html,
+    ".docx": parse_docx,
     ".csv": _parse_csv,
     ".json": _parse_json,
     ".jsonl": _parse_jsonl,

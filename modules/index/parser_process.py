@@ -18,18 +18,24 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 from ..errors import LoadingError
-from .file_parsers import LoadLimits, Parsed, parse_file
+from .file_parsers import LoadLimits, parse_file
+from .parsers.parsed import ParsedFile
 from .row_parsers import ROW_PARSERS
 
 logger = logging.getLogger(__name__)
 
 LARGE_BYTES = 4_000_000
-"""Least size of JSON, CSV and Markdown files for the process: they take up to twenty times the bytes, and seconds."""
+"""Least size of JSON and CSV files for the process: they take up to twenty times the bytes, and seconds."""
+LARGE_MARKDOWN_BYTES = 200_000
+"""Least size of Markdown files for the process: a list of so many bytes takes three seconds."""
 _ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm", "workbook"})
-_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv", ".md", ".markdown", *ROW_PARSERS})
+_WHEN_LARGE = {
+    **dict.fromkeys([".json", ".jsonl", ".csv", *ROW_PARSERS], LARGE_BYTES),
+    **dict.fromkeys([".md", ".markdown"], LARGE_MARKDOWN_BYTES),
+}
 _RECYCLE_BYTES = 256_000_000
 _LENGTH = struct.Struct(">Q")
 _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import serve; serve()"
@@ -37,7 +43,7 @@ _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} impor
 
 def needs_process(suffix: str, size: int) -> bool:
     """Return whether the parser of a file may take unlimited time or memory."""
-    return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= LARGE_BYTES)
+    return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= _WHEN_LARGE[suffix])
 
 
 class ParserProcess:
@@ -53,8 +59,8 @@ class ParserProcess:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def parse(self, suffix: str, data: bytes) -> list[Parsed]:
-        """Return the texts of a file, parsed in the process if its parser needs one.
+    def parse(self, suffix: str, data: bytes) -> ParsedFile:
+        """Return the texts of a file, and what they lack, parsed in the process if its parser needs one.
 
         Raises:
             LoadingError: The file is broken, has no text, or exceeds the limits, or the parser crashed.
@@ -75,7 +81,8 @@ class ParserProcess:
             self.close()
         if "reason" in reply:
             raise LoadingError(str(reply["reason"]))
-        return [(text, metadata) for text, metadata in cast("list[Parsed]", reply["parsed"])]
+        found = cast("dict[str, Any]", reply["parsed"])
+        return ParsedFile(texts=[(text, metadata) for text, metadata in found["texts"]], left_out=found["left_out"])
 
     def close(self) -> None:
         """Kill the process."""
@@ -159,7 +166,7 @@ def serve() -> None:
 def _reply(suffix: str, data: bytes, limits: LoadLimits, recycle: Callable[[], bool]) -> bytes:
     try:
         parsed = parse_file(suffix, data, limits)
-        answer = {"parsed": parsed, "recycle": recycle()}
+        answer = {"parsed": {"texts": parsed.texts, "left_out": parsed.left_out}, "recycle": recycle()}
         return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
     except (LoadingError, MemoryError) as error:
         reason = str(error) or f"reading it takes more than {limits.memory_bytes >> 20} MB of memory"

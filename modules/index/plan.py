@@ -24,6 +24,7 @@ from .dense_fields import Embedders
 from .file_parsers import PARSER_VERSION, UTF_8_SUFFIXES, LoadLimits
 from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
+from .parsers.parsed import ParsedFile
 from .schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
 from .text_encoding import UTF_8, decode
 
@@ -139,6 +140,8 @@ class IndexReport:
     """Number of files of other types."""
     encodings: Mapping[str, str] = field(default_factory=dict)
     """Encodings of added and changed text files that are not UTF-8, by source."""
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What a reader sees in added and changed files and no chunk holds, by source: numbers by kind."""
     embedded: int = 0
     """Number of chunks that a model embedded; the other new ones had vectors in the collection or the cache."""
     cached: int = 0
@@ -160,6 +163,7 @@ class UpdatePlan:
     removed: list[str] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
     encodings: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, Mapping[str, int]] = field(default_factory=dict)
     unchanged: int = 0
 
     def replaced_ids(self, stored: Mapping[str, StoredFile]) -> frozenset[str]:
@@ -193,6 +197,7 @@ class UpdatePlan:
             skipped=tuple(sorted(self.skipped)),
             ignored=ignored,
             encodings=dict(sorted(self.encodings.items())),
+            left_out=dict(sorted(self.left_out.items())),
             embedded=embedded,
             cached=cached,
             embedding_s=embedding_s,
@@ -312,13 +317,16 @@ def _plan_file(
         plan.unchanged += 1
         return
     data, encoding = _as_utf_8(file, data)
-    chunks = split_documents(to_documents(file, data, parser), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
+    parsed = parser.parse(file.path.suffix.lower(), data)
+    chunks = split_documents(to_documents(file, parsed), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
     for chunk in chunks:
         chunk.metadata |= {FILE_DIGEST: file_digest(digest, len(chunks)), SOURCE: file.source}
     plan.chunks.extend(chunks)
     (plan.added if known is None else plan.changed).append(file.source)
     if encoding != UTF_8:
         plan.encodings[file.source] = encoding
+    if parsed.left_out:
+        plan.left_out[file.source] = parsed.left_out
 
 
 def _as_utf_8(file: SourceFile, data: bytes) -> tuple[bytes, str]:
@@ -329,14 +337,10 @@ def _as_utf_8(file: SourceFile, data: bytes) -> tuple[bytes, str]:
     return (data, UTF_8) if decoded.encoding == UTF_8 else (decoded.text.encode("utf-8", "replace"), decoded.encoding)
 
 
-def to_documents(file: SourceFile, data: bytes, parser: ParserProcess) -> list[Document]:
-    """Return the documents of a file's bytes, in order: at least one, none without text.
-
-    Raises:
-        LoadingError: The file is broken or has no text; the message is only the reason.
-    """
+def to_documents(file: SourceFile, parsed: ParsedFile) -> list[Document]:
+    """Return the texts of a file as documents, in order, with the file's source and a title."""
     documents: list[Document] = []
-    for text, metadata in parser.parse(file.path.suffix.lower(), data):
+    for text, metadata in parsed:
         title = str(metadata.get("title") or "").strip() or file.path.stem
         documents.append(Document(page_content=text, metadata={**metadata, "source": file.source, "title": title}))
     return documents

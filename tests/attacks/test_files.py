@@ -30,7 +30,7 @@ def test_a_hostile_file_is_read_or_skipped_within_its_limits(tmp_path: Path, nam
     before_s = _cpu_s()
     with ParserProcess(PATIENT if name in READABLE else LIMITS) as parser:
         try:
-            to_documents(file, file.read(max_bytes=LIMITS.file_bytes), parser)
+            to_documents(file, parser.parse(file.path.suffix, file.read(max_bytes=LIMITS.file_bytes)))
         except LoadingError as error:
             reason = str(error)
     assert _cpu_s() - before_s < LIMITS.seconds + 5

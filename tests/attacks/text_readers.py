@@ -221,7 +221,7 @@ EXCUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "modules.index.file_parsers._parse_html",
+            "modules.index.parsers.html.parse_html",
             "modules.index.row_parsers._parse_objects",
             "modules.index.file_parsers._parse_json",
             "modules.index.file_parsers._parse_jsonl",

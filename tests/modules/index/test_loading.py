@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, clean_text, parse_file
+from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.folder_scan import SkippedFile, scan_files
+from judgetree.modules.index.parsers.parsed import clean_text
 from judgetree.modules.index.plan import ChunkSizes, read_changes
 
 OF_CHUNKS = {"start_index", "chunk_id", "file_digest"}
@@ -215,7 +216,7 @@ def test_a_broken_file_is_named_and_the_rest_is_loaded(docs: Path, name: str) ->
 
 def test_a_scanned_pdf_is_skipped_with_a_hint(docs: Path) -> None:
     write_pdf(docs / "scan.pdf", "")
-    assert load(docs)[1][0].reason == "it holds no text (scanned pages?)"
+    assert load(docs)[1][0].reason == "it holds no text"
 
 
 def test_a_folder_is_read_in_order_without_hidden_files(docs: Path) -> None:

@@ -31,15 +31,15 @@ def test_a_file_that_takes_too_much_memory_is_given_up() -> None:
     with ParserProcess(LoadLimits(memory_bytes=200 << 20)) as parser:
         with pytest.raises(LoadingError, match="more than 200 MB of memory"):
             parser.parse(".json", b"[" + b"[]," * (2 * LARGE_BYTES) + b"[]]")
-        assert parser.parse(".html", GOOD[0])
+        assert parser.parse(".html", GOOD[0]).texts
 
 
 def test_large_data_gives_the_same_in_the_process_and_here() -> None:
     data = b'{"text": "caf\xc3\xa9 \\ud83d\\ude00", "n": 1.5}\n' * 120_000
     assert len(data) > LARGE_BYTES
     with ParserProcess(LoadLimits()) as parser:
-        parsed = parser.parse(".jsonl", data)
-        small = parser.parse(".jsonl", data[: data.index(b"\n")])
+        parsed = parser.parse(".jsonl", data).texts
+        small = parser.parse(".jsonl", data[: data.index(b"\n")]).texts
     assert len(parsed) == 120_000
     assert tuple(parsed[-1]) == tuple(small[0])
 
@@ -62,7 +62,7 @@ def test_one_process_serves_all_files_and_its_death_is_named() -> None:
         os.kill(child, signal.SIGKILL)
         with pytest.raises(LoadingError, match=r"its parser crashed \(exit status -9\)"):
             parser.parse(".html", GOOD[0])
-        assert parser.parse(".html", GOOD[0])
+        assert parser.parse(".html", GOOD[0]).texts
     assert children() == []
 
 

@@ -1,0 +1,1 @@
+"""Parsers from the bytes of documents to texts, a file a format."""

@@ -1,0 +1,48 @@
+"""HTML documents: one text, as a reader sees it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+
+from .html_text import HtmlText, lines_of
+from .parsed import LeftOut, Piece, titled
+
+_LATIN = frozenset({"ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1"})
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "ks_c_5601-1987": "cp949", "euc-kr": "cp949"}
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+def parse_html(data: bytes) -> Iterable[Piece]:
+    """Yield the text of a page, titled by its title or first heading, and what of it is no text."""
+    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is parsed well enough
+        page = BeautifulSoup(data, "html.parser", from_encoding=_encoding(data))
+    title = (page.head and page.head.find("title")) or page.title or page.find(re.compile("^h[1-6]$"))
+    heading = title.get_text(" ", strip=True) if title else ""
+    found = HtmlText()
+    text = "\n".join(lines_of(found.read(page)))
+    if not text and page.find("script"):
+        yield LeftOut(kind="script-only page")
+    yield from (LeftOut(kind=kind, count=count) for kind, count in found.left_out.items())
+    yield text, titled(heading)
+
+
+def _encoding(data: bytes) -> str | None:
+    """Return the encoding as browsers choose it: by a mark, the declaration, or UTF-8; None to have it guessed."""
+    from bs4.dammit import EncodingDetector  # noqa: PLC0415 - keeps the package's import fast
+
+    if data.startswith(_MARKS):
+        return None
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    if declared:
+        name = declared.lower()
+        return "windows-1252" if name in _LATIN else _SUPERSETS.get(name, name)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return None
+    return "utf-8"

@@ -1,0 +1,293 @@
+"""The text of an HTML tree: what a reader sees, in order, line by line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from .html_hidden import attribute, is_hidden, style_of
+from .html_lists import ListMarks
+from .html_tables import TableText
+from .scripts import Script, with_marks
+
+if TYPE_CHECKING:
+    from bs4.element import PageElement, Tag
+
+BLOCKS = frozenset(
+    (
+        "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
+        "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup option p pre "
+        "search section select summary ul"
+    ).split()
+)
+_UNTOLD = {
+    "audio": "audio recording",
+    "canvas": "drawing by a script",
+    "embed": "embedded file",
+    "video": "video",
+}
+"""Elements whose content is what a browser shows in their place only if it is old."""
+_MAX_FRAMES = 3
+_KEPT_SPACE, _RAISED, _LOWERED, _LEVEL = "\x00\x01\x02\x03"
+"""Marks of text before it is cut into lines; foreign text has none of them."""
+_UNMARKED = dict.fromkeys(map(ord, "\x00\x01\x02\x03\xad"))
+_KEPT = {**_UNMARKED, ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
+_SPACES = re.compile(r"[^\S\x00]+")
+_SCRIPT_MARKS = re.compile("([\x01-\x03])")
+_SCRIPTS: Mapping[str, Script] = {_RAISED: "^", _LOWERED: "_", _LEVEL: ""}
+
+Step = "PageElement | str | Callable[[], None]"
+"""An element to read, a text to write, or what to do between."""
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Yield the lines of what ``HtmlText`` wrote, without spaces at their ends and without two blank ones in a row."""
+    blank = True
+    for raw in text.split("\n"):
+        line = _SPACES.sub(" ", raw).strip(" ")
+        if _RAISED in line or _LOWERED in line:
+            line = with_marks(_pieces(line))
+        line = line.replace(_LEVEL, "").replace(_KEPT_SPACE, " ").rstrip()
+        if line or not blank:
+            yield line
+        blank = not line
+
+
+def _pieces(line: str) -> Iterator[tuple[str, Script]]:
+    depth, script = 0, _LEVEL
+    for part in _SCRIPT_MARKS.split(line):
+        if part in _SCRIPTS and part:
+            depth += -1 if part == _LEVEL else 1
+            if depth <= 1:  # a script in a script counts as part of it
+                script = part if depth == 1 and part != _LEVEL else (script if depth else _LEVEL)
+        elif part:
+            yield part, _SCRIPTS[script]
+
+
+class HtmlText:
+    """A reader of one HTML tree; the tree is not changed, and its depth is no matter."""
+
+    def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
+        """Numbers of what a reader sees and the text lacks, by kind."""
+        self._tables = TableText(lines_of)
+        self._lists = ListMarks()
+        self._kept = 0
+        self._formulas = 0
+        self._frames = 0
+        self._readings: list[list[str]] = []
+
+    def read(self, page: Tag) -> str:
+        """Return the text for ``lines_of``."""
+        from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
+
+        waiting: list[PageElement | str | Callable[[], None]] = [page]
+        while waiting:
+            node = waiting.pop()
+            kind = type(node)
+            if kind is NavigableString or kind is CData:  # comments and doctypes are other kinds of string
+                self._write(str(node))
+            elif kind is str:
+                self._tables.write(node)  # type: ignore[arg-type]
+            elif isinstance(node, Tag):
+                if not is_hidden(node):
+                    waiting += reversed(self._steps(node))
+            elif callable(node):
+                node()
+        return self._tables.text()
+
+    def _write(self, text: str) -> None:
+        if self._formulas:
+            text = text.strip()
+        if self._kept:
+            self._tables.write(text.translate(_KEPT))
+        else:
+            self._tables.write(text.translate(_UNMARKED).replace("\n", " "))
+
+    def _steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        own = _STEPS.get(node.name)
+        if own is not None:
+            return own(self, node)
+        if node.name in _UNTOLD:
+            self.left_out[_UNTOLD[node.name]] += 1
+            return [" "]
+        around = "\n" if node.name in BLOCKS else ""
+        if node.attrs and (style := style_of(node)):
+            if style.is_block:
+                around = "\n"
+            elif style.script:
+                return _script(_RAISED if style.script == "^" else _LOWERED, node)
+        if not around and node.attrs and _is_note(node):
+            return _note(node)
+        return [around, *node.contents, around] if around else list(node.contents)
+
+    def _kept_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        def begin() -> None:
+            self._kept += 1
+
+        def end() -> None:
+            self._kept -= 1
+
+        return ["\n", begin, *node.contents, end, "\n"]
+
+    def _list_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        return ["\n", lambda: self._lists.begin(node), *node.contents, self._lists.end, "\n"]
+
+    def _item_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        return ["\n", lambda: self._tables.write(self._lists.mark(node)), *node.contents, "\n"]
+
+    def _table_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        return self._tables.steps(node) if self._tables.takes(node) else ["\n", *node.contents, "\n"]
+
+    def _raised_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        text = node.get_text()
+        link = node.find("a", href=re.compile("^[^#]*#."))
+        return _note(node) if link or _is_note(node) or text.strip()[:1] == "[" else _script(_RAISED, node)
+
+    def _ruby_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        def begin() -> None:
+            self._readings.append([])
+
+        def end() -> None:
+            if reading := "".join(self._readings.pop()).strip():
+                self._tables.write(f"({reading})")
+
+        return [begin, *node.contents, end]
+
+    def _reading_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        if not self._readings:
+            return [" (", *node.contents, ")"]
+        self._readings[-1].append(" ".join(node.get_text().translate(_UNMARKED).split()))
+        return list(node.find_all("rt")) if node.name == "rtc" else []
+
+    def _picture_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        described = node.get("alt")
+        if described is None and "1" not in (node.get("width"), node.get("height")):  # a pixel that counts visits
+            self.left_out["undescribed picture"] += 1
+        return [" ", _plain(attribute(node, "alt")), " "]
+
+    def _input_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        kind = attribute(node, "type").lower()
+        if kind in _UNSEEN_INPUTS:
+            return [" "]
+        name = "alt" if kind == "image" else "value"
+        return [" ", _plain(attribute(node, name) or attribute(node, "placeholder")), " "]
+
+    def _labelled_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        label = attribute(node, "label")
+        inner = [] if label and node.name == "option" else node.contents
+        return ["\n", _plain(label), "\n" if label else "", *inner, "\n"]
+
+    def _frame_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        from bs4 import BeautifulSoup  # noqa: PLC0415 - keeps the package's import fast
+
+        source = attribute(node, "srcdoc")
+        if not source or self._frames >= _MAX_FRAMES:
+            self.left_out["embedded page"] += 1
+            return ["\n"]
+
+        def begin() -> None:
+            self._frames += 1
+
+        def end() -> None:
+            self._frames -= 1
+
+        return ["\n", begin, BeautifulSoup(source, "html.parser"), end, "\n"]
+
+    def _formula_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        def begin() -> None:
+            self._formulas += 1
+
+        def end() -> None:
+            self._formulas -= 1
+
+        around = "\n" if node.get("display") == "block" else ""
+        return [around, begin, *node.contents, end, around]
+
+    def _scripted_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        """Return the steps of msup, msub, msubsup and their like, whose second and third child are scripts."""
+        base, *scripts = [*_elements(node), "", ""][:3]
+        marks = (_RAISED,) if node.name in ("msup", "mover") else (_LOWERED, _RAISED)
+        steps: list[PageElement | str | Callable[[], None]] = [base]
+        for mark, script in zip(marks, scripts, strict=False):
+            steps += [mark, script, _LEVEL]
+        return steps
+
+    def _fraction_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        above, below = [*_elements(node), "", ""][:2]
+        return [*_in_parentheses(above), "/", *_in_parentheses(below)]
+
+    def _root_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+        inner = _elements(node)
+        if node.name == "mroot" and len(inner) > 1:
+            return [_RAISED, inner[1], _LEVEL, "√(", inner[0], ")"]
+        return ["√(", *inner, ")"]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.translate(_UNMARKED).split())
+
+
+def _script(mark: str, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    return [mark, *node.contents, _LEVEL]
+
+
+def _is_note(node: Tag) -> bool:
+    """Return whether an element is the mark of a footnote by its role or class."""
+    words = f"{attribute(node, 'role')} {attribute(node, 'class')} {attribute(node, 'epub:type')}".lower()
+    return any(word in words for word in ("noteref", "footnote-ref", "footnote_ref", "fnref")) or (
+        node.name == "a" and "footnote" in words
+    )
+
+
+def _note(node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    text = _plain(node.get_text()).strip("[]() ")
+    return [f" [{text}]"] if text else []
+
+
+def _elements(node: Tag) -> list[Tag]:
+    return [child for child in node.contents if getattr(child, "name", None)]  # type: ignore[misc]
+
+
+def _in_parentheses(part: Tag | str) -> list[PageElement | str | Callable[[], None]]:
+    is_one = isinstance(part, str) or (part.name in ("mi", "mn") and len(part.contents) == 1)
+    return [part] if is_one else ["(", part, ")"]
+
+
+def _between(before: str, after: str) -> Callable[[HtmlText, Tag], list[PageElement | str | Callable[[], None]]]:
+    return lambda _, node: [before, *node.contents, after]
+
+
+_UNSEEN_INPUTS = frozenset({"hidden", "password", "checkbox", "radio", "range", "color", "file"})
+
+_STEPS: Mapping[str, Callable[[HtmlText, Tag], list[PageElement | str | Callable[[], None]]]] = {
+    "br": _between("\n", ""),
+    "hr": _between("\n", "\n"),
+    "wbr": _between("", ""),
+    "q": _between("“", "”"),
+    "button": _between(" ", " "),
+    "svg": _between(" ", " "),
+    "text": _between("\n", "\n"),
+    **dict.fromkeys(("del", "s", "strike"), _between("~~", "~~")),
+    **dict.fromkeys(("pre", "listing", "xmp", "textarea"), HtmlText._kept_steps),
+    "ol": HtmlText._list_steps,
+    **dict.fromkeys(("ul", "menu", "dir"), HtmlText._list_steps),
+    "li": HtmlText._item_steps,
+    **dict.fromkeys(("table", "tr", "td", "th", "tbody", "thead", "tfoot"), HtmlText._table_steps),
+    "sup": HtmlText._raised_steps,
+    "sub": lambda _, node: _script(_LOWERED, node),
+    "ruby": HtmlText._ruby_steps,
+    **dict.fromkeys(("rt", "rtc"), HtmlText._reading_steps),
+    "rp": lambda _, node: [],
+    **dict.fromkeys(("img", "image"), HtmlText._picture_steps),
+    "input": HtmlText._input_steps,
+    **dict.fromkeys(("option", "optgroup"), HtmlText._labelled_steps),
+    "iframe": HtmlText._frame_steps,
+    "math": HtmlText._formula_steps,
+    **dict.fromkeys(("msup", "msub", "msubsup", "munder", "mover", "munderover"), HtmlText._scripted_steps),
+    "mfrac": HtmlText._fraction_steps,
+    **dict.fromkeys(("msqrt", "mroot"), HtmlText._root_steps),
+}
+"""How elements are read whose content does not simply follow the text before it."""
