@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from bs4.element import Tag
 
-HIDDEN = frozenset(
-    "annotation annotation-xml area base datalist defs desc head link maphead meta metadata noembed noframes noscript "
-    "param script source style symbol template title track".split()
-)
+_HIDDEN_WORDS = """
+annotation annotation-xml area base datalist defs desc head link meta metadata noembed noframes
+noscript param script source style symbol template title track
+"""
+HIDDEN = frozenset(_HIDDEN_WORDS.split())
 _BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
 
 

@@ -15,13 +15,12 @@ from .scripts import Script, with_marks
 if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
 
-BLOCKS = frozenset(
-    (
-        "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
-        "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup option p pre "
-        "search section select summary ul"
-    ).split()
-)
+_BLOCKS_WORDS = """
+address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
+figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup
+option p pre search section select summary ul
+"""
+BLOCKS = frozenset(_BLOCKS_WORDS.split())
 _UNTOLD = {
     "audio": "audio recording",
     "canvas": "drawing by a script",
