@@ -24,7 +24,7 @@ def parse_html(data: bytes) -> Iterable[Piece]:
     title = (page.head and page.head.find("title")) or page.title or page.find(re.compile("^h[1-6]$"))
     heading = title.get_text(" ", strip=True) if title else ""
     found = HtmlText()
-    text = "\n".join(lines_of(found.read(page)))
+    text = "\n".join(lines_of(found.read(page))).strip("\n")
     if not text and page.find("script"):
         yield LeftOut(kind="script-only page")
     yield from (LeftOut(kind=kind, count=count) for kind, count in found.left_out.items())

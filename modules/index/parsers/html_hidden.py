@@ -33,8 +33,8 @@ def attribute(node: Tag, name: str) -> str:
     return "" if value is None else value if isinstance(value, str) else " ".join(value)
 
 
-def is_hidden(node: Tag) -> bool:
-    """Return whether a browser shows nothing of an element."""
+def is_hidden(node: Tag, names: frozenset[str] = frozenset()) -> bool:
+    """Return whether a browser shows nothing of an element, given the names that style sheets hide."""
     if node.name in HIDDEN:
         return True
     attrs = node.attrs
@@ -43,6 +43,10 @@ def is_hidden(node: Tag) -> bool:
     if "hidden" in attrs or attribute(node, "aria-hidden").lower() == "true":
         return True
     if node.name == "dialog" and "open" not in attrs:
+        return True
+    if names and not names.isdisjoint(
+        [f"#{attribute(node, 'id')}", *(f".{each}" for each in attribute(node, "class").split())]
+    ):
         return True
     style = style_of(node)
     return style is not None and style.is_hidden

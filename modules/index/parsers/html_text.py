@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .html_hidden import attribute, is_hidden, style_of
 from .html_lists import ListMarks
+from .html_sheets import hidden_names
 from .html_tables import TableText
 from .scripts import Script, with_marks
 
@@ -23,7 +24,7 @@ option p pre search section select summary ul
 BLOCKS = frozenset(_BLOCKS_WORDS.split())
 _UNTOLD = {
     "audio": "audio recording",
-    "canvas": "drawing by a script",
+    "canvas": "canvas",
     "embed": "embedded file",
     "video": "video",
 }
@@ -82,6 +83,7 @@ class HtmlText:
         """Return the text for ``lines_of``."""
         from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
 
+        hidden = hidden_names(sheet.get_text() for sheet in page.find_all("style"))
         waiting: list[PageElement | str | Callable[[], None]] = [page]
         while waiting:
             node = waiting.pop()
@@ -91,7 +93,7 @@ class HtmlText:
             elif kind is str:
                 self._tables.write(node)  # type: ignore[arg-type]
             elif isinstance(node, Tag):
-                if not is_hidden(node):
+                if not is_hidden(node, hidden):
                     waiting += reversed(self._steps(node))
             elif callable(node):
                 node()

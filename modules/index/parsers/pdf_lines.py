@@ -16,7 +16,11 @@ _COMPOUNDS = frozenset(_COMPOUNDS_WORDS.split())
 """First parts of English words that mostly keep their hyphen."""
 
 
-def joined_lines(lines: Iterable[tuple[str, bool]]) -> str:
+Line = tuple[str, bool]
+"""A line, and whether a new block begins with it."""
+
+
+def joined_lines(lines: Iterable[Line]) -> str:
     """Return lines as a text; a blank line is before each that begins a block.
 
     The hyphen at the end of a line goes if the word goes on in the next line in small letters, unless the word has

@@ -18,6 +18,8 @@ _SCAN_SHARE = 0.4
 _MANY_CURVES = 30
 _THIN = 3.0
 
+Rule = tuple[float, float, float]
+"""A horizontal line: its height, where it begins and where it ends."""
 Box = tuple[float, float, float, float]
 
 
@@ -36,16 +38,27 @@ def untold(page: PdfPage, text: str) -> str:
     return "drawn page" if paths >= _MANY_CURVES and not text.strip() else ""
 
 
-def crossing_rules(page: PdfPage) -> list[tuple[float, float, float]]:
+def crossing_rules(page: PdfPage) -> list[Rule]:
     """Return the height, begin and end of the horizontal lines of an upright page, the edges of boxes included."""
     from pypdfium2 import raw as pdfium  # noqa: PLC0415
 
     if page.get_rotation():
         return []
-    rules = []
+    edges = []
     for kind, (left, bottom, right, top) in _objects(page, forms=0):
         if kind == pdfium.FPDF_PAGEOBJ_PATH and right - left > _THIN:
-            rules += [(y, left, right) for y in ((top,) if top - bottom < _THIN else (top, bottom))]
+            edges += [(y, left, right) for y in ((top,) if top - bottom < _THIN else (top, bottom))]
+    return _joined(edges)
+
+
+def _joined(edges: list[Rule]) -> list[Rule]:
+    """Return lines with those of one height that touch each other as one, such as the edges of neighbouring cells."""
+    rules: list[Rule] = []
+    for y, left, right in sorted((round(y), left, right) for y, left, right in edges):
+        if rules and rules[-1][0] == y and left - rules[-1][2] < _THIN:
+            rules[-1] = (y, rules[-1][1], max(right, rules[-1][2]))
+        else:
+            rules.append((y, left, right))
     return rules
 
 

@@ -215,6 +215,7 @@ UNSEEN: dict[str, tuple[bytes, str]] = {
     ),
 }
 """Files by what is tried, each with a text that no reader sees."""
+SCAN = written_pdf(WrittenPage(image=True), WrittenPage(image=True))
 LOCKED = written_pdf(
     WrittenPage(content=shown(50, 700, "Secret.")), trailer=f"/Encrypt << {_STRANGER} >> /ID [<00> <00>]"
 )
