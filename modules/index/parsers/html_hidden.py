@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from bs4.element import Tag
 
 _HIDDEN_WORDS = """
-annotation annotation-xml area base datalist defs desc head link meta metadata noembed noframes
+annotation annotation-xml area base datalist defs desc link meta metadata noembed noframes
 noscript param script source style symbol template title track
 """
 HIDDEN = frozenset(_HIDDEN_WORDS.split())
@@ -33,7 +34,7 @@ def attribute(node: Tag, name: str) -> str:
     return "" if value is None else value if isinstance(value, str) else " ".join(value)
 
 
-def is_hidden(node: Tag, names: frozenset[str] = frozenset()) -> bool:
+def is_hidden(node: Tag, names: Set[str] = frozenset()) -> bool:
     """Return whether a browser shows nothing of an element, given the names that style sheets hide."""
     if node.name in HIDDEN:
         return True

@@ -14,6 +14,7 @@ from .html_tables import TableText
 from .scripts import Script, with_marks
 
 if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
     from bs4.element import PageElement, Tag
 
 _BLOCKS_WORDS = """
@@ -32,8 +33,9 @@ _UNTOLD = {
 _MAX_FRAMES = 3
 _KEPT_SPACE, _RAISED, _LOWERED, _LEVEL = "\x00\x01\x02\x03"
 """Marks of text before it is cut into lines; foreign text has none of them."""
-_UNMARKED = dict.fromkeys(map(ord, "\x00\x01\x02\x03\xad"))
-_KEPT = {**_UNMARKED, ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
+_UNMARKED = {**dict.fromkeys(map(ord, "\x00\x01\x02\x03\xad")), ord("\n"): " "}
+_MARKED = re.compile("[\x00-\x03\xad\n]")
+_KEPT = {**_UNMARKED, ord("\n"): "\n", ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
 _SPACES = re.compile(r"[^\S\x00]+")
 _SCRIPT_MARKS = re.compile("([\x01-\x03])")
 _SCRIPTS: Mapping[str, Script] = {_RAISED: "^", _LOWERED: "_", _LEVEL: ""}
@@ -42,14 +44,23 @@ Step = "PageElement | str | Callable[[], None]"
 """An element to read, a text to write, or what to do between."""
 
 
+def tree_of(markup: str | bytes, encoding: str | None = None) -> BeautifulSoup:
+    """Return the tree of a page; None as its encoding has it guessed."""
+    from bs4 import BeautifulSoup  # noqa: PLC0415 - keeps the package's import fast
+
+    # Neither lines nor lists of classes are needed, and each takes time.
+    return BeautifulSoup(
+        markup, "html.parser", from_encoding=encoding, store_line_numbers=False, multi_valued_attributes=None
+    )
+
+
 def lines_of(text: str) -> Iterator[str]:
     """Yield the lines of what ``HtmlText`` wrote, without spaces at their ends and without two blank ones in a row."""
     blank = True
     for raw in text.split("\n"):
         line = _SPACES.sub(" ", raw).strip(" ")
-        if _RAISED in line or _LOWERED in line:
-            line = with_marks(_pieces(line))
-        line = line.replace(_LEVEL, "").replace(_KEPT_SPACE, " ").rstrip()
+        if _MARKED.search(line):
+            line = with_marks(_pieces(line)).replace(_KEPT_SPACE, " ").rstrip()
         if line or not blank:
             yield line
         blank = not line
@@ -83,17 +94,19 @@ class HtmlText:
         """Return the text for ``lines_of``."""
         from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
 
-        hidden = hidden_names(sheet.get_text() for sheet in page.find_all("style"))
+        hidden: set[str] = set()
         waiting: list[PageElement | str | Callable[[], None]] = [page]
         while waiting:
             node = waiting.pop()
             kind = type(node)
             if kind is NavigableString or kind is CData:  # comments and doctypes are other kinds of string
-                self._write(str(node))
+                self._write(node)  # type: ignore[arg-type]
             elif kind is str:
                 self._tables.write(node)  # type: ignore[arg-type]
             elif isinstance(node, Tag):
-                if not is_hidden(node, hidden):
+                if node.name == "style":
+                    hidden.update(hidden_names([node.get_text()]))
+                elif not is_hidden(node, hidden):
                     waiting += reversed(self._steps(node))
             elif callable(node):
                 node()
@@ -103,9 +116,10 @@ class HtmlText:
         if self._formulas:
             text = text.strip()
         if self._kept:
-            self._tables.write(text.translate(_KEPT))
-        else:
-            self._tables.write(text.translate(_UNMARKED).replace("\n", " "))
+            text = text.translate(_KEPT)
+        elif _MARKED.search(text):
+            text = text.translate(_UNMARKED)
+        self._tables.write(text)
 
     def _steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
         own = _STEPS.get(node.name)
@@ -182,8 +196,6 @@ class HtmlText:
         return ["\n", _plain(label), "\n" if label else "", *inner, "\n"]
 
     def _frame_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
-        from bs4 import BeautifulSoup  # noqa: PLC0415 - keeps the package's import fast
-
         source = attribute(node, "srcdoc")
         if not source or self._frames >= _MAX_FRAMES:
             self.left_out["embedded page"] += 1
@@ -195,7 +207,7 @@ class HtmlText:
         def end() -> None:
             self._frames -= 1
 
-        return ["\n", begin, BeautifulSoup(source, "html.parser"), end, "\n"]
+        return ["\n", begin, tree_of(source), end, "\n"]
 
     def _formula_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
         def begin() -> None:

@@ -76,6 +76,7 @@ SEEN: dict[str, tuple[str, list[str]]] = {
     ),
     "blocks by style": ("<span style='display:block'>one</span><span style='display: block'>two</span>", ["one two"]),
     "a style for print": (f"{_STYLES}<p class=shown>on the screen</p>", ["on the screen"]),
+    "a head without its end": ("<html><head><title>t</title><body><p>in the body", ["in the body"]),
     "XHTML": (
         "<?xml version='1.0' encoding='utf-8'?><html xmlns='http://www.w3.org/1999/xhtml'><body><p>a<br/>b</p></body></html>",
         ["a b"],
