@@ -9,6 +9,8 @@ from .html_hidden import attribute, style_of
 if TYPE_CHECKING:
     from bs4.element import Tag
 
+_MAX_NESTED = 20
+"""Deepest list whose items have numbers."""
 _LISTS = ["ol", "ul", "menu", "dir"]
 _MAX_NUMBER = 10**9
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
@@ -24,7 +26,7 @@ class ListMarks:
     def begin(self, node: Tag) -> None:
         """Enter a list."""
         style = style_of(node)
-        is_numbered = node.name == "ol" and not (style and style.is_unmarked)
+        is_numbered = node.name == "ol" and len(self._lists) < _MAX_NESTED and not (style and style.is_unmarked)
         self._lists.append(_Numbers(node) if is_numbered else None)
 
     def end(self) -> None:

@@ -88,6 +88,7 @@ class HtmlText:
         self._kept = 0
         self._formulas = 0
         self._frames = 0
+        self._raised = 0
         self._readings: list[list[str]] = []
 
     def read(self, page: Tag) -> str:
@@ -157,9 +158,19 @@ class HtmlText:
         return self._tables.steps(node) if self._tables.takes(node) else ["\n", *node.contents, "\n"]
 
     def _raised_steps(self, node: Tag) -> Steps:
+        if self._raised:
+            return list(node.contents)
+
+        def begin() -> None:
+            self._raised += 1
+
+        def end() -> None:
+            self._raised -= 1
+
         text = node.get_text()
         link = node.find("a", href=re.compile("^[^#]*#."))
-        return _note(node) if link or _is_note(node) or text.strip()[:1] == "[" else _script(_RAISED, node)
+        is_note = link or _is_note(node) or text.strip()[:1] == "["
+        return _note(node) if is_note else [begin, *_script(_RAISED, node), end]
 
     def _ruby_steps(self, node: Tag) -> Steps:
         def begin() -> None:
