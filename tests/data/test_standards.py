@@ -13,7 +13,7 @@ import jieba
 import pytest
 from bs4 import BeautifulSoup
 from docx.table import Table
-from pypdf import PdfReader
+from pypdfium2 import PdfDocument
 
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact, load_standards_qa
 from tests.facts import fact, question
@@ -59,7 +59,8 @@ def read_text(path: Path) -> str:
         case ".docx":
             return read_docx(path)
         case ".pdf":
-            return "\n".join(page.extract_text() for page in PdfReader(path).pages)
+            with PdfDocument(path) as document:
+                return "\n".join(page.get_textpage().get_text_range() for page in document)
     raise ValueError(f"{path.name}: the corpus has md, txt, html, docx and pdf files only")
 
 

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable
 
-from .html_text import HtmlText, lines_of
+from .html_text import HtmlText, lines_of, tree_of
 from .parsed import LeftOut, Piece, titled
 
 _LATIN = frozenset({"ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1"})
@@ -16,15 +16,15 @@ _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 def parse_html(data: bytes) -> Iterable[Piece]:
     """Yield the text of a page, titled by its title or first heading, and what of it is no text."""
-    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
+    from bs4 import XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is parsed well enough
-        page = BeautifulSoup(data, "html.parser", from_encoding=_encoding(data))
+        page = tree_of(data, _encoding(data))
     title = (page.head and page.head.find("title")) or page.title or page.find(re.compile("^h[1-6]$"))
     heading = title.get_text(" ", strip=True) if title else ""
     found = HtmlText()
-    text = "\n".join(lines_of(found.read(page)))
+    text = "\n".join(lines_of(found.read(page))).strip("\n")
     if not text and page.find("script"):
         yield LeftOut(kind="script-only page")
     yield from (LeftOut(kind=kind, count=count) for kind, count in found.left_out.items())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from bs4.element import Tag
 
-HIDDEN = frozenset(
-    "annotation annotation-xml area base datalist defs desc head link maphead meta metadata noembed noframes noscript "
-    "param script source style symbol template title track".split()
-)
+_HIDDEN_WORDS = """
+annotation annotation-xml area base datalist defs desc link meta metadata noembed noframes
+noscript param script source style symbol template title track
+"""
+HIDDEN = frozenset(_HIDDEN_WORDS.split())
 _BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
 
 
@@ -32,8 +34,8 @@ def attribute(node: Tag, name: str) -> str:
     return "" if value is None else value if isinstance(value, str) else " ".join(value)
 
 
-def is_hidden(node: Tag) -> bool:
-    """Return whether a browser shows nothing of an element."""
+def is_hidden(node: Tag, names: Set[str] = frozenset()) -> bool:
+    """Return whether a browser shows nothing of an element, given the names that style sheets hide."""
     if node.name in HIDDEN:
         return True
     attrs = node.attrs
@@ -42,6 +44,10 @@ def is_hidden(node: Tag) -> bool:
     if "hidden" in attrs or attribute(node, "aria-hidden").lower() == "true":
         return True
     if node.name == "dialog" and "open" not in attrs:
+        return True
+    if names and not names.isdisjoint(
+        [f"#{attribute(node, 'id')}", *(f".{each}" for each in attribute(node, "class").split())]
+    ):
         return True
     style = style_of(node)
     return style is not None and style.is_hidden

@@ -9,6 +9,9 @@ from .html_hidden import attribute, style_of
 if TYPE_CHECKING:
     from bs4.element import Tag
 
+_MAX_NESTED = 20
+"""Deepest list whose items have numbers."""
+_LISTS = ["ol", "ul", "menu", "dir"]
 _MAX_NUMBER = 10**9
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
 _ROMAN_ENDS = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
@@ -23,7 +26,7 @@ class ListMarks:
     def begin(self, node: Tag) -> None:
         """Enter a list."""
         style = style_of(node)
-        is_numbered = node.name == "ol" and not (style and style.is_unmarked)
+        is_numbered = node.name == "ol" and len(self._lists) < _MAX_NESTED and not (style and style.is_unmarked)
         self._lists.append(_Numbers(node) if is_numbered else None)
 
     def end(self) -> None:
@@ -41,7 +44,7 @@ class _Numbers:
     def __init__(self, node: Tag) -> None:
         self._kind = attribute(node, "type")
         self._step = -1 if node.has_attr("reversed") else 1
-        items = len(node.find_all("li", recursive=False)) if self._step < 0 else 1
+        items = sum(item.find_parent(_LISTS) is node for item in node.find_all("li")) if self._step < 0 else 1
         self._next = _number(attribute(node, "start"), items)
 
     def mark(self, item: Tag) -> str:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _MAX_NESTED = 20
 _MAX_COLUMN_SPAN, _MAX_ROW_SPAN = 1_000, 65_534
 """As HTML has them."""
+_MAX_COLUMNS = 1_000
+"""Most columns of a row that spanning cells fill."""
 _MAX_ROW_CHARACTERS = 1_000
 _MAX_REPEATED = 2_000_000
 """Most characters of all cells repeated in the columns and rows that they span."""
@@ -147,8 +149,9 @@ class TableText:
 
         for cell, line in zip(cells, lines, strict=True):
             from_above()
-            for number in range(cell.columns if self._left > 0 else 1):
-                if cell.rows > 1:
+            room = max(1, _MAX_COLUMNS - len(row))
+            for number in range(min(cell.columns, room) if self._left > 0 else 1):
+                if cell.rows > 1 and len(row) < _MAX_COLUMNS:
                     below[len(row)] = (cell.rows - 1, line)
                 row.append(self._repeated(line) if number else line)
         from_above()

@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING
 
 from .html_hidden import attribute, is_hidden, style_of
 from .html_lists import ListMarks
+from .html_sheets import hidden_names
 from .html_tables import TableText
 from .scripts import Script, with_marks
 
 if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
     from bs4.element import PageElement, Tag
 
-BLOCKS = frozenset(
-    (
-        "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
-        "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup option p pre "
-        "search section select summary ul"
-    ).split()
-)
+    Steps = list[PageElement | str | Callable[[], None]]
+    """Elements to read, texts to write, and what to do between."""
+
+_BLOCKS_WORDS = """
+address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
+figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup
+option p pre search section select summary ul
+"""
+BLOCKS = frozenset(_BLOCKS_WORDS.split())
 _UNTOLD = {
     "audio": "audio recording",
-    "canvas": "drawing by a script",
+    "canvas": "canvas",
     "embed": "embedded file",
     "video": "video",
 }
@@ -32,14 +36,22 @@ _UNTOLD = {
 _MAX_FRAMES = 3
 _KEPT_SPACE, _RAISED, _LOWERED, _LEVEL = "\x00\x01\x02\x03"
 """Marks of text before it is cut into lines; foreign text has none of them."""
-_UNMARKED = dict.fromkeys(map(ord, "\x00\x01\x02\x03\xad"))
-_KEPT = {**_UNMARKED, ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
+_UNMARKED = {**dict.fromkeys(map(ord, "\x00\x01\x02\x03\xad")), ord("\n"): " "}
+_MARKED = re.compile("[\x00-\x03\xad\n]")
+_KEPT = {**_UNMARKED, ord("\n"): "\n", ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
 _SPACES = re.compile(r"[^\S\x00]+")
 _SCRIPT_MARKS = re.compile("([\x01-\x03])")
 _SCRIPTS: Mapping[str, Script] = {_RAISED: "^", _LOWERED: "_", _LEVEL: ""}
 
-Step = "PageElement | str | Callable[[], None]"
-"""An element to read, a text to write, or what to do between."""
+
+def tree_of(markup: str | bytes, encoding: str | None = None) -> BeautifulSoup:
+    """Return the tree of a page; None as its encoding has it guessed."""
+    from bs4 import BeautifulSoup  # noqa: PLC0415 - keeps the package's import fast
+
+    # Neither lines nor lists of classes are needed, and each takes time.
+    return BeautifulSoup(
+        markup, "html.parser", from_encoding=encoding, store_line_numbers=False, multi_valued_attributes=None
+    )
 
 
 def lines_of(text: str) -> Iterator[str]:
@@ -47,9 +59,8 @@ def lines_of(text: str) -> Iterator[str]:
     blank = True
     for raw in text.split("\n"):
         line = _SPACES.sub(" ", raw).strip(" ")
-        if _RAISED in line or _LOWERED in line:
-            line = with_marks(_pieces(line))
-        line = line.replace(_LEVEL, "").replace(_KEPT_SPACE, " ").rstrip()
+        if _MARKED.search(line):
+            line = with_marks(_pieces(line)).replace(_KEPT_SPACE, " ").rstrip()
         if line or not blank:
             yield line
         blank = not line
@@ -77,22 +88,26 @@ class HtmlText:
         self._kept = 0
         self._formulas = 0
         self._frames = 0
+        self._raised = 0
         self._readings: list[list[str]] = []
 
     def read(self, page: Tag) -> str:
         """Return the text for ``lines_of``."""
         from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
 
-        waiting: list[PageElement | str | Callable[[], None]] = [page]
+        hidden: set[str] = set()
+        waiting: Steps = [page]
         while waiting:
             node = waiting.pop()
             kind = type(node)
             if kind is NavigableString or kind is CData:  # comments and doctypes are other kinds of string
-                self._write(str(node))
+                self._write(node)  # type: ignore[arg-type]
             elif kind is str:
                 self._tables.write(node)  # type: ignore[arg-type]
             elif isinstance(node, Tag):
-                if not is_hidden(node):
+                if node.name == "style":
+                    hidden.update(hidden_names([node.get_text()]))
+                elif not is_hidden(node, hidden):
                     waiting += reversed(self._steps(node))
             elif callable(node):
                 node()
@@ -102,11 +117,12 @@ class HtmlText:
         if self._formulas:
             text = text.strip()
         if self._kept:
-            self._tables.write(text.translate(_KEPT))
-        else:
-            self._tables.write(text.translate(_UNMARKED).replace("\n", " "))
+            text = text.translate(_KEPT)
+        elif _MARKED.search(text):
+            text = text.translate(_UNMARKED)
+        self._tables.write(text)
 
-    def _steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _steps(self, node: Tag) -> Steps:
         own = _STEPS.get(node.name)
         if own is not None:
             return own(self, node)
@@ -123,7 +139,7 @@ class HtmlText:
             return _note(node)
         return [around, *node.contents, around] if around else list(node.contents)
 
-    def _kept_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _kept_steps(self, node: Tag) -> Steps:
         def begin() -> None:
             self._kept += 1
 
@@ -132,21 +148,31 @@ class HtmlText:
 
         return ["\n", begin, *node.contents, end, "\n"]
 
-    def _list_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _list_steps(self, node: Tag) -> Steps:
         return ["\n", lambda: self._lists.begin(node), *node.contents, self._lists.end, "\n"]
 
-    def _item_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _item_steps(self, node: Tag) -> Steps:
         return ["\n", lambda: self._tables.write(self._lists.mark(node)), *node.contents, "\n"]
 
-    def _table_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _table_steps(self, node: Tag) -> Steps:
         return self._tables.steps(node) if self._tables.takes(node) else ["\n", *node.contents, "\n"]
 
-    def _raised_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _raised_steps(self, node: Tag) -> Steps:
+        if self._raised:
+            return list(node.contents)
+
+        def begin() -> None:
+            self._raised += 1
+
+        def end() -> None:
+            self._raised -= 1
+
         text = node.get_text()
         link = node.find("a", href=re.compile("^[^#]*#."))
-        return _note(node) if link or _is_note(node) or text.strip()[:1] == "[" else _script(_RAISED, node)
+        is_note = link or _is_note(node) or text.strip()[:1] == "["
+        return _note(node) if is_note else [begin, *_script(_RAISED, node), end]
 
-    def _ruby_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _ruby_steps(self, node: Tag) -> Steps:
         def begin() -> None:
             self._readings.append([])
 
@@ -156,33 +182,31 @@ class HtmlText:
 
         return [begin, *node.contents, end]
 
-    def _reading_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _reading_steps(self, node: Tag) -> Steps:
         if not self._readings:
             return [" (", *node.contents, ")"]
         self._readings[-1].append(" ".join(node.get_text().translate(_UNMARKED).split()))
         return list(node.find_all("rt")) if node.name == "rtc" else []
 
-    def _picture_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _picture_steps(self, node: Tag) -> Steps:
         described = node.get("alt")
         if described is None and "1" not in (node.get("width"), node.get("height")):  # a pixel that counts visits
             self.left_out["undescribed picture"] += 1
         return [" ", _plain(attribute(node, "alt")), " "]
 
-    def _input_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _input_steps(self, node: Tag) -> Steps:
         kind = attribute(node, "type").lower()
         if kind in _UNSEEN_INPUTS:
             return [" "]
         name = "alt" if kind == "image" else "value"
         return [" ", _plain(attribute(node, name) or attribute(node, "placeholder")), " "]
 
-    def _labelled_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _labelled_steps(self, node: Tag) -> Steps:
         label = attribute(node, "label")
         inner = [] if label and node.name == "option" else node.contents
         return ["\n", _plain(label), "\n" if label else "", *inner, "\n"]
 
-    def _frame_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
-        from bs4 import BeautifulSoup  # noqa: PLC0415 - keeps the package's import fast
-
+    def _frame_steps(self, node: Tag) -> Steps:
         source = attribute(node, "srcdoc")
         if not source or self._frames >= _MAX_FRAMES:
             self.left_out["embedded page"] += 1
@@ -194,9 +218,9 @@ class HtmlText:
         def end() -> None:
             self._frames -= 1
 
-        return ["\n", begin, BeautifulSoup(source, "html.parser"), end, "\n"]
+        return ["\n", begin, tree_of(source), end, "\n"]
 
-    def _formula_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _formula_steps(self, node: Tag) -> Steps:
         def begin() -> None:
             self._formulas += 1
 
@@ -206,20 +230,20 @@ class HtmlText:
         around = "\n" if node.get("display") == "block" else ""
         return [around, begin, *node.contents, end, around]
 
-    def _scripted_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _scripted_steps(self, node: Tag) -> Steps:
         """Return the steps of msup, msub, msubsup and their like, whose second and third child are scripts."""
-        base, *scripts = [*_elements(node), "", ""][:3]
+        base, *scripts = _filled(node, 3)
         marks = (_RAISED,) if node.name in ("msup", "mover") else (_LOWERED, _RAISED)
-        steps: list[PageElement | str | Callable[[], None]] = [base]
+        steps: Steps = [base]
         for mark, script in zip(marks, scripts, strict=False):
             steps += [mark, script, _LEVEL]
         return steps
 
-    def _fraction_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
-        above, below = [*_elements(node), "", ""][:2]
+    def _fraction_steps(self, node: Tag) -> Steps:
+        above, below = _filled(node, 2)
         return [*_in_parentheses(above), "/", *_in_parentheses(below)]
 
-    def _root_steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+    def _root_steps(self, node: Tag) -> Steps:
         inner = _elements(node)
         if node.name == "mroot" and len(inner) > 1:
             return [_RAISED, inner[1], _LEVEL, "√(", inner[0], ")"]
@@ -230,7 +254,7 @@ def _plain(text: str) -> str:
     return " ".join(text.translate(_UNMARKED).split())
 
 
-def _script(mark: str, node: Tag) -> list[PageElement | str | Callable[[], None]]:
+def _script(mark: str, node: Tag) -> Steps:
     return [mark, *node.contents, _LEVEL]
 
 
@@ -242,7 +266,7 @@ def _is_note(node: Tag) -> bool:
     )
 
 
-def _note(node: Tag) -> list[PageElement | str | Callable[[], None]]:
+def _note(node: Tag) -> Steps:
     text = _plain(node.get_text()).strip("[]() ")
     return [f" [{text}]"] if text else []
 
@@ -251,18 +275,24 @@ def _elements(node: Tag) -> list[Tag]:
     return [child for child in node.contents if getattr(child, "name", None)]  # type: ignore[misc]
 
 
-def _in_parentheses(part: Tag | str) -> list[PageElement | str | Callable[[], None]]:
+def _filled(node: Tag, count: int) -> list[Tag | str]:
+    """Return the first elements of a node, "" for those it lacks."""
+    found: list[Tag | str] = list(_elements(node))
+    return (found + [""] * count)[:count]
+
+
+def _in_parentheses(part: Tag | str) -> Steps:
     is_one = isinstance(part, str) or (part.name in ("mi", "mn") and len(part.contents) == 1)
     return [part] if is_one else ["(", part, ")"]
 
 
-def _between(before: str, after: str) -> Callable[[HtmlText, Tag], list[PageElement | str | Callable[[], None]]]:
+def _between(before: str, after: str) -> Callable[[HtmlText, Tag], Steps]:
     return lambda _, node: [before, *node.contents, after]
 
 
 _UNSEEN_INPUTS = frozenset({"hidden", "password", "checkbox", "radio", "range", "color", "file"})
 
-_STEPS: Mapping[str, Callable[[HtmlText, Tag], list[PageElement | str | Callable[[], None]]]] = {
+_STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "br": _between("\n", ""),
     "hr": _between("\n", "\n"),
     "wbr": _between("", ""),

@@ -159,6 +159,15 @@ def test_encodings_and_all_skipped_files_are_named(cli: Cli, corpus: Path) -> No
     assert "skipped 11.txt" in cli("index", str(corpus), "-c", "c", "--list-skipped").ok().out
 
 
+def test_what_a_file_lacks_is_named_by_kind(cli: Cli, corpus: Path) -> None:
+    (corpus / "seen.html").write_text("<p>Words.<video></video><img src=a><img src=b>")
+    line = "left out of seen.html: 2 undescribed pictures, 1 video"
+    assert line in cli("index", str(corpus), "-c", "c").ok().out
+    (corpus / "seen.html").write_text("<p>Other words.<video></video>")
+    report = json.loads(cli("index", str(corpus), "-c", "c", "--json").ok().out)
+    assert report["left_out"] == {"seen.html": {"video": 1}}
+
+
 def test_an_index_is_built_again_with_other_parameters(cli: Cli, corpus: Path) -> None:
     index(cli, corpus)
     params = '{"dense": {"index_type": "HNSW", "metric_type": "IP", "params": {"M": 8}}}'

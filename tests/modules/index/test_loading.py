@@ -124,7 +124,7 @@ def test_html_loses_markup_and_scripts_but_keeps_sentences_whole(docs: Path) -> 
         "One bold word.",
         "Two",
         "lines",
-        "a b",
+        "a | b",
     ]
 
 

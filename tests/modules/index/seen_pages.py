@@ -1,0 +1,132 @@
+"""HTML files with a sentence in every place that a reader sees, and what must come of each."""
+
+from __future__ import annotations
+
+_STYLES = "<style>.away{display:none} #gone { visibility: hidden } @media print { .shown { display: none } }</style>"
+
+SEEN: dict[str, tuple[str, list[str]]] = {
+    "power": ("It bears 10<sup>6</sup> Pa at 10<sup>-3</sup> m.", ["It bears 10^6 Pa at 10^-3 m."]),
+    "lowered": ("H<sub>2</sub>O and x<sub>i + 1</sub>", ["H_2O and x_(i + 1)"]),
+    "ordinal": ("the 5<sup>th</sup> of May", ["the 5th of May"]),
+    "script by style": ("10<span style='vertical-align: super'>6</span>", ["10^6"]),
+    "footnote marks": (
+        "Built in 1984<sup><a href='#n2'>2</a></sup>, mended in 1990<sup>[3]</sup>, 12"
+        "<a role='doc-noteref' href='#n'>4</a>"
+        " in 1999<sup>5</sup>.",
+        ["Built in 1984 [2], mended in 1990 [3], 12 [4] in 1999^5."],
+    ),
+    "choice": ("<select><optgroup label='Wood'><option>oak<option label='ash'>x</optgroup></select>", ["Wood oak ash"]),
+    "details": ("<details><summary>More of it</summary>The heron waits.</details>", ["More of it The heron waits."]),
+    "terms": ("<dl><dt>heron<dd>a grey bird<dt>reed<dd>a tall grass</dl>", ["heron a grey bird reed a tall grass"]),
+    "caption": (
+        "<figure><img src=a alt='A heron in reeds'><figcaption>Figure 1: at dawn</figcaption></figure>",
+        ["A heron in reeds Figure 1: at dawn"],
+    ),
+    "table": (
+        "<table><caption>Valves</caption><tr><th rowspan=2>Type<th colspan=2>Pressure in bar<tr><th>least<th>most"
+        "<tr><td rowspan=2>KV-7<td>3<td>16<tr><td>4<td>25<tr><td>KV-8<td><td>40</table>",
+        ["Valves Type | Pressure in bar | Pressure in bar Type | least | most KV-7 | 3 | 16 KV-7 | 4 | 25 KV-8 | | 40"],
+    ),
+    "table with ends and blocks in cells": (
+        "<table><thead><tr><th>Type</th><th>Remark</th></tr></thead><tbody><tr><td><p>KV-7</p></td>"
+        "<td>leaks<br>a little</td></tr></tbody></table>",
+        ["Type | Remark KV-7 | leaks a little"],
+    ),
+    "table in a table": (
+        "<table><tr><td>outer<td><table><tr><td>KV-7<td>16 bar<tr><td>KV-8<td>25 bar</table><td>end</table>",
+        ["outer KV-7 | 16 bar KV-8 | 25 bar end"],
+    ),
+    "words are neither glued nor split": (
+        "<p>One <b>b</b>old<i>er</i> w&shy;ord<wbr>s.</p>Next<div>block</div>text<br>line&nbsp;end <ul><li>a<li>b</ul>",
+        ["One bolder words. Next block text line end a b"],
+    ),
+    "kept spaces": ("<pre>if x:\n    y = 1</pre><p>The <code>a  b</code></p>", ["if x: y = 1 The a b"]),
+    "reading of characters": (
+        "<ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</rt></ruby>駅",
+        ["東京(とうきょう)駅"],
+    ),
+    "quotation": ("She said <q>no</q>.", ["She said “no”."]),
+    "struck out": ("<del>50</del> <ins>40</ins> EUR, <s>9</s> 8", ["~~50~~ 40 EUR, ~~9~~ 8"]),
+    "fields": (
+        "<form><label>Name <input value='Ada'></label><input type=hidden value=no><textarea>Two\nlines</textarea>"
+        "<input type=submit value=Send><button>Stop</button><input placeholder='Your town'></form>",
+        ["Name Ada Two lines Send Stop Your town"],
+    ),
+    "drawing with text": (
+        "<svg><title>tip</title><defs><text>no</text></defs>"
+        "<text x=1>Axis of <tspan>time</tspan></text><text>0</text></svg>",
+        ["Axis of time 0"],
+    ),
+    "formula": (
+        "<math><mi>E</mi> <mo>=</mo> <mi>m</mi> <msup><mi>c</mi> <mn>2</mn></msup> <mo>+</mo>"
+        "<msub><mi>x</mi><mi>i</mi></msub>"
+        "<mo>+</mo><mfrac><mn>1</mn><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow></mfrac>"
+        "<annotation encoding='application/x-tex'>E=</annotation></math>",
+        ["E=mc^2+x_i+1/(a+b)"],
+    ),
+    "page in a page": ("<iframe srcdoc='&lt;p&gt;An inner &lt;b&gt;page&lt;/b&gt;'></iframe>", ["An inner page"]),
+    "entities": ("caf&eacute; &#8364; &lt;b&gt; &amp;amp;", ["café € <b> &amp;"]),
+    "numbers of a list": (
+        "<ol start=3><li>three<li value=7>seven<ol type=a><li>first</ol><li>eight</ol><ol reversed><li>two<li>one</ol>",
+        ["3. three 7. seven a. first 8. eight 2. two 1. one"],
+    ),
+    "markup with errors": (
+        "<p>One <b>two <i>three</b> four</i><td>five<div>six</p>seven",
+        ["One two three four five six seven"],
+    ),
+    "blocks by style": ("<span style='display:block'>one</span><span style='display: block'>two</span>", ["one two"]),
+    "a style for print": (f"{_STYLES}<p class=shown>on the screen</p>", ["on the screen"]),
+    "a head without its end": ("<html><head><title>t</title><body><p>in the body", ["in the body"]),
+    "XHTML": (
+        "<?xml version='1.0' encoding='utf-8'?><html xmlns='http://www.w3.org/1999/xhtml'><body><p>a<br/>b</p></body></html>",
+        ["a b"],
+    ),
+}
+"""Pages by what is tried, each with texts that must be in it; line ends count as spaces."""
+
+UNSEEN: dict[str, str] = {
+    "attribute": "<p hidden>XX</p>",
+    "style": "<p style='color:red; DISPLAY : none !important'>XX</p>",
+    "style of invisible text": "<p style='visibility:hidden'>XX</p>",
+    "class": f"{_STYLES}<p class='big away'>XX</p>",
+    "id": f"{_STYLES}<p id=gone>XX</p>",
+    "for screen readers only": "<span aria-hidden=true>XX</span>",
+    "template": "<template><p>XX</p></template>",
+    "noscript": "<noscript>XX</noscript>",
+    "script": "<script>XX</script>",
+    "style sheet": "<style>XX</style>",
+    "comment": "<!-- XX -->",
+    "closed dialog": "<dialog>XX</dialog>",
+    "suggestions": "<datalist><option>XX</datalist>",
+    "hidden field": "<input type=hidden value=XX>",
+    "password": "<input type=password value=XX>",
+    "fallback of a video": "<video>XX</video>",
+    "source of a formula": "<math><mi>x</mi><annotation>XX</annotation></math>",
+    "symbol of a drawing": "<svg><symbol><text>XX</text></symbol></svg>",
+}
+"""Pages by what is tried, in which "XX" is what no reader sees."""
+
+LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
+    "pictures": (
+        "Words.<img src=a.png><img src=b.png alt=''><img src=c.png alt='c'><img src=d.png width=1 height=1>",
+        {"undescribed picture": 1},
+    ),
+    "players": (
+        "Words.<video src=a></video><audio src=b></audio><canvas></canvas>",
+        {"video": 1, "audio recording": 1, "canvas": 1},
+    ),
+    "pages of others": ("Words.<iframe src='https://example.org'></iframe>", {"embedded page": 1}),
+    "nothing": ("Words.", {}),
+}
+"""Pages by what is tried, each with what is told as left out."""
+
+ENCODED: dict[str, bytes] = {
+    "declared": "<meta charset=iso-8859-1>“Grüße” für 5 €".encode("cp1252"),
+    "by http-equiv": "<meta http-equiv=Content-Type content='text/html; charset=windows-1252'>“Grüße” für 5 €".encode(
+        "cp1252"
+    ),
+    "by a mark": "\ufeff“Grüße” für 5 €".encode("utf-16-le"),
+    "by nothing": "“Grüße” für 5 €".encode(),
+    "wrongly declared, with a mark": b"\xef\xbb\xbf<meta charset=iso-8859-1>" + "“Grüße” für 5 €".encode(),
+}
+"""Pages that say “Grüße” für 5 €, by how they tell their encoding."""

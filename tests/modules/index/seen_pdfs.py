@@ -1,0 +1,221 @@
+"""PDF files with a sentence in every place that a reader sees, and what must come of each."""
+
+from __future__ import annotations
+
+from tests.written_pdf import WrittenPage, shown, written_pdf
+
+_LEFT = [
+    "The heron stood in the shallow water",
+    "for an hour without a single step and",
+    "then took the largest of the sticklebacks",
+    "before it flew away over the reeds.",
+]
+_RIGHT = [
+    "Copper prices fell again last Tuesday",
+    "because the harbour in the north was",
+    "closed for repairs to both of its cranes",
+    "and no ship could be unloaded there.",
+]
+
+
+def _lines(x: float, y: float, lines: list[str], *, size: float = 10) -> str:
+    return "".join(shown(x, y - 14 * number, line, size=size) for number, line in enumerate(lines))
+
+
+def _across() -> str:
+    """Two columns, written line by line across both."""
+    return "".join(
+        shown(50, 700 - 14 * number, left) + shown(320, 700 - 14 * number, right)
+        for number, (left, right) in enumerate(zip(_LEFT, _RIGHT, strict=True))
+    )
+
+
+def _raised(x: float, y: float, before: str, script: str, after: str, *, rise: float) -> str:
+    return f"BT /F1 10 Tf {x} {y} Td ({before}) Tj /F1 6 Tf {rise} Ts ({script}) Tj /F1 10 Tf 0 Ts ({after}) Tj ET\n"
+
+
+_TABLE = "".join(
+    shown(x, 600 - 20 * row, cell)
+    for row, cells in enumerate(
+        [
+            ("Valve", "Pressure", "Weight"),
+            ("KV-7", "16 bar", "40 kg"),
+            ("KV-8", "25 bar", "52 kg"),
+            ("KV-9", "", "61 kg"),
+        ]
+    )
+    for x, cell in zip((60, 260, 460), cells, strict=True)
+    if cell
+)
+_RULED = "".join(
+    shown(60, 600 - 30 * row, left)
+    + shown(320, 600 - 30 * row, right)
+    + f"50 {590 - 30 * row} m 560 {590 - 30 * row} l S\n"
+    for row, (left, right) in enumerate(
+        [
+            ("Name of the part in the catalogue of 1998", "Remarks of the inspector at the last visit"),
+            ("Flange of the large pump in the cellar", "Leaks a little in winter, to be watched"),
+            ("Gasket of the small pump on the roof", "Brittle by now, to be replaced in spring"),
+            ("Lever of the emergency valve at the gate", "Painted red and blocked by a wooden box"),
+        ]
+    )
+)
+_WIDGET = "/Type /Annot /Subtype /Widget /F 4 /Rect [200 490 400 510]"
+_FORM = "/AcroForm << /Fields [] /DA (/F1 10 Tf 0 g) >>"
+
+SEEN: dict[str, tuple[bytes, list[str]]] = {
+    "columns written across": (
+        written_pdf(WrittenPage(content=shown(50, 740, "Two Articles", size=18) + _across())),
+        [f"Two Articles {' '.join(_LEFT)} {' '.join(_RIGHT)}"],
+    ),
+    "columns of other line heights": (
+        written_pdf(WrittenPage(content=_lines(50, 700, _LEFT) + _lines(320, 695, _RIGHT))),
+        [" ".join(_LEFT), " ".join(_RIGHT)],
+    ),
+    "running title and number above and below columns": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 770, "The Journal of Reeds")
+                + shown(530, 770, "17")
+                + _across()
+                + shown(300, 30, "page 3")
+            )
+        ),
+        ["The Journal of Reeds", "17", " ".join(_LEFT), " ".join(_RIGHT), "page 3"],
+    ),
+    "table": (
+        written_pdf(WrittenPage(content=_lines(50, 700, _LEFT) + _TABLE)),
+        ["Valve | Pressure | Weight", "KV-7 | 16 bar | 40 kg", "KV-8 | 25 bar | 52 kg", "KV-9 | | 61 kg"],
+    ),
+    "table of sentences between rules": (
+        written_pdf(WrittenPage(content=_RULED)),
+        ["Flange of the large pump in the cellar | Leaks a little in winter, to be watched"],
+    ),
+    "power": (written_pdf(WrittenPage(content=_raised(50, 700, "It bears 10", "6", " Pa.", rise=4))), ["10^6 Pa."]),
+    "footnote mark": (
+        written_pdf(
+            WrittenPage(
+                content=_raised(50, 700, "It was built in 1984", "2", " by Ada.", rise=4)
+                + "BT /F1 6 Tf 50 64 Td (2) Tj /F1 10 Tf 0 -4 Td 4 0 Td (See the deed.) Tj ET\n"
+            )
+        ),
+        ["1984^2 by Ada.", "2 See the deed."],
+    ),
+    "lowered": (written_pdf(WrittenPage(content=_raised(50, 700, "H", "2", "O boils.", rise=-2))), ["H_2O boils."]),
+    "divided words": (
+        written_pdf(
+            WrittenPage(
+                content=_lines(
+                    50, 700, ["The inspec-", "tion of a well-", "known valve KV-", "7 is state-of-the-", "art."]
+                )
+            )
+        ),
+        ["The inspection of a well-known valve KV-7 is state-of-the-art."],
+    ),
+    "ligatures": (
+        written_pdf(
+            WrittenPage(content=shown(50, 700, "the o\u201ace")),
+            font="<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding << /BaseEncoding /WinAnsiEncoding "
+            "/Differences [130 /ffi] >> >>",
+        ),
+        ["the office"],
+    ),
+    "turned page": (
+        written_pdf(WrittenPage(content=shown(100, 100, "The turned page", turn=(0, 1)), entries="/Rotate 90")),
+        ["The turned page"],
+    ),
+    "turned text": (
+        written_pdf(WrittenPage(content=_lines(80, 700, _LEFT) + shown(40, 300, "read from below", turn=(0, 1)))),
+        [" ".join(_LEFT), "read from below"],
+    ),
+    "text box": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 700, "Page."),
+                annotations=[
+                    "<< /Type /Annot /Subtype /FreeText /Rect [50 500 300 540] /Contents (A note in a box) /F 4 >>"
+                ],
+            )
+        ),
+        ["A note in a box"],
+    ),
+    "form field": (
+        written_pdf(
+            WrittenPage(
+                content=shown(100, 497, "Inspector:"),
+                annotations=[f"<< {_WIDGET} /FT /Tx /T (inspector) /V (Ada Byron) >>"],
+            ),
+            catalog=_FORM.replace("[]", "[4 0 R]"),
+        ),
+        ["Inspector: Ada Byron"],
+    ),
+    "chosen value": (
+        written_pdf(
+            WrittenPage(
+                content=shown(100, 497, "Colour:"),
+                annotations=[
+                    f"<< {_WIDGET} /FT /Ch /Ff 131072 /T (colour) /Opt [[(r) (deep red)] [(b) (blue)]] /V (r) >>"
+                ],
+            ),
+            catalog=_FORM.replace("[]", "[4 0 R]"),
+        ),
+        ["Colour: deep red"],
+    ),
+}
+"""Files by what is tried, each with texts that must be in it; line ends count as spaces."""
+
+_STRANGER = "/Filter /Standard /V 1 /R 2 /P -4 /O <" + "11" * 32 + "> /U <" + "22" * 32 + ">"
+
+LEFT_OUT: dict[str, tuple[bytes, dict[str, int]]] = {
+    "scanned pages": (
+        written_pdf(WrittenPage(image=True), WrittenPage(content=shown(50, 700, "Words.")), WrittenPage(image=True)),
+        {"scanned page": 2},
+    ),
+    "a scan with a stamp": (
+        written_pdf(WrittenPage(image=True, content=shown(50, 50, "page 7"))),
+        {"scanned page": 1},
+    ),
+    "text as curves": (
+        written_pdf(
+            WrittenPage(content=shown(50, 700, "Words.")),
+            WrittenPage(content="".join(f"{10 * at} 10 m {10 * at} 40 50 60 90 20 c S\n" for at in range(40))),
+        ),
+        {"drawn page": 1},
+    ),
+    "a comment": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 700, "Words."),
+                annotations=["<< /Type /Annot /Subtype /Text /Rect [50 500 70 520] /Contents (Why?) >>"],
+            )
+        ),
+        {"comment": 1},
+    ),
+    "a picture over a page of text": (
+        written_pdf(WrittenPage(image=True, content=_lines(50, 700, _LEFT))),
+        {},
+    ),
+    "an empty page": (written_pdf(WrittenPage(content=shown(50, 700, "Words.")), WrittenPage()), {}),
+}
+"""Files by what is tried, each with what is told as left out."""
+
+UNSEEN: dict[str, tuple[bytes, str]] = {
+    "beyond the edge": (
+        written_pdf(WrittenPage(content=shown(50, 700, "Words.") + shown(50, 900, "beyond"))),
+        "beyond",
+    ),
+    "a hidden field": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 700, "Words."),
+                annotations=["<< /Type /Annot /Subtype /FreeText /Rect [50 500 300 540] /Contents (hidden) /F 2 >>"],
+            )
+        ),
+        "hidden",
+    ),
+}
+"""Files by what is tried, each with a text that no reader sees."""
+SCAN = written_pdf(WrittenPage(image=True), WrittenPage(image=True))
+LOCKED = written_pdf(
+    WrittenPage(content=shown(50, 700, "Secret.")), trailer=f"/Encrypt << {_STRANGER} >> /ID [<00> <00>]"
+)

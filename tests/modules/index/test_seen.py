@@ -1,0 +1,88 @@
+"""What a person sees in HTML and PDF files is in their chunks, or told as left out; what nobody sees is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgetree.modules.errors import LoadingError
+from judgetree.modules.index.file_parsers import LoadLimits, parse_file
+from judgetree.modules.index.folder_scan import scan_files
+from judgetree.modules.index.parsers.parsed import ParsedFile
+from judgetree.modules.index.plan import ChunkSizes, read_changes
+from tests.modules.index import seen_pages, seen_pdfs
+
+FILES: dict[str, tuple[str, bytes, list[str]]] = {
+    **{f"page: {name}": (".html", page.encode(), texts) for name, (page, texts) in seen_pages.SEEN.items()},
+    **{f"PDF: {name}": (".pdf", data, texts) for name, (data, texts) in seen_pdfs.SEEN.items()},
+}
+LACKING = {
+    **{f"page: {name}": (".html", page.encode(), left_out) for name, (page, left_out) in seen_pages.LEFT_OUT.items()},
+    **{f"PDF: {name}": (".pdf", data, left_out) for name, (data, left_out) in seen_pdfs.LEFT_OUT.items()},
+}
+HIDDEN = {
+    **{f"page: {name}": (".html", f"<p>Words.</p>{page}".encode(), "XX") for name, page in seen_pages.UNSEEN.items()},
+    **{f"PDF: {name}": (".pdf", data, text) for name, (data, text) in seen_pdfs.UNSEEN.items()},
+}
+
+
+def parsed(suffix: str, data: bytes) -> ParsedFile:
+    return parse_file(suffix, data, LoadLimits())
+
+
+def on_one_line(found: ParsedFile) -> str:
+    return " ".join(" ".join(text.split()) for text, _ in found)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_reader_sees_is_in_the_text(name: str) -> None:
+    suffix, data, texts = FILES[name]
+    text = on_one_line(parsed(suffix, data))
+    assert [each for each in texts if each not in text] == [], text
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_no_reader_sees_is_not_in_the_text(name: str) -> None:
+    suffix, data, hidden = HIDDEN[name]
+    text = on_one_line(parsed(suffix, data))
+    assert hidden not in text
+    assert "Words." in text
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_what_is_seen_and_no_text_is_told(name: str) -> None:
+    suffix, data, left_out = LACKING[name]
+    assert parsed(suffix, data).left_out == left_out
+
+
+@pytest.mark.parametrize("name", seen_pages.ENCODED)
+def test_the_encoding_of_a_page_is_found(name: str) -> None:
+    assert on_one_line(parsed(".html", seen_pages.ENCODED[name])) == "“Grüße” für 5 €"
+
+
+def test_the_lines_of_code_keep_their_spaces() -> None:
+    ((text, _),) = parsed(".html", b"<pre>if x:\n    y = 1</pre>")
+    assert text == "if x:\n    y = 1"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data", "reason"),
+    [
+        (".html", b"<div id=app></div><script src=a.js></script>", "it holds no text, but 1 script-only page"),
+        (".pdf", seen_pdfs.SCAN, "it holds no text, but 2 scanned pages"),
+        (".pdf", seen_pdfs.LOCKED, "it is protected by a password"),
+        (".pdf", seen_pdfs.SCAN[:200], "it cannot be read"),
+    ],
+)
+def test_a_file_without_text_is_refused_with_what_it_shows(suffix: str, data: bytes, reason: str) -> None:
+    with pytest.raises(LoadingError, match=reason):
+        parsed(suffix, data)
+
+
+def test_the_report_names_what_was_left_out_of_each_file(docs: Path) -> None:
+    (docs / "a.pdf").write_bytes(seen_pdfs.LEFT_OUT["scanned pages"][0])
+    (docs / "b.html").write_bytes(b"<p>Words.<video></video>")
+    (docs / "c.html").write_bytes(b"<p>Words.")
+    plan = read_changes(scan_files(docs), {}, ChunkSizes(), lambda done, total, stage: None, LoadLimits())
+    assert plan.report({}, ignored=0).left_out == {"a.pdf": {"scanned page": 2}, "b.html": {"video": 1}}
