@@ -13,7 +13,7 @@ from ..modules.calls.prices import load_prices
 from ..modules.calls.usage import CallMeter
 from ..modules.embedding.embedder import Embedder, create_embeddings, spec_for_language
 from ..modules.errors import LoadingError
-from ..modules.language import cjk_share
+from ..modules.language.letters import cjk_share
 from ..modules.progress import StageProgress
 from ..modules.settings import Settings, load_settings
 from .datasets.questions import EvalQuestion

@@ -24,7 +24,7 @@ from langchain_core.embeddings import Embeddings
 from ..addresses import Address
 from ..background_loop import background_loop
 from ..errors import SettingsError
-from ..language import language_of
+from ..language.letters import language_of
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
 from .local import find_minilm, find_multilingual, load_minilm, load_multilingual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
@@ -14,10 +15,11 @@ from ..embedding.embedder import Embedder, embedder_name
 from ..embedding.ray_embedder import RayEmbedder
 from ..embedding.vectors import SavedBatch, checked_vectors
 from ..errors import CollectionError
-from ..language import cjk_share, language_of
+from ..language.letters import cjk_share, language_of
+from ..language.search_form import words_of_text
 from ..progress import StageProgress
 from .connection import MilvusConnection, client_arguments
-from .schema import DENSE_FIELD, PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
+from .schema import DENSE_FIELD, PK_FIELD, SEARCH_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
 
 Embedders = Mapping[str, Embeddings]
 """Embedders by dense field, in the order of the fields."""
@@ -60,6 +62,7 @@ def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple
         dimensions={},
         analyzer="jieba" if language_of(share) == "cjk" else "standard",
         cjk_share=share,
+        search_form="folded",
     )
     return info, embedders
 
@@ -119,10 +122,19 @@ def _listed(names: Mapping[str, str]) -> str:
 
 
 class _MilvusStore(Milvus):
-    """A fix of langchain-milvus 0.4.0, which appends the BM25 field to its own list at every search."""
+    """A fix of langchain-milvus 0.4.0, which appends the BM25 field to its own list at every search.
+
+    It also keeps the field that BM25 counts out of the documents, and fills it.
+    """
 
     def _remove_forbidden_fields(self, fields: list[str]) -> list[str]:
-        return [field for field in fields if field not in self.vector_fields]
+        return [field for field in fields if field not in (*self.vector_fields, SEARCH_FIELD)]
+
+    def _prepare_insert_list(self, texts: list[str], *args: Any, **options: Any) -> list[dict[str, Any]]:
+        rows = super()._prepare_insert_list(texts, *args, **options)
+        if SEARCH_FIELD not in self.fields:
+            return rows
+        return [{**row, SEARCH_FIELD: words_of_text(text)} for row, text in zip(rows, texts, strict=True)]
 
 
 def open_vector_store(connection: MilvusConnection, name: str, info: CollectionInfo, embedders: Embedders) -> Milvus:
@@ -133,7 +145,7 @@ def open_vector_store(connection: MilvusConnection, name: str, info: CollectionI
     params = [{"index_type": index["index_type"], "metric_type": index["metric_type"]} for index in indexes]
     return _MilvusStore(
         embedding_function=[embedders[field] for field in info.embedders],
-        builtin_function=BM25BuiltInFunction(input_field_names=TEXT_FIELD, output_field_names=SPARSE_FIELD),
+        builtin_function=BM25BuiltInFunction(input_field_names=info.words_field, output_field_names=SPARSE_FIELD),
         vector_field=fields,
         primary_field=PK_FIELD,
         text_field=TEXT_FIELD,

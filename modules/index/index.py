@@ -377,7 +377,7 @@ class Index:
             if plan.chunks or plan.removed or (info and self._with_news(info, named.folders) != info):
                 info, embedders = named.collection or plan_collection(plan.chunks, self.embed_model)
                 info = replace(self._with_news(info, named.folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
-                with closing(self._new_rows(plan, embedders, stored)) as rows:
+                with closing(self._new_rows(plan, embedders, stored, info)) as rows:
                     info = rows.described(self.vector_store_name, info)
                     # Workers embed for hours: a server takes their vectors as they come, Lite all at once.
                     is_stream = spreads(embedders) and not self.connection.is_lite
@@ -422,10 +422,16 @@ class Index:
             return other_sources(named.stored, named.scan, folders=known)
         return gone_sources(named.stored, named.scan, folders=known, file_type_wanted=self.file_type_wanted)
 
-    def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:
+    def _new_rows(
+        self,
+        plan: UpdatePlan,
+        embedders: Embedders,
+        stored: Mapping[str, content.StoredFile],
+        info: CollectionInfo,
+    ) -> NewRows:
         client, reused = self.connection.client, plan.reused_ids(stored)
         known = content.stored_vectors(client, self.vector_store_name, reused, list(embedders))
-        return NewRows(plan, embedders, known, self.on_progress)
+        return NewRows(plan, embedders, known, self.on_progress, form=info.search_form)
 
     def _with_news(self, info: CollectionInfo, folders: Mapping[str, str]) -> CollectionInfo:
         return replace(info, folders=folders, index_params={**info.index_params, **self.index_params})
