@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
 from ..embedding.cache import Vector
+from ..embedding.choice import EmbedderByScript, ModelChoice, unknown_scripts, unknown_text
 from ..embedding.embedder import Embedder, embedder_name
 from ..embedding.ray_embedder import RayEmbedder
 from ..embedding.vectors import SavedBatch, checked_vectors
@@ -23,20 +25,21 @@ from .schema import DENSE_FIELD, PK_FIELD, SEARCH_FIELD, SPARSE_FIELD, TEXT_FIEL
 
 Embedders = Mapping[str, Embeddings]
 """Embedders by dense field, in the order of the fields."""
-EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
-"""An embedder, one for each dense field, or a function from the documents' share of CJK letters (0 to 1) to one."""
+EmbedderSource = Embeddings | Embedders | EmbedderByScript | Callable[[float], Embeddings]
+"""An embedder, one for each dense field, the choice by script, or a function from the documents' share of CJK letters
+(0 to 1) to one."""
 
 _BATCH = 256
 """Texts between two reports of progress, for an embedder that has no batches of its own."""
 
 
-def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
-    """Return the embedders by field; a single one fills the field ``dense``."""
-    if isinstance(source, Embeddings):
-        return {DENSE_FIELD: source}
+def resolve_embedders(source: EmbedderSource, info: CollectionInfo) -> Embedders:
+    """Return the embedders of an existing collection by field; a single one fills the field ``dense``."""
     if isinstance(source, Mapping):
         return source
-    return {DENSE_FIELD: source(cjk_share)}
+    if isinstance(source, EmbedderByScript):
+        return {DENSE_FIELD: source.named(info.embedders.get(DENSE_FIELD, ""))}
+    return {DENSE_FIELD: source if isinstance(source, Embeddings) else source(info.cjk_share)}
 
 
 def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
@@ -53,18 +56,43 @@ def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Emb
         )
 
 
-def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple[CollectionInfo, Embedders]:
-    """Return the description of a new collection for these chunks, without dimensions, and its embedders."""
-    share = round(cjk_share(chunk.page_content for chunk in chunks), 4)
-    embedders = resolve_embedders(source, share)
+def plan_collection(
+    chunks: Sequence[Document], source: EmbedderSource
+) -> tuple[CollectionInfo, Embedders, ModelChoice | None]:
+    """Return the description of a new collection for these chunks, without dimensions, its embedders, and the choice.
+
+    The choice is None where the script chose no embedder.
+    """
+    texts = [chunk.page_content for chunk in chunks]
+    share = round(cjk_share(texts), 4)
     info = CollectionInfo(
-        embedders={field: embedder_name(embedder) for field, embedder in embedders.items()},
+        embedders={},
         dimensions={},
         analyzer="jieba" if language_of(share) == "cjk" else "standard",
         cjk_share=share,
         search_form="folded",
     )
-    return info, embedders
+    choice: ModelChoice | None = None
+    if isinstance(source, EmbedderByScript):
+        embedder, choice = source.for_texts(texts)
+        embedders: Embedders = {DENSE_FIELD: embedder}
+    else:
+        embedders = resolve_embedders(source, info)
+    names = {field: embedder_name(embedder) for field, embedder in embedders.items()}
+    return replace(info, embedders=names), embedders, choice
+
+
+def with_notes(
+    info: CollectionInfo, chunks: Sequence[Document], choice: ModelChoice | None
+) -> tuple[CollectionInfo, list[str]]:
+    """Return what is to be told of new chunks and their embedder, and the description, which keeps what was told."""
+    notes = [] if choice is None else [f"embedder {choice.model}, since the letters are {choice.why}"]
+    texts, told = [chunk.page_content for chunk in chunks], set(info.told_scripts)
+    for name in dict.fromkeys(info.embedders.values()):
+        if new := [script for script in unknown_scripts(name, texts) if script not in info.told_scripts]:
+            notes.append(unknown_text(name, new))
+            told.update(new)
+    return replace(info, told_scripts=sorted(told)) if told else info, notes
 
 
 def spreads(embedders: Embedders) -> bool:

@@ -148,6 +148,8 @@ class IndexReport:
     """Seconds of embedding, the look into the cache included."""
     chunks: int = 0
     """Number of chunks in the collection after the update."""
+    notes: tuple[str, ...] = ()
+    """Sentences for whoever indexes: the choice of the embedder, scripts that it does not know, an old collection."""
 
 
 @dataclass(kw_only=True)
@@ -180,9 +182,6 @@ class UpdatePlan:
         stored: Mapping[str, StoredFile],
         *,
         ignored: int,
-        embedded: int = 0,
-        cached: int = 0,
-        embedding_s: float = 0.0,
     ) -> IndexReport:
         """Return the report of the update, once the plan is carried out on ``stored``."""
         before = sum(len(file.chunk_ids) for file in stored.values())
@@ -194,9 +193,6 @@ class UpdatePlan:
             skipped=tuple(sorted(self.skipped)),
             ignored=ignored,
             encodings=dict(sorted(self.encodings.items())),
-            embedded=embedded,
-            cached=cached,
-            embedding_s=embedding_s,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -81,6 +81,9 @@ class CollectionInfo:
     search_form: SearchForm = "written"
     """How texts are held for search: in ``SEARCH_FIELD`` and folded, or in older collections as they are written."""
 
+    told_scripts: Sequence[str] = ()
+    """Scripts of which was told that the embedder does not know them, sorted."""
+
     @property
     def words_field(self) -> str:
         """The field that BM25 reads."""
@@ -94,8 +97,11 @@ class CollectionInfo:
     def to_json(self, thing: Thing = "collection") -> str:
         """Return the description as JSON, with its format."""
         kept = asdict(self)
+        # Versions that do not know these can read a collection without them.
         if self.search_form == "written":
-            del kept["search_form"]  # versions that do not know it can read the collection
+            del kept["search_form"]
+        if not self.told_scripts:
+            del kept["told_scripts"]
         return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: kept})
 
     @classmethod
