@@ -19,6 +19,7 @@ BENCHMARKS = (
     "search_kills",
     "indexing",
     "embedding_speed",
+    "scripts",
     "hosted_embedding",
     "adaptive_concurrency",
     "search_latency",

@@ -11,9 +11,9 @@ from pathlib import Path
 from ..modules.background_loop import background_loop
 from ..modules.calls.prices import load_prices
 from ..modules.calls.usage import CallMeter
-from ..modules.embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..modules.embedding.choice import choose_model
+from ..modules.embedding.embedder import Embedder, create_embeddings
 from ..modules.errors import LoadingError
-from ..modules.language import cjk_share
 from ..modules.progress import StageProgress
 from ..modules.settings import Settings, load_settings
 from .datasets.questions import EvalQuestion
@@ -82,7 +82,7 @@ def score_run(
 def _embeddings_of(settings: Settings, run: LoadedRun) -> str:
     if settings.embeddings != "auto":
         return settings.embeddings
-    return spec_for_language(cjk_share(question.question for question in run.dataset.questions))
+    return choose_model([question.question for question in run.dataset.questions]).model
 
 
 class _RagasMethod:

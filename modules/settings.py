@@ -116,7 +116,7 @@ class Settings(BaseSettings):
     )
     embeddings: Address = Field(
         default=Address("auto"),
-        description="auto (by the documents' language), local:minilm, local:use or a model as in llm.",
+        description="auto (by the documents' scripts), local:minilm, local:use or a model as in llm.",
     )
     milvus_uri: Address = Field(
         default=Address(), description="Folder of Milvus Lite or http address; empty: home/milvus.db."

@@ -41,6 +41,7 @@ class CollectionUpdate:
         """Yield what a terminal shows, after so many seconds; ten files of a kind (skipped, …) by name, or all."""
         if self.report:
             yield from self._summary(self.report, seconds)
+            yield from self.report.notes
             yield from _read_as(self.report)
             yield from _left_out(self.report, None if list_skipped else _NAMES_SHOWN)
             yield from _skipped(self.report, None if list_skipped else _NAMES_SHOWN)

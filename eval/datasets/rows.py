@@ -17,7 +17,7 @@ from ...modules.errors import LoadingError, SettingsError, faults_of
 from ...modules.index.content import SOURCE
 from ...modules.index.folder_scan import scan_files
 from ...modules.index.parsers.parsed import clean_text
-from ...modules.language import cjk_share, language_of
+from ...modules.language.letters import cjk_share, language_of
 from ...modules.reading.regular_files import MAX_DATA_BYTES, MAX_LINE_BYTES, lines_of, open_regular, read_named_json
 from .questions import CorpusDocument, Dataset, EvalQuestion
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...modules.language import CJK, is_cjk
+from ...modules.language.letters import CJK, is_cjk
 from ...modules.structure.neighbourhood import Neighbourhood
 from ...modules.structure.titles import words_of
 from ..drawing.words import count_of

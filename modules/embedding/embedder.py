@@ -24,7 +24,6 @@ from langchain_core.embeddings import Embeddings
 from ..addresses import Address
 from ..background_loop import background_loop
 from ..errors import SettingsError
-from ..language import language_of
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
 from .local import find_minilm, find_multilingual, load_minilm, load_multilingual
@@ -86,11 +85,6 @@ def embedder_name(embedder: object) -> str:
         return name
     model = getattr(embedder, "model", None) or getattr(embedder, "model_name", None)
     return type(embedder).__name__ + (f":{model}" if model else "")
-
-
-def spec_for_language(cjk_share: float) -> str:
-    """Return the local embedder for documents whose letters are Chinese, Japanese or Korean by this share (0 to 1)."""
-    return "local:use" if language_of(cjk_share) == "cjk" else "local:minilm"
 
 
 def create_embeddings(

@@ -28,6 +28,7 @@ from .schema import (
     PK_FIELD,
     PROPERTY,
     REVISION,
+    SEARCH_FIELD,
     TEXT_FIELD,
     CollectionInfo,
     IndexParams,
@@ -290,7 +291,7 @@ def _open_files(connection: MilvusConnection, physical: str | None) -> Collectio
 
 
 def _kept_rows(client: MilvusClient, old: str, changes: Changes) -> Iterator[Row]:
-    fields = [TEXT_FIELD, *changes.info.dimensions, DYNAMIC_FIELDS]
+    fields = [*changes.info.text_fields, *changes.info.dimensions, DYNAMIC_FIELDS]
     return (row for row in _rows(client, old, fields) if row[PK_FIELD] not in changes.removed)
 
 
@@ -323,10 +324,14 @@ def _insert(
     put: Callable[[str, list[Row]], object], target: str, rows: Iterable[Row], total: int, on_progress: StageProgress
 ) -> None:
     done = 0
-    for batch in batches(rows, lambda row: len(str(row[TEXT_FIELD])), _BATCH_TEXT_CHARACTERS):
+    for batch in batches(rows, _characters, _BATCH_TEXT_CHARACTERS):
         put(target, batch)
         done += len(batch)
         on_progress(done, total, "write")
+
+
+def _characters(row: Row) -> int:
+    return len(str(row[TEXT_FIELD])) + len(str(row.get(SEARCH_FIELD, "")))
 
 
 def batches(rows: Iterable[R], size_of: Callable[[R], int], max_size: int) -> Iterator[list[R]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
@@ -10,31 +12,34 @@ from langchain_core.embeddings import Embeddings
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
 from ..embedding.cache import Vector
+from ..embedding.choice import EmbedderByScript, ModelChoice, unknown_scripts, unknown_text
 from ..embedding.embedder import Embedder, embedder_name
 from ..embedding.ray_embedder import RayEmbedder
 from ..embedding.vectors import SavedBatch, checked_vectors
 from ..errors import CollectionError
-from ..language import cjk_share, language_of
+from ..language.letters import cjk_share, language_of
+from ..language.search_form import words_of_text
 from ..progress import StageProgress
 from .connection import MilvusConnection, client_arguments
-from .schema import DENSE_FIELD, PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
+from .schema import DENSE_FIELD, PK_FIELD, SEARCH_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
 
 Embedders = Mapping[str, Embeddings]
 """Embedders by dense field, in the order of the fields."""
-EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
-"""An embedder, one for each dense field, or a function from the documents' share of CJK letters (0 to 1) to one."""
+EmbedderSource = Embeddings | Embedders | EmbedderByScript | Callable[[float], Embeddings]
+"""An embedder, one for each dense field, the choice by script, or a function from the documents' share of CJK letters
+(0 to 1) to one."""
 
 _BATCH = 256
 """Texts between two reports of progress, for an embedder that has no batches of its own."""
 
 
-def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
-    """Return the embedders by field; a single one fills the field ``dense``."""
-    if isinstance(source, Embeddings):
-        return {DENSE_FIELD: source}
+def resolve_embedders(source: EmbedderSource, info: CollectionInfo) -> Embedders:
+    """Return the embedders of an existing collection by field; a single one fills the field ``dense``."""
     if isinstance(source, Mapping):
         return source
-    return {DENSE_FIELD: source(cjk_share)}
+    if isinstance(source, EmbedderByScript):
+        return {DENSE_FIELD: source.named(info.embedders.get(DENSE_FIELD, ""))}
+    return {DENSE_FIELD: source if isinstance(source, Embeddings) else source(info.cjk_share)}
 
 
 def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
@@ -51,17 +56,43 @@ def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Emb
         )
 
 
-def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple[CollectionInfo, Embedders]:
-    """Return the description of a new collection for these chunks, without dimensions, and its embedders."""
-    share = round(cjk_share(chunk.page_content for chunk in chunks), 4)
-    embedders = resolve_embedders(source, share)
+def plan_collection(
+    chunks: Sequence[Document], source: EmbedderSource
+) -> tuple[CollectionInfo, Embedders, ModelChoice | None]:
+    """Return the description of a new collection for these chunks, without dimensions, its embedders, and the choice.
+
+    The choice is None where the script chose no embedder.
+    """
+    texts = [chunk.page_content for chunk in chunks]
+    share = round(cjk_share(texts), 4)
     info = CollectionInfo(
-        embedders={field: embedder_name(embedder) for field, embedder in embedders.items()},
+        embedders={},
         dimensions={},
         analyzer="jieba" if language_of(share) == "cjk" else "standard",
         cjk_share=share,
+        search_form="folded",
     )
-    return info, embedders
+    choice: ModelChoice | None = None
+    if isinstance(source, EmbedderByScript):
+        embedder, choice = source.for_texts(texts)
+        embedders: Embedders = {DENSE_FIELD: embedder}
+    else:
+        embedders = resolve_embedders(source, info)
+    names = {field: embedder_name(embedder) for field, embedder in embedders.items()}
+    return replace(info, embedders=names), embedders, choice
+
+
+def with_notes(
+    info: CollectionInfo, chunks: Sequence[Document], choice: ModelChoice | None
+) -> tuple[CollectionInfo, list[str]]:
+    """Return what is to be told of new chunks and their embedder, and the description, which keeps what was told."""
+    notes = [] if choice is None else [f"embedder {choice.model}, since the letters are {choice.why}"]
+    texts, told = [chunk.page_content for chunk in chunks], set(info.told_scripts)
+    for name in dict.fromkeys(info.embedders.values()):
+        if new := [script for script in unknown_scripts(name, texts) if script not in info.told_scripts]:
+            notes.append(unknown_text(name, new))
+            told.update(new)
+    return replace(info, told_scripts=sorted(told)) if told else info, notes
 
 
 def spreads(embedders: Embedders) -> bool:
@@ -119,10 +150,19 @@ def _listed(names: Mapping[str, str]) -> str:
 
 
 class _MilvusStore(Milvus):
-    """A fix of langchain-milvus 0.4.0, which appends the BM25 field to its own list at every search."""
+    """A fix of langchain-milvus 0.4.0, which appends the BM25 field to its own list at every search.
+
+    It also keeps the field that BM25 counts out of the documents, and fills it.
+    """
 
     def _remove_forbidden_fields(self, fields: list[str]) -> list[str]:
-        return [field for field in fields if field not in self.vector_fields]
+        return [field for field in fields if field not in (*self.vector_fields, SEARCH_FIELD)]
+
+    def _prepare_insert_list(self, texts: list[str], *args: Any, **options: Any) -> list[dict[str, Any]]:
+        rows = super()._prepare_insert_list(texts, *args, **options)
+        if SEARCH_FIELD not in self.fields:
+            return rows
+        return [{**row, SEARCH_FIELD: words_of_text(text)} for row, text in zip(rows, texts, strict=True)]
 
 
 def open_vector_store(connection: MilvusConnection, name: str, info: CollectionInfo, embedders: Embedders) -> Milvus:
@@ -133,7 +173,7 @@ def open_vector_store(connection: MilvusConnection, name: str, info: CollectionI
     params = [{"index_type": index["index_type"], "metric_type": index["metric_type"]} for index in indexes]
     return _MilvusStore(
         embedding_function=[embedders[field] for field in info.embedders],
-        builtin_function=BM25BuiltInFunction(input_field_names=TEXT_FIELD, output_field_names=SPARSE_FIELD),
+        builtin_function=BM25BuiltInFunction(input_field_names=info.words_field, output_field_names=SPARSE_FIELD),
         vector_field=fields,
         primary_field=PK_FIELD,
         text_field=TEXT_FIELD,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..embedding.choice import EmbedderByScript
+from ..embedding.embedder import Embedder, create_embeddings
 from ..errors import CollectionError
 from ..llm.rate_limit import Admissions
 from ..progress import StageProgress
@@ -61,9 +62,9 @@ def open_index(  # noqa: PLR0913 - one parameter an option
 ) -> Index:
     """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
 
-    With ``embeddings="auto"`` the documents' language chooses the embedder. ``admissions`` are rate limits of embedding
-    endpoints that other processes share. ``spread`` makes the embedder one that embeds by several processes, such as
-    ``partial(RayEmbedder, workers=4)``.
+    With ``embeddings="auto"`` the scripts of the documents choose the embedder. ``admissions`` are rate limits of
+    embedding endpoints that other processes share. ``spread`` makes the embedder one that embeds by several processes,
+    such as ``partial(RayEmbedder, workers=4)``.
 
     ::
 
@@ -80,11 +81,8 @@ def open_index(  # noqa: PLR0913 - one parameter an option
         embedder = create_embeddings(spec, settings, admissions=admissions)
         return embedder if spread is None else spread(embedder)
 
-    def by_language(cjk_share: float) -> Embedder:
-        return opened(spec_for_language(cjk_share))
-
     return Index(
-        by_language if settings.embeddings == "auto" else opened(settings.embeddings),
+        EmbedderByScript(opened) if settings.embeddings == "auto" else opened(settings.embeddings),
         data_path,
         file_type_wanted,
         collection,

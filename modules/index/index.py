@@ -27,6 +27,7 @@ from .dense_fields import (
     refuse_other_embedders,
     resolve_embedders,
     spreads,
+    with_notes,
 )
 from .file_parsers import LoadLimits
 from .folder_scan import FileScan, absent_sources, gone_sources, other_sources, scan_folders
@@ -54,6 +55,11 @@ from .writer_lock import Check, LockOptions, writer_lock
 
 logger = logging.getLogger(__name__)
 
+_OLD_FORM = (
+    "This collection was made before texts were folded for search. Index its files anew under another name to find "
+    "ligatures, composed accents, full-width letters and powers by either spelling."
+)
+
 
 def _unchecked() -> None:
     """Check nothing: no lock is held."""
@@ -71,8 +77,9 @@ class Index:
             report = index.get_index_done()
 
     Args:
-        embed_model: An embedder, one for each dense field, or a function from the documents' share of Chinese, Japanese
-            and Korean letters (0 to 1) to one; an existing collection gives it the saved share.
+        embed_model: An embedder, one for each dense field, an ``EmbedderByScript``, or a function from the documents'
+            share of Chinese, Japanese and Korean letters (0 to 1) to one; an existing collection gives it the saved
+            share.
         data_path: Folder (or file) that ``get_index_done`` indexes. Its path is saved in the collection: sources are
             relative to the first indexed folder, and those of another folder begin with that folder's name.
         file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for all known types.
@@ -355,7 +362,7 @@ class Index:
 
     def _open_collection(self) -> tuple[CollectionInfo, Embedders]:
         info = self.info()
-        embedders = resolve_embedders(self.embed_model, info.cjk_share)
+        embedders = resolve_embedders(self.embed_model, info)
         refuse_other_embedders(self.vector_store_name, info, embedders)
         return info, embedders
 
@@ -374,22 +381,29 @@ class Index:
             plan, stored = self._planned(named, sizes, prune), named.stored
             info = named.collection[0] if named.collection else None
             rows: NewRows | None = None
+            notes: list[str] = []
             if plan.chunks or plan.removed or (info and self._with_news(info, named.folders) != info):
-                info, embedders = named.collection or plan_collection(plan.chunks, self.embed_model)
+                info, embedders, choice = (
+                    (*named.collection, None) if named.collection else plan_collection(plan.chunks, self.embed_model)
+                )
+                info, notes = with_notes(info, plan.chunks, choice)
                 info = replace(self._with_news(info, named.folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
-                with closing(self._new_rows(plan, embedders, stored)) as rows:
+                with closing(self._new_rows(plan, embedders, stored, info)) as rows:
                     info = rows.described(self.vector_store_name, info)
                     # Workers embed for hours: a server takes their vectors as they come, Lite all at once.
                     is_stream = spreads(embedders) and not self.connection.is_lite
                     self._write(info, check, rows if is_stream else list(rows), removed=plan.replaced_ids(stored))
+            if info is not None and info.search_form == "written":
+                notes.append(_OLD_FORM)
+            report = plan.report(stored, ignored=named.scan.ignored)
             if rows is None:
-                return plan.report(stored, ignored=named.scan.ignored)
-            return plan.report(
-                stored,
-                ignored=named.scan.ignored,
+                return replace(report, notes=(*notes,))
+            return replace(
+                report,
                 embedded=rows.embedded,
                 cached=rows.cached,
                 embedding_s=rows.embedding_s,
+                notes=(*notes,),
             )
 
     def _scanned(self, paths: Sequence[Path | str]) -> list[FileScan]:
@@ -422,10 +436,16 @@ class Index:
             return other_sources(named.stored, named.scan, folders=known)
         return gone_sources(named.stored, named.scan, folders=known, file_type_wanted=self.file_type_wanted)
 
-    def _new_rows(self, plan: UpdatePlan, embedders: Embedders, stored: Mapping[str, content.StoredFile]) -> NewRows:
+    def _new_rows(
+        self,
+        plan: UpdatePlan,
+        embedders: Embedders,
+        stored: Mapping[str, content.StoredFile],
+        info: CollectionInfo,
+    ) -> NewRows:
         client, reused = self.connection.client, plan.reused_ids(stored)
         known = content.stored_vectors(client, self.vector_store_name, reused, list(embedders))
-        return NewRows(plan, embedders, known, self.on_progress)
+        return NewRows(plan, embedders, known, self.on_progress, form=info.search_form)
 
     def _with_news(self, info: CollectionInfo, folders: Mapping[str, str]) -> CollectionInfo:
         return replace(info, folders=folders, index_params={**info.index_params, **self.index_params})

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ..embedding.cache import Vector
 from ..errors import CollectionError
+from ..language.search_form import SearchForm, text_to_embed
 from ..progress import StageProgress
 from .content import Row
 from .dense_fields import Embedders, embed_chunks
@@ -23,15 +24,23 @@ class NewRows:
     """The rows of new chunks: a sized iterable that embeds while it is read, which is possible once."""
 
     def __init__(
-        self, plan: UpdatePlan, embedders: Embedders, known: Mapping[str, Vectors], on_progress: StageProgress
+        self,
+        plan: UpdatePlan,
+        embedders: Embedders,
+        known: Mapping[str, Vectors],
+        on_progress: StageProgress,
+        *,
+        form: SearchForm,
     ) -> None:
-        """``known``: stored vectors by chunk id and field."""
+        """``known``: stored vectors by chunk id and field; ``form``: that of the collection."""
         self.embedding_s = 0.0
         """Seconds of embedding so far."""
         self._chunks = {str(chunk.metadata["chunk_id"]): chunk for chunk in plan.chunks}
         self._wanted = len(self._chunks) - len(known)
         self._computed: set[str] = set()
-        vectors = embed_chunks(embedders, plan.texts(), known, on_progress, computed=self._computed)
+        self._form = form
+        texts = {chunk_id: text_to_embed(text, form) for chunk_id, text in plan.texts().items()}
+        vectors = embed_chunks(embedders, texts, known, on_progress, computed=self._computed)
         self._embedding = self._timed(vectors)
         self._vectors: Iterator[tuple[str, Vectors]] = self._embedding
         self._dimensions: Mapping[str, int] = {}
@@ -57,7 +66,7 @@ class NewRows:
                     f"The embedder gives vectors of length {found}, the collection {self._collection!r} takes "
                     f"{dict(self._dimensions)}. Use the embedder of the collection, or index under another name."
                 )
-            yield to_row(self._chunks[chunk_id], vectors)
+            yield to_row(self._chunks[chunk_id], vectors, self._form)
 
     def described(self, collection: str, info: CollectionInfo) -> CollectionInfo:
         """Return the description of the collection with the length of each field's vectors.

@@ -17,15 +17,16 @@ from langchain_core.documents import Document
 
 from ..embedding.cache import Vector
 from ..errors import LoadingError
+from ..language.search_form import SearchForm, words_of_text
 from ..progress import StageProgress
-from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
+from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES, split_documents
 from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile, file_digest
 from .dense_fields import Embedders
 from .file_parsers import PARSER_VERSION, UTF_8_SUFFIXES, LoadLimits
 from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
 from .parsers.parsed import ParsedFile
-from .schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
+from .schema import PK_FIELD, SEARCH_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
 from .text_encoding import UTF_8, decode
 
 logger = logging.getLogger(__name__)
@@ -150,6 +151,8 @@ class IndexReport:
     """Seconds of embedding, the look into the cache included."""
     chunks: int = 0
     """Number of chunks in the collection after the update."""
+    notes: tuple[str, ...] = ()
+    """Sentences for whoever indexes: the choice of the embedder, scripts that it does not know, an old collection."""
 
 
 @dataclass(kw_only=True)
@@ -183,9 +186,6 @@ class UpdatePlan:
         stored: Mapping[str, StoredFile],
         *,
         ignored: int,
-        embedded: int = 0,
-        cached: int = 0,
-        embedding_s: float = 0.0,
     ) -> IndexReport:
         """Return the report of the update, once the plan is carried out on ``stored``."""
         before = sum(len(file.chunk_ids) for file in stored.values())
@@ -198,9 +198,6 @@ class UpdatePlan:
             ignored=ignored,
             encodings=dict(sorted(self.encodings.items())),
             left_out=dict(sorted(self.left_out.items())),
-            embedded=embedded,
-            cached=cached,
-            embedding_s=embedding_s,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
         )
 
@@ -302,11 +299,22 @@ def none_readable(skipped: Sequence[SkippedFile]) -> str:
     return f"None of the {len(skipped)} files could be read. {reasons}{more}."
 
 
-def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
+def to_row(chunk: Document, vectors: Mapping[str, Vector], form: SearchForm = "written") -> Row:
     """Return a chunk as a row; metadata with the name of a field gets a trailing underscore."""
-    fields = {PK_FIELD, TEXT_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *vectors}
+    texts = {TEXT_FIELD: chunk.page_content}
+    if form == "folded":
+        texts[SEARCH_FIELD] = _words(chunk.page_content)
+    fields = {PK_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *texts, *vectors}
     metadata = {f"{key}_" if key in fields else key: value for key, value in chunk.metadata.items()}
-    return {**metadata, PK_FIELD: metadata.pop("chunk_id"), TEXT_FIELD: chunk.page_content, **vectors}
+    return {**metadata, PK_FIELD: metadata.pop("chunk_id"), **texts, **vectors}
+
+
+def _words(text: str) -> str:
+    """Return what BM25 counts of a text, as far as a field holds it: some characters become many."""
+    words = words_of_text(text)
+    if len(words) * 4 <= MAX_TEXT_BYTES:
+        return words
+    return words.encode(errors="replace")[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
 def _plan_file(

@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import CollectionError, SettingsError
 from ..formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ..language.search_form import SearchForm
 from ..settings import Settings, load_settings
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
 from .connection import is_lite
@@ -42,6 +43,8 @@ PROPERTY = "judgetree"
 REVISION = "judgetree_revision"
 PK_FIELD = "pk"
 TEXT_FIELD = "text"
+SEARCH_FIELD = "search_text"
+"""What BM25 counts of the text, in a collection whose ``search_form`` is folded."""
 DENSE_FIELD = "dense"
 SPARSE_FIELD = "sparse"
 
@@ -75,10 +78,31 @@ class CollectionInfo:
     """Index type, metric and parameters by vector field, if not the default."""
     folders: Mapping[str, str] = field(default_factory=dict)
     """Folders by the prefix of their sources (``""`` for the first folder)."""
+    search_form: SearchForm = "written"
+    """How texts are held for search: in ``SEARCH_FIELD`` and folded, or in older collections as they are written."""
+
+    told_scripts: Sequence[str] = ()
+    """Scripts of which was told that the embedder does not know them, sorted."""
+
+    @property
+    def words_field(self) -> str:
+        """The field that BM25 reads."""
+        return SEARCH_FIELD if self.search_form == "folded" else TEXT_FIELD
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """The fields of texts, that of the text first."""
+        return tuple(dict.fromkeys((TEXT_FIELD, self.words_field)))
 
     def to_json(self, thing: Thing = "collection") -> str:
         """Return the description as JSON, with its format."""
-        return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: asdict(self)})
+        kept = asdict(self)
+        # Versions that do not know these can read a collection without them.
+        if self.search_form == "written":
+            del kept["search_form"]
+        if not self.told_scripts:
+            del kept["told_scripts"]
+        return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: kept})
 
     @classmethod
     def from_json(cls, description: str, thing: Thing = "collection", *, where: str) -> CollectionInfo | None:
@@ -222,14 +246,22 @@ def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
     if not client.has_collection(name):
         there = ", ".join(list_collections(client)) or "none yet"
         raise CollectionError(f"There is no collection {name!r}. Collections: {there}. Index documents into it first.")
-    described = client.describe_collection(name)
-    # Properties are updated with every change; Milvus Lite drops the description.
-    texts = ((described.get("properties") or {}).get(PROPERTY), described.get("description"))
-    where = f"The collection {name!r}"
-    info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text), where=where))), None)
+    info = described_info(client.describe_collection(name), name)
     if info is None:
         raise CollectionError(f"The collection {name!r} was not made by judgetree. Choose another name.")
     return info
+
+
+def described_info(described: Mapping[str, Any], name: str) -> CollectionInfo | None:
+    """Return the description of a collection as Milvus describes it; None if judgetree did not make it.
+
+    Raises:
+        CollectionError: The description has another format.
+    """
+    # Properties are updated with every change; Milvus Lite drops the description.
+    texts = ((described.get("properties") or {}).get(PROPERTY), described.get("description"))
+    where = f"The collection {name!r}"
+    return next((found for text in texts if text and (found := CollectionInfo.from_json(str(text), where=where))), None)
 
 
 def rename_collection(client: MilvusClient, old: str, new: str) -> None:
@@ -255,13 +287,10 @@ def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -
 
     schema = client.create_schema(auto_id=False, enable_dynamic_field=True, description=info.to_json())
     schema.add_field(PK_FIELD, DataType.VARCHAR, is_primary=True, max_length=64)
-    schema.add_field(
-        TEXT_FIELD,
-        DataType.VARCHAR,
-        max_length=MAX_TEXT_BYTES,
-        enable_analyzer=True,
-        analyzer_params=analyzer_params(info.analyzer),
-    )
+    for text_field in info.text_fields:
+        analyzed = {"enable_analyzer": True, "analyzer_params": analyzer_params(info.analyzer)}
+        options = analyzed if text_field == info.words_field else {}
+        schema.add_field(text_field, DataType.VARCHAR, max_length=MAX_TEXT_BYTES, **options)
     for vector_field, dimension in info.dimensions.items():
         schema.add_field(vector_field, DataType.FLOAT_VECTOR, dim=dimension)
     schema.add_field(SPARSE_FIELD, DataType.SPARSE_FLOAT_VECTOR)
@@ -269,7 +298,7 @@ def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -
         Function(
             name="bm25",
             function_type=FunctionType.BM25,
-            input_field_names=[TEXT_FIELD],
+            input_field_names=[info.words_field],
             output_field_names=[SPARSE_FIELD],
         )
     )

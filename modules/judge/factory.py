@@ -9,7 +9,8 @@ from typing import Literal, Protocol, cast
 from pydantic import NonNegativeInt
 
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
-from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..embedding.choice import MINILM
+from ..embedding.embedder import Embedder, create_embeddings
 from ..errors import SettingsError
 from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.factory import is_local
@@ -168,7 +169,7 @@ def _with_curve(judge: AnyJudge, given: _Given) -> AnyJudge:
 
 def judge_embedder(settings: Settings, named: str = "", admissions: Admissions | None = None) -> Embedder:
     """Return the embedder of a judge: the one ``named``, else that of the settings, else the English local one."""
-    chosen = settings.embeddings if settings.embeddings != "auto" else spec_for_language(0.0)
+    chosen = settings.embeddings if settings.embeddings != "auto" else MINILM
     return create_embeddings(named or chosen, settings, admissions=admissions)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from ..index.schema import DENSE_FIELD, PK_FIELD
+from ..language.search_form import text_to_embed
 from .collection import MemoryCollection
 from .recent_turns import RecentTurns
 from .schema import (
@@ -156,7 +157,7 @@ class ConversationMemory:
         with self._rows.uses.entered():
             if not self._rows.open():
                 return []
-            vector = self.embedder.embed_query(query[:_EMBEDDED_CHARACTERS])
+            vector = self.embedder.embed_query(text_to_embed(query[:_EMBEDDED_CHARACTERS], "folded"))
             hits = self._rows.search(vector, condition, TURN_COLUMNS, top_k)
         found = [(to_turn(row), score) for row, score in hits]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]["turn_id"]))
@@ -266,7 +267,7 @@ def _embedded_text(turn: QaPair) -> str:
     # The user's words come first: a rewrite may be wrong, and an embedder may read only the beginning.
     forms = dict.fromkeys((turn["query"], turn["standalone_query"], turn["answer"]))
     text = "\n".join(form[:_EMBEDDED_CHARACTERS] for form in forms)
-    return text.encode(errors="replace").decode()
+    return text_to_embed(text.encode(errors="replace").decode(), "folded")
 
 
 def backfill(memory: ConversationMemory, conversation_id: str | None = None, *, dry_run: bool = False) -> int:

@@ -7,6 +7,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from ..language.search_form import words_of_text
+
 
 class Bm25:
     """BM25 over up to some thousands of passages, in memory.
@@ -43,4 +45,4 @@ class Bm25:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+    return re.findall(r"\w+", words_of_text(text).casefold())

@@ -262,6 +262,7 @@ class Retriever(BaseRetriever):
             **self._open().names,
             "content": digest,
             **texts,
+            **({"search_form": fields[0].form} if fields[0].form != "written" else {}),
             **({} if (graph := self._graph_list()) is None else {"graph": json.dumps(graph.fingerprint())}),
             **subclass_fingerprint(self, base=Retriever),
         }

@@ -24,6 +24,7 @@ from ..embedding.embedder import embedder_name
 from ..errors import CollectionError, SearchArgumentError
 from ..index.connection import milvus_errors
 from ..index.content import FILE_DIGEST, text_in
+from ..language.search_form import SearchForm, text_to_embed, words_of_query
 
 if TYPE_CHECKING:
     from langchain_milvus.utils.sparse import BaseSparseEmbedding
@@ -63,6 +64,8 @@ class VectorField:
     index_type: str
     embedder: Embeddings | BaseSparseEmbedding | None
     """None for BM25, which takes the text."""
+    form: SearchForm = "written"
+    """The form of what is searched."""
 
     def parameters(self, given: SearchParams | None, limit: int) -> dict[str, object]:
         """Return the search parameters: those given, else enough candidates for an exact top of ``limit``."""
@@ -303,12 +306,15 @@ def chosen_fields(
 
 
 def query_data(field: VectorField, query: str, meter: CallMeter) -> QueryData:
-    """Return what a field is searched with: the query, or for a dense field its vector; ``meter`` records the call."""
+    """Return what a field is searched with, in the field's form: the query's words, or for a dense field its vector.
+
+    ``meter`` records the call of an embedder.
+    """
     if field.embedder is None:
-        return query
+        return words_of_query(query, field.form)
     name, started = embedder_name(field.embedder), time.perf_counter()
     try:
-        vector = field.embedder.embed_query(query)
+        vector = field.embedder.embed_query(text_to_embed(query, field.form))
     except Exception as error:
         meter.record(kind="embedding", model=name, started=started, error=f"{type(error).__name__}: {error}")
         raise

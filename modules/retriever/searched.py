@@ -17,6 +17,8 @@ from ..index.connection import explained, is_address, is_lite
 from ..index.content import DYNAMIC_FIELDS, content_digest
 from ..index.index import Index
 from ..index.lite_folder import is_served_here
+from ..index.schema import SEARCH_FIELD, described_info
+from ..language.search_form import SearchForm
 from .contract import Searcher
 from .prebuilt import PrebuiltIndex
 from .search import SearchTarget, VectorField
@@ -108,12 +110,13 @@ def describe_target(store: Milvus) -> SearchTarget:
     embeddings = store.embeddings if isinstance(store.embeddings, list) else [store.embeddings]
     embedders = {name: given for name, given in zip(embedded, embeddings, strict=False) if given is not None}
     try:
+        described = store.client.describe_collection(store.collection_name)
+        form = "written" if (info := described_info(described, store.collection_name)) is None else info.search_form
         fields = {
-            name: _describe_field(store, name, embedders.get(name))
+            name: _describe_field(store, name, embedders.get(name), form)
             for name in [*embedded, *(name for name in store.vector_fields if name in computed)]
         }
         lite = is_lite(store.client)
-        described = store.client.describe_collection(store.collection_name)
     except MilvusException as error:
         raise CollectionError(
             f"The collection {store.collection_name!r} cannot be searched: {error.message or type(error).__name__}. "
@@ -125,20 +128,23 @@ def describe_target(store: Milvus) -> SearchTarget:
         fields=fields,
         pk_field=store._primary_field,  # no public names in langchain-milvus
         text_field=store._text_field,
-        output_fields=_output_fields(described, store._primary_field),
+        output_fields=_output_fields(described, store._primary_field, form),
         is_lite=lite,
         turn=threading.Lock() if lite and (not is_address(uri) or is_served_here(uri)) else nullcontext(),
     )
 
 
-def _output_fields(described: Mapping[str, Any], pk_field: str) -> list[str]:
-    """Return the columns of a collection that are no vectors; the primary key comes with every hit."""
+def _output_fields(described: Mapping[str, Any], pk_field: str, form: SearchForm) -> list[str]:
+    """Return the columns of a collection that are shown: no vectors, no counted words; the key comes with every hit."""
+    hidden = {pk_field, DYNAMIC_FIELDS, *([SEARCH_FIELD] if form == "folded" else [])}
     columns = [field["name"] for field in described["fields"] if "VECTOR" not in field["type"].name]
     dynamic = [DYNAMIC_FIELDS] if described.get("enable_dynamic_field") else []
-    return [*(name for name in columns if name not in (pk_field, DYNAMIC_FIELDS)), *dynamic]
+    return [*(name for name in columns if name not in hidden), *dynamic]
 
 
-def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None) -> VectorField:
+def _describe_field(
+    store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None, form: SearchForm
+) -> VectorField:
     index = store.client.describe_index(store.collection_name, name) or {}
     index_type = str(index.get("index_type", ""))
     return VectorField(
@@ -147,6 +153,7 @@ def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseE
         metric=str(index.get("metric_type", "COSINE")),
         index_type=index_type,
         embedder=embedder,
+        form=form,
     )
 
 

@@ -156,7 +156,9 @@ def _make(state: FilesState) -> Snapshot:
         files = open_files(state.home.parents[1], state.physical)
         if files is None:
             raise NoSnapshot("another program has left several files, or deletions")
-        fields = {field.name: field for field in load_schema(str(files.home / "schema.json"))[1].fields}
+        schema = load_schema(str(files.home / "schema.json"))[1]
+        fields = {field.name: field for field in schema.fields}
+        [counts] = [each for each in schema.functions if SPARSE_FIELD in each.output_field_names]
         specs = files.manifest.index_specs
         hnsw = [spec for spec in specs.values() if spec.index_type == "HNSW"]
         graphs = {spec.field_name: _graph(files, spec) for spec in hnsw}
@@ -169,7 +171,7 @@ def _make(state: FilesState) -> Snapshot:
         return Snapshot(
             graphs=graphs,
             postings=postings,
-            analyzer=create_analyzer(fields[TEXT_FIELD].analyzer_params),
+            analyzer=create_analyzer(fields[counts.input_field_names[0]].analyzer_params),
             ids=rows.column(PK_FIELD).combine_chunks(),
             texts=rows.column(TEXT_FIELD).combine_chunks(),
             metadata=rows.column(_META).combine_chunks(),

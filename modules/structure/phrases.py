@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import dropwhile
 
 from ..index.schema import STOP_WORDS
-from ..language import CJK, cjk_share, is_cjk, language_of
+from ..language.folding import folded
+from ..language.letters import CJK, cjk_share, is_cjk, language_of
 from .titles import MOST_WORDS, words_of
 
 _TOKEN = re.compile(rf"[^\W_{CJK}]+")
@@ -68,7 +68,7 @@ def phrases_in(text: str) -> Iterator[tuple[str, bool]]:
     >>> [phrase for phrase, _ in phrases_in("In May the Bank of England left J. Smith's YL534.")]
     ['bank of england', 'j smith', 'yl534']
     """
-    text = unicodedata.normalize("NFKC", text)
+    text = folded(text)
     yield from _names(text)
     for quoted in _QUOTED.finditer(text):
         yield phrase_of(quoted[1]), True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from itertools import chain
 from pathlib import PurePath
 
 from ..index.schema import STOP_WORDS
-from ..language import CJK
+from ..language.folding import folded
+from ..language.letters import CJK
 from .passages import Passage
 
 MOST_WORDS = 16
@@ -28,12 +28,12 @@ Words = tuple[str, ...]
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text as written, in NFKC; each Chinese, Japanese or Korean letter is one.
+    """Return the words of a text as written, folded; each Chinese, Japanese or Korean letter is one.
 
     >>> words_of("KV-315 见《结构》")
     ['KV', '315', '见', '结', '构']
     """
-    return _TOKEN.findall(unicodedata.normalize("NFKC", text))
+    return _TOKEN.findall(folded(text))
 
 
 def names_of(title: str) -> list[str]:

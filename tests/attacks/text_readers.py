@@ -32,7 +32,9 @@ from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import sub_question_problem, usable_question
 from judgetree.modules.judge.gold import ALSO_KEYS, also_of
 from judgetree.modules.judge.insert_block import quotation_in
-from judgetree.modules.language import cjk_share
+from judgetree.modules.language.folding import folded
+from judgetree.modules.language.letters import cjk_share
+from judgetree.modules.language.search_form import words_of_query, words_of_text
 from judgetree.modules.lasting_text import lasting_text
 from judgetree.modules.llm.json_reply import parse_json_reply
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
@@ -111,7 +113,10 @@ READERS: Mapping[str, Reader] = {
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
     "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
     "modules.lasting_text._shown": lasting_text,
-    "modules.language.cjk_share": cjk_share,
+    "modules.language.folding.folded": folded,
+    "modules.language.letters.cjk_share": cjk_share,
+    "modules.language.search_form.words_of_query": lambda text: words_of_query(text, "written"),
+    "modules.language.search_form.words_of_text": words_of_text,
     "modules.llm.one_prompt.one_prompt": lambda text: messages_of(one_prompt([("system", text), ("user", text)])),
     "modules.llm.wire.refusals.refused_in": lambda text: refused_in(text, _REQUEST, param=text[:200]),
     "modules.memory.rewrites._without_chatter": lambda text: read_rewrite(text, "Who?", max_tokens=_REWRITE_TOKENS),

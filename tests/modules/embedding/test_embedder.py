@@ -22,7 +22,6 @@ from judgetree.modules.embedding.embedder import (
     MiniLMEmbedder,
     MultilingualEmbedder,
     create_embeddings,
-    spec_for_language,
 )
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError, UserError
 from judgetree.modules.settings import Settings
@@ -155,11 +154,6 @@ def test_every_embedder_gives_the_same_async(embedder: Embedder) -> None:
     documents, query = asyncio.run(ask_async(embedder))
     assert np.allclose(documents, embedder.embed_documents(TEXTS), atol=1e-6)
     assert query == pytest.approx(embedder.embed_query(TEXTS[2]), abs=1e-6)
-
-
-@pytest.mark.parametrize(("share", "spec"), [(0, "local:minilm"), (0.05, "local:minilm"), (0.051, "local:use")])
-def test_more_than_five_percent_cjk_takes_the_multilingual_model(share: float, spec: str) -> None:
-    assert spec_for_language(share) == spec
 
 
 def test_minilm_gives_the_vectors_of_the_reference() -> None:

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.index.chunking import MAX_TEXT_BYTES, chunk_id, split_documents
-from judgetree.modules.language import CJK_THRESHOLD, cjk_share, language_of
+from judgetree.modules.language.letters import CJK_THRESHOLD, cjk_share, language_of
 
 WORDS = st.lists(
     st.sampled_from(["alpha", "beta.", "gamma\n", "delta\n\n", "狗。", "猫，", "犬", "a" * 30]), max_size=60

@@ -267,6 +267,7 @@ class TestDescription:
             chunk_size=300,
             chunk_overlap=20,
             folders={"": str(docs)},
+            search_form="folded",
         )
 
     @pytest.mark.parametrize("change", ["name", "field"])

@@ -102,6 +102,14 @@ class TestKeeping:
         open_memory(embedder).add_turns("s", [full_turn(), make_turn(4)])
         assert embedder.embedded == ["And his?\nWhere was his brother born?\nOslo, Nordmarka", "question 4\nanswer 4"]
 
+    def test_turns_and_queries_are_embedded_folded_and_shown_as_they_were(self, open_memory: OpenMemory) -> None:
+        embedder = BagOfWordsEmbedder()
+        memory = open_memory(embedder)
+        memory.add_turns("s", [make_turn(1, query="The ﬁre of 10⁶ W?", answer="No")])
+        ((turn, _),) = memory.retrieve_relevant_history("s", "the ﬁ\u00adre", 1)
+        assert embedder.embedded == ["The fire of 10^6 W?\nNo", "the fire"]
+        assert turn["query"] == "The ﬁre of 10⁶ W?"
+
     def test_a_turn_added_again_replaces_itself(self, memory: ConversationMemory) -> None:
         memory.add_turns("s", [make_turn(1), make_turn(2), make_turn(1, answer="another")])
         memory.add_turns("s", [make_turn(2, answer="better")])

@@ -21,7 +21,7 @@ from judgetree.modules.errors import CollectionError
 from judgetree.modules.index.connection import MilvusConnection, is_address
 from judgetree.modules.index.content import text_in
 from judgetree.modules.index.index import Index
-from judgetree.modules.index.schema import DENSE_INDEX, TEXT_FIELD
+from judgetree.modules.index.schema import DENSE_INDEX, SEARCH_FIELD, TEXT_FIELD
 from judgetree.modules.retriever.contract import Searcher
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.retriever.search import Hits, Request, SearchTarget, query_data
@@ -322,7 +322,8 @@ def test_rows_of_other_programs_are_seen_before_and_after_a_flush(
     assert snapshot(index) is not None
     client, name = index.connection.client, index.vector_store_name
     (row,) = client.query(name, filter='source == "first.jsonl"', limit=1, output_fields=["*"])
-    row = {key: value for key, value in row.items() if key != "sparse"} | {"pk": "foreign", TEXT_FIELD: "a quokka"}
+    texts = dict.fromkeys((TEXT_FIELD, SEARCH_FIELD), "a quokka")
+    row = {key: value for key, value in row.items() if key != "sparse"} | {"pk": "foreign", **texts}
     for change in (
         lambda: client.insert(name, [row]),
         lambda: client.flush(name),

@@ -1,0 +1,1 @@
+"""The letters of texts, and the form in which texts and queries are compared."""
