@@ -6,7 +6,6 @@ function and one line in ``PARSERS``.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -17,12 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import LoadingError
+from ..reading.delimited_text import fitting_separator, table_rows
 from .row_parsers import ROW_PARSERS
 
 if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
 
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 """Part of file digests: raise it when a parser's texts change, so that files are read again."""
 
 RESERVED_METADATA = frozenset(
@@ -212,12 +212,15 @@ def _refuse_large_xml(data: bytes) -> None:
 
 
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
-    # newline="" leaves line ends to the csv module, which handles quoted ones.
-    rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-    header = next(rows, [])
+    content = data.decode("utf-8-sig")
+    rows = (row for _, row in table_rows(content, fitting_separator(content)))
+    header = next((row for row in rows if any(map(str.strip, row))), [])
     for number, row in enumerate(rows, start=1):
-        if len(row) > len(header):
-            raise LoadingError(f"row {number} has {len(row)} fields, the header {len(header)}")
+        if any(map(str.strip, row[len(header) :])):
+            raise LoadingError(
+                f"row {number} has {len(row)} fields, the header {len(header)}; commas, semicolons, tabs or | may "
+                "separate them, and a text that holds the separator stands between quotes"
+            )
         text = "\n".join(f"{name}: {value}" for name, value in zip(header, row, strict=False) if value.strip())
         yield text, {"row": number}
 
