@@ -162,9 +162,33 @@ class _Remarks(logging.Handler):
             say(starred(record.getMessage(), _secrets(self.arguments)), style="yellow")
 
 
+class _Lines(logging.Handler):
+    """Prints what was read on standard error, without secrets, a line once each command."""
+
+    arguments: Sequence[str] = ()
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line, unless it was; a sweep reads its questions many times."""
+        from ..modules.redaction import starred
+
+        line = starred(record.getMessage(), _secrets(self.arguments))
+        if record.levelno < logging.WARNING and line not in self.said:
+            self.said.add(line)
+            with suppress(OSError):
+                say(line)
+
+
 _REMARKS = _Remarks(logging.WARNING)
+_LINES = _Lines(logging.INFO)
+_READ = "judgetree.evaluation.datasets.own_questions"
+"""The logger of the line that says what was read of a file of questions."""
 _SAID = (
     "evaluation.datasets.hotpotqa",
+    "evaluation.datasets.own_questions",
     "evaluation.datasets.rows",
     "evaluation.papers.files",
     "evaluation.runs.crew",
@@ -191,7 +215,12 @@ _SAID = (
 
 def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:
     """Log to standard error under ``debug``; otherwise only the warnings that no command reports."""
-    _REMARKS.arguments = arguments
+    _REMARKS.arguments = _LINES.arguments = arguments
+    _LINES.said.clear()
+    logging.getLogger(_READ).removeHandler(_LINES)
+    if not debug:
+        logging.getLogger(_READ).addHandler(_LINES)
+        logging.getLogger(_READ).setLevel(logging.INFO)
     for name in _SAID:
         logger = logging.getLogger(f"judgetree.{name}")
         logger.removeHandler(_REMARKS)

@@ -87,7 +87,7 @@ def record(
     ):
         spending.note_in(Payments(Path(out)))
         context = services.context("judge", 0)
-        return record_questions(
+        coverage = record_questions(
             dataset,
             Recording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest, depth, width)),
             context,
@@ -98,6 +98,7 @@ def record(
             concurrency=experiment.concurrency,
             on_progress=on_progress,
         )
+    return replace(coverage, questions_read=whole.read.to_document() if whole.read else None)
 
 
 def _fingerprint(context: RagContext, digest: str, depth: int, width: int) -> dict[str, str]:

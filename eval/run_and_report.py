@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..modules.errors import SettingsError
 from ..modules.settings import Settings
-from .datasets.own_questions import with_questions_kept
+from .question_files.kept_questions import with_questions_kept
 from .reports.report import Report, load_report
 from .runs.batch_run import RunOptions, run_experiment
 from .runs.experiment import Experiment, experiment_keys, load_experiment

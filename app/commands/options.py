@@ -19,6 +19,22 @@ EvidenceName = Literal["useful", "sufficient", "all"]
 EvidenceRankerName = Literal["mmr", "facility_location", "log_det"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
+Questions = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Your own, in place of --dataset: CSV, TSV, Excel, JSON or JSON Lines."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="question=Frage,answer=Antwort", help="Its columns, where they are called otherwise."),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="What parts several answers in one of its cells: | in tables, none for nothing."),
+]
+Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Its encoding, such as cp1252; it is found.")]
+SkipBadRows = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Leave its bad rows out, in place of refusing the file.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -199,6 +215,22 @@ SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some 
 def names_in(systems: str | None) -> tuple[str, ...] | None:
     """Split a list of names at commas or blanks."""
     return tuple(systems.replace(",", " ").split()) if systems is not None else None
+
+
+def question_keys(
+    *, questions: Path | None, columns: str | None, separator: str | None, encoding: str | None, skip_bad_rows: bool
+) -> dict[str, object]:
+    """Return the keys of an experiment that a file of one's own questions takes; None for those that are not given."""
+    pairs = [pair.partition("=") for pair in columns.split(",")] if columns is not None else []
+    if not all(name.strip() and value.strip() for name, _, value in pairs):
+        raise SettingsError(f"--columns {columns!r} is not COLUMN=NAME,COLUMN=NAME, such as question=Frage.")
+    return {
+        "questions": questions,
+        "columns": {name.strip(): value.strip() for name, _, value in pairs} or None,
+        "separator": separator,
+        "encoding": encoding,
+        "skip_bad_rows": skip_bad_rows or None,
+    }
 
 
 def ray_address(workers: int | None, given: str | None) -> str:

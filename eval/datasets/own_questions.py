@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
-import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from importlib.util import find_spec
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
-from ...modules.errors import LoadingError, SettingsError, needs_extra
-from ...modules.index.file_parsers import LoadLimits
+from ...modules.errors import LoadingError, SettingsError
 from ...modules.index.folder_scan import scan_files
-from ...modules.index.parser_process import LARGE_BYTES, ParserProcess
-from ...modules.index.parsers.parsed import clean_text
-from ...modules.reading.regular_files import read_named
-from ...modules.reading.spreadsheet_cells import of_cell
-from ...modules.storage.atomic import write_whole
+from ..question_files.cell_texts import LISTED, MISSING_WORDS, NOT_LISTED, cell_texts, one_text, question_text
+from ..question_files.file_rows import FileRow, FileRows, read_rows, repeated_names
+from ..question_files.kept_questions import records_of
+from ..question_files.read_report import Doubts, QuestionsRead
 from .questions import Dataset, EvalQuestion
-from .rows import RowReader, language_tag, parse_json, unique_answers, with_digests
+from .rows import RowReader, language_tag, unique_answers, with_digests
+
+logger = logging.getLogger(__name__)
 
 Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
 
@@ -45,51 +41,69 @@ USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
 UNANSWERABLE = "unanswerable"
 """The type of a question to which a refusal is the right answer."""
 
-_WORKBOOKS = (".xlsx", ".xlsm")
-_SHAPES = {".csv": "CSV", ".tsv": "TSV", **dict.fromkeys(_WORKBOOKS, "a workbook")}
-_TABLES = frozenset(_SHAPES)
-_FOREIGN = {
-    ".gz": "is packed: unpack it, as with gunzip",
-    ".zip": "is packed: unpack it",
-    ".xls": "is a workbook of an old kind. Save it as .xlsx",
-    ".ods": "is a workbook of LibreOffice. Save it as .xlsx",
-    ".parquet": "is a Parquet file. Save it as CSV, or give what pandas.read_parquet returns as questions",
-}
-"""Files that people have for tables and that are not read, with what to do."""
-_LIMITS = LoadLimits()
-_ADVICE = "Give a UTF-8 file, a workbook that Excel or LibreOffice opens, or several smaller files."
+_LONGEST_SEPARATOR = 20
+_DOUBTS_SHOWN = 3
 
 
-def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, folder: Path | None = None) -> Dataset:
+def load_own_questions(
+    path: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
+    skip_bad_rows: bool = False,
+) -> Dataset:
     """Read the questions of a CSV, TSV, Excel, JSON or JSON Lines file.
 
     Columns, or keys of JSON objects, are found by ``USUAL_NAMES``; only the question is needed. A cell of ``answer`` or
-    ``supporting`` holds one value, several with ``|`` between them, or a JSON list; the first answer is the gold one,
-    the others are aliases. A question without an answer is scored neither for answers nor for refusals, unless its
-    type is ``unanswerable``. Questions without an id are named by their row.
+    ``supporting`` holds one text, in a table several with ``|`` between them, or a list as JSON or Python writes it.
+    The first answer is the gold one, the others are aliases. Texts stay as they are written. A question without one is
+    scored neither for answers nor for refusals, unless its type is ``unanswerable``. Questions without an id are
+    named by their row. One line of what was read is logged, and what may be meant otherwise as a warning.
 
     Args:
         path: The file. The first row of a table names the columns; of a workbook, the first sheet is read.
         columns: Names of columns that are called otherwise: ``{"question": "Frage"}``.
         folder: Folder of the documents to search, whose paths ``supporting`` names; None for a collection or no corpus.
+        separator: What stands between several answers in one text; "none" for nothing, None for ``|`` in the cells of
+            tables and nothing in texts of JSON. A backslash before it keeps it; items of lists are never split.
+        encoding: Encoding of a text file; None finds it.
+        skip_bad_rows: Leave bad rows out, as ``malformed`` of the data set, in place of refusing the file.
 
     Raises:
-        SettingsError: A key of ``columns`` is none of the columns.
-        LoadingError: The file or folder cannot be read, or the file has no valid row.
+        SettingsError: A key of ``columns`` is none of the columns, or separator or encoding are not allowed.
+        LoadingError: The file or folder cannot be read, has a bad row, or none; bad rows are listed.
         MissingExtraError: The file is a workbook, and the extra ``eval`` is not installed.
     """
     if unknown := sorted(set(columns or {}) - set(get_args(Column))):
         raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
-    if foreign := _FOREIGN.get(path.suffix.lower()):
-        raise LoadingError(f"{path} {foreign}.")
-    reader = _QuestionReader(path, columns or {}, folder)
-    if path.suffix.lower() in _TABLES:
-        known = {name.casefold() for names in (*USUAL_NAMES.values(), (columns or {}).values()) for name in names}
-        header, below = _table(path, known)
-        return reader.dataset(reader.rows.items(below, lambda cells: reader.of_cells(_named(header, cells)), key=_id))
-    if reader.rows.is_list():
-        return reader.dataset(reader.rows.items(_rows_of(path, "objects", _bytes_of(path)), reader.of_row, key=_id))
-    return reader.dataset(reader.rows.rows(reader.of_row, key=_id))
+    wanted = {name: known.casefold() for name, known in (columns or {}).items()}
+    known = {name.casefold() for names in (*USUAL_NAMES.values(), wanted.values()) for name in names}
+    asked = [wanted["question"]] if "question" in wanted else USUAL_NAMES["question"]
+    found = read_rows(path, names=known, question_names=asked, encoding=encoding)
+    listed = LISTED if separator is None and found.is_table else check_separator(separator) if separator else ""
+    reader = _QuestionReader(path, columns or {}, folder, listed)
+    if found.header and (fault := _Cells.fault_of(found.header, columns or {})):
+        raise LoadingError(f"Cannot read {path} as {found.shape}: {fault}.")
+    rows = reader.rows.items(((row.number, row) for row in found.rows), reader.of_row, key=_id)
+    return reader.dataset(rows, found, skip_bad_rows=skip_bad_rows)
+
+
+def check_separator(separator: str) -> str:
+    """Return a separator of answers.
+
+    Raises:
+        SettingsError: It is none.
+    """
+    if separator != NOT_LISTED and (
+        not separator.strip(" ") or "\\" in separator or len(separator) > _LONGEST_SEPARATOR
+    ):
+        raise SettingsError(
+            f"separator={separator!r:.60} cannot stand between answers. Give a mark such as | or ;, of at most "
+            f"{_LONGEST_SEPARATOR} characters without a backslash; or {NOT_LISTED} for cells of one answer each."
+        )
+    return separator
 
 
 def questions_in(given: object, *, name: str, folder: Path | None = None) -> Dataset:
@@ -102,107 +116,187 @@ def questions_in(given: object, *, name: str, folder: Path | None = None) -> Dat
 
     Raises:
         SettingsError: ``given`` is something else.
-        LoadingError: There is no valid row.
+        LoadingError: A row is bad, or there is none.
     """
-    rows = _records(given)
+    rows = records_of(given)
     if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
         raise SettingsError(f"{name} gives {given!r:.100}. Give a Dataset, a DataFrame, or a list of mappings.")
-    reader = _QuestionReader(Path(name), {}, folder)
+    reader = _QuestionReader(Path(name), {}, folder, "")
     objects = ({"question": row} if isinstance(row, str) else row for row in rows)
-    return reader.dataset(reader.rows.items(enumerate(objects, start=1), reader.of_row, key=_id))
+    numbered = ((number, _row_of(number, row)) for number, row in enumerate(objects, start=1))
+    found = FileRows(rows=iter(()), shape="objects", is_table=False)
+    return reader.dataset(reader.rows.items(numbered, reader.of_row, key=_id), found, skip_bad_rows=False)
+
+
+def _row_of(number: int, row: object) -> FileRow:
+    if not isinstance(row, Mapping):
+        return FileRow(number=number, cells=(), fault="it is not an object with keys such as question and answer")
+    return FileRow(number=number, cells=[(str(key), cell) for key, cell in row.items()])
 
 
 class _QuestionReader:
-    """Reads rows as questions."""
+    """Reads rows as questions, and counts what their cells are like."""
 
-    def __init__(self, file: Path, columns: Mapping[str, str], folder: Path | None) -> None:
-        self.rows = RowReader(file=file, max_line_bytes=LARGE_BYTES)
+    def __init__(self, file: Path, columns: Mapping[str, str], folder: Path | None, separator: str) -> None:
+        self.rows = RowReader(file=file)
         self._columns = columns
         self._folder = folder
         self._sources = None if folder is None else _sources_of(folder)
+        self._separator = "" if separator == NOT_LISTED else separator
+        self._names: dict[str, None] = {}
+        self._used: dict[str, str] = {}
+        self._doubts = Doubts()
 
-    def of_row(self, row: object) -> EvalQuestion:
-        """Read a mapping."""
-        if not isinstance(row, Mapping):
-            raise ValueError("it is not an object with keys such as question and answer")
-        return self.of_cells([*row.items()])
+    def of_row(self, row: FileRow) -> EvalQuestion:
+        """Read a row."""
+        if row.fault:
+            raise ValueError(row.fault)
+        names = [name for name, _ in row.cells]
+        self._names.update(dict.fromkeys(filter(None, names)))
+        if fault := _Cells.fault_of(names, self._columns):
+            raise ValueError(fault)
+        return self._question(_Cells(row, self._columns, self._used, self._doubts))
 
-    def of_cells(self, named: Sequence[tuple[object, object]]) -> EvalQuestion:
-        """Read (column, cell) pairs."""
-        return _question(_Cells(named, self._columns), default_id=f"q{self.rows.number}", sources=self._sources)
+    def _question(self, cells: _Cells) -> EvalQuestion:
+        question = cells.question()
+        supporting, _ = cells.texts("supporting", self._separator)
+        self._check_supporting(supporting)
+        answers, refuses = cells.texts("answer", self._separator)
+        kind = cells.text("type") or (UNANSWERABLE if refuses else "")
+        known = unique_answers(answers)
+        refuses = refuses or kind == UNANSWERABLE
+        if not refuses and (word := next((each for each in known if each.casefold() in MISSING_WORDS), None)):
+            self._doubts.add(f"the answer {word!r} is read as this text: leave the cell empty for none", cells.number)
+        return EvalQuestion(
+            id=cells.text("id") or f"q{self.rows.number}",
+            question=question,
+            answers=() if refuses else known,
+            answers_known=bool(known) or refuses,
+            lang=cells.text("lang") or language_tag(question),
+            type=kind,
+            supporting=tuple(dict.fromkeys(supporting)),
+        )
 
-    def dataset(self, rows: Iterable[EvalQuestion]) -> Dataset:
-        """Collect the questions."""
-        questions, folder = tuple(rows), self._folder
-        malformed = self.rows.checked()
-        return with_digests(
-            Dataset(name="questions", questions=questions, folder=folder, key_field="source", malformed=malformed)
+    def _check_supporting(self, supporting: Sequence[str]) -> None:
+        if word := next((each for each in supporting if each.casefold() in MISSING_WORDS), None):
+            raise ValueError(f"supporting: {word!r} is a missing value, no document. Leave the cell empty")
+        if self._sources is None or not (missing := [each for each in supporting if each not in self._sources]):
+            return
+        near = difflib.get_close_matches(missing[0], self._sources, n=1)
+        hint = f"; is it {near[0]!r}?" if near else ""
+        raise ValueError(f"supporting: there is no file {missing[0]!r} in the folder{hint}")
+
+    def dataset(self, rows: Iterable[EvalQuestion], found: FileRows, *, skip_bad_rows: bool) -> Dataset:
+        """Collect the questions, and tell what was read."""
+        questions, file = tuple(rows), self.rows.file
+        malformed = self.rows.checked() if skip_bad_rows else self.rows.all_accepted(_SKIP)
+        doubts = self._doubts.phrases()
+        if found.is_guess:
+            doubts.insert(0, f"its encoding {found.encoding} is a guess: name another by --encoding")
+        used = {**self._used}
+        read = QuestionsRead(
+            file=str(file),
+            shape=found.shape,
+            questions=len(questions),
+            with_answers=sum(bool(each.answers) for each in questions),
+            unanswerable=sum(not each.is_answerable for each in questions),
+            with_supporting=sum(bool(each.supporting) for each in questions),
+            left_out=len(malformed),
+            separator=found.separator,
+            encoding=found.encoding,
+            columns=used,
+            unused=tuple(name for name in self._names if name not in used.values()),
+            doubts=tuple(doubts),
+        )
+        logger.info("%s", read.to_line())
+        if doubts:
+            more = f"; and {len(doubts) - _DOUBTS_SHOWN} more" if len(doubts) > _DOUBTS_SHOWN else ""
+            logger.warning("%s: %s%s", file, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
+        whole = Dataset(
+            name="questions", questions=questions, folder=self._folder, key_field="source", malformed=malformed
+        )
+        return with_digests(replace(whole, read=read))
+
+
+_SKIP = "Mend them, or leave them out: --skip-bad-rows, skip_bad_rows in YAML and Python."
+
+
+class _Cells:
+    """The cells of one row by column."""
+
+    def __init__(self, row: FileRow, columns: Mapping[str, str], used: dict[str, str], doubts: Doubts) -> None:
+        self._row, self.number = row, row.number
+        self._cells = {name.strip().casefold(): (name, cell) for name, cell in row.cells}
+        self._columns, self._used, self._doubts = columns, used, doubts
+
+    @staticmethod
+    def fault_of(names: Sequence[str], columns: Mapping[str, str]) -> str:
+        """Return what is wrong with the names of columns; ``""`` if nothing is."""
+        there = ", ".join(name.strip() for name in names)
+        known = {name.strip().casefold() for name in names}
+        if missing := [name for name in columns.values() if name.strip().casefold() not in known]:
+            return f"there is no column {missing[0]!r}; there are {there}"
+        found = [_known_name(column, columns, known) for column in get_args(Column)]
+        if found[get_args(Column).index("question")] is None:
+            return f"there is no column question; there are {there}. Name it: --columns question=NAME"
+        twice = repeated_names([name.strip() for name in names])
+        if repeated := next((name for name in found if name in twice), None):
+            count = [name.strip().casefold() for name in names].count(repeated)
+            return f"there are {count} columns {repeated!r}. Rename all but one"
+        return ""
+
+    def question(self) -> str:
+        """Return the question."""
+        try:
+            return question_text(self._cell("question"))
+        except ValueError as error:
+            raise self._placed("question", error) from error
+
+    def texts(self, column: Column, separator: str) -> tuple[tuple[str, ...], bool]:
+        """Return the texts in a cell, and whether it says that there is no answer."""
+        try:
+            found = cell_texts(self._cell(column), separator)
+        except ValueError as error:
+            raise self._placed(column, error) from error
+        if found.is_split and column == "answer":
+            what = f"cells of {self._used[column]!r} are split at {separator!r}"
+            self._doubts.add(what, self.number)
+        return found.texts, found.is_unanswerable
+
+    def text(self, column: Column) -> str:
+        """Return the text of a cell; ``""`` where the column is missing or the cell empty."""
+        try:
+            return one_text(self._cell(column))
+        except ValueError as error:
+            raise self._placed(column, error) from error
+
+    def _cell(self, column: Column) -> object:
+        name = _known_name(column, self._columns, self._cells)
+        if name is None:
+            return None
+        own, cell = self._cells[name]
+        self._used.setdefault(column, own)
+        if fault := self._row.faults.get(own):
+            raise ValueError(fault)
+        if doubt := self._row.doubts.get(own):
+            self._doubts.add(f"{own!r} holds {doubt}", self.number)
+        return cell
+
+    def _placed(self, column: Column, error: ValueError) -> ValueError:
+        said = str(error)
+        name = self._used.get(column, column)
+        return (
+            error
+            if said.startswith("its question")
+            else ValueError(f"{column}{f' (column {name!r})' * (name != column)}: {said}")
         )
 
 
-def keep_questions(questions: object, folder: Path) -> Path:
-    """Write a DataFrame, a Series, or a list of questions or of mappings, as a questions file; returns the file.
-
-    Its name has the digest of its content, so that other questions do not replace it.
-
-    Raises:
-        SettingsError: The questions are something else, there is none, or a value is none that JSON can hold.
-        WritingError: They could not be written.
-    """
-    rows = _records(questions)
-    if isinstance(rows, Sequence) and not rows:
-        raise SettingsError("questions is empty. Give at least one question.")
-    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
-        raise SettingsError(
-            f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
-        )
-    try:
-        objects = ({"question": row} if isinstance(row, str) else row for row in rows)
-        lines = [json.dumps(each, ensure_ascii=False, default=_plain) + "\n" for each in objects]
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SettingsError(f"questions cannot be written as JSON: {error}. Give texts, numbers and lists.") from error
-    content = "".join(lines).encode("utf-8", "backslashreplace")
-    file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(file, content)
-    return file
-
-
-def with_questions_kept(keys: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Return the keys of an experiment with a file for its ``questions``, where these are no file themselves.
-
-    Raises:
-        SettingsError: They cannot be kept; see ``keep_questions``.
-    """
-    questions = keys.get("questions")
-    return (
-        {**keys}
-        if isinstance(questions, str | Path | None)
-        else {**keys, "questions": keep_questions(questions, folder)}
-    )
-
-
-def _records(questions: object) -> object:
-    """Return the rows of what pandas made, or ``questions`` itself."""
-    if not hasattr(questions, "to_dict"):
-        return questions
-    if not hasattr(questions, "columns"):
-        return questions.tolist() if hasattr(questions, "tolist") else questions
-    if not questions.columns.is_unique:
-        repeated = questions.columns[questions.columns.duplicated()][0]
-        raise SettingsError(f"questions has two columns {repeated!r}. Rename one of them.")
-    return questions.to_dict("records")
-
-
-def _plain(value: object) -> object:
-    """Convert what numpy and pandas put into frames; dates are written as in a CSV file."""
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, date):
-        return str(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{value!r} is a {type(value).__name__}")
+def _known_name(column: Column, columns: Mapping[str, str], known: Iterable[str]) -> str | None:
+    """Return the case-folded name of a column among those of a file, or None."""
+    names = (columns[column].strip().casefold(),) if column in columns else USUAL_NAMES[column]
+    there = known if isinstance(known, dict | set) else {*known}
+    return next((name for name in names if name in there), None)
 
 
 def _id(question: EvalQuestion) -> str:
@@ -213,137 +307,3 @@ def _sources_of(folder: Path) -> frozenset[str]:
     if not folder.is_dir():
         raise LoadingError(f"There is no folder {folder}. Name the folder of the documents, or a collection.")
     return frozenset(file.source for file in scan_files(folder).files)
-
-
-def _table(path: Path, names: Collection[str]) -> tuple[Sequence[object], Iterator[tuple[int, Sequence[object]]]]:
-    """Return the first row, and those below with their numbers, as a spreadsheet shows them, without empty ones."""
-    data = _bytes_of(path)
-    if path.suffix.lower() in _WORKBOOKS:
-        with needs_extra("eval"):
-            if find_spec("openpyxl") is None:
-                raise ModuleNotFoundError(name="openpyxl")
-        parser = "workbook"
-    else:
-        parser = f"cells{_separator(path, data, names)}"
-    rows = ((number, _unmarked(cells)) for number, cells in _rows_of(path, parser, data))
-    _, header = next(rows, (1, []))
-    return header, (each for each in rows if not _is_blank(each[1]))
-
-
-def _unmarked(cells: object) -> list[object]:
-    """Return the cells of a row without the marks of ``to_cell``."""
-    return [of_cell(cell) if isinstance(cell, str) else cell for cell in cast("list[object]", cells)]
-
-
-def _bytes_of(path: Path) -> bytes:
-    return read_named(path, what="questions of", advice="Name a file of questions.", max_bytes=_LIMITS.file_bytes)
-
-
-def _rows_of(path: Path, parser: str, data: bytes) -> Iterator[tuple[int, object]]:
-    """Yield the rows of a file with their numbers, parsed within the limits of documents, large files in a process."""
-    try:
-        with ParserProcess(_LIMITS) as process:
-            parsed = process.parse(parser, data)
-    except LoadingError as error:
-        shape = _SHAPES.get(path.suffix.lower(), "JSON")
-        raise LoadingError(f"Cannot read {path} as {shape}: {error}. {_ADVICE}") from error
-    return ((cast(int, metadata["row"]), json.loads(row)) for row, metadata in parsed)
-
-
-def _is_blank(cells: Sequence[object]) -> bool:
-    return not any(_shown(cell).strip() for cell in cells)
-
-
-def _named(header: Sequence[object], cells: Sequence[object]) -> list[tuple[object, object]]:
-    if not _is_blank(cells[len(header) :]):
-        raise ValueError(
-            f"it has {len(cells)} cells, and the first row names {len(header)} columns. Put a text that holds the "
-            "separator between quotes"
-        )
-    return [*zip(header, [*cells, *[None] * (len(header) - len(cells))], strict=False)]
-
-
-def _separator(path: Path, data: bytes, names: Collection[str]) -> str:
-    """Return what separates the first line into the most of ``names``, or else into the most columns."""
-    header = data.partition(b"\n")[0].decode("utf-8-sig", "replace")
-
-    def columns_by(separator: str) -> tuple[int, int]:
-        found = [name.strip(' "\r').casefold() for name in header.split(separator)]
-        return sum(name in names for name in found), len(found)
-
-    return "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=columns_by)
-
-
-class _Cells:
-    """The cells of one row by column."""
-
-    def __init__(self, named: Sequence[tuple[object, object]], columns: Mapping[str, str]) -> None:
-        names = [_shown(name).strip() for name, _ in named]
-        self._cells = dict(zip(map(str.casefold, names), (cell for _, cell in named), strict=True))
-        self._counts = Counter(map(str.casefold, names))
-        self._columns = columns
-        there = ", ".join(names)
-        if missing := [name for name in columns.values() if name.casefold() not in self._cells]:
-            raise ValueError(f"there is no column {missing[0]!r}; there are {there}")
-        if self._name_of("question") is None:
-            raise ValueError(f"there is no column question; there are {there}. Name it: --columns question=NAME")
-
-    def texts(self, column: Column) -> tuple[str, ...]:
-        """Return the texts in a cell; none where the column is missing or the cell empty."""
-        name = self._name_of(column)
-        texts = (clean_text(part).strip() for part in _parts(self._cells[name] if name else None))
-        return tuple(filter(None, texts))
-
-    def text(self, column: Column) -> str:
-        """Return the text of a cell; ``""`` where the column is missing or the cell empty."""
-        name = self._name_of(column)
-        cell = self._cells[name] if name else None
-        return clean_text(_shown(cell)).strip()
-
-    def _name_of(self, column: Column) -> str | None:
-        names = (self._columns[column].casefold(),) if column in self._columns else USUAL_NAMES[column]
-        name = next((name for name in names if name in self._cells), None)
-        if name is not None and self._counts[name] > 1:
-            raise ValueError(f"there are {self._counts[name]} columns {name!r}. Rename all but one")
-        return name
-
-
-def _shown(cell: object) -> str:
-    """Write a cell as a spreadsheet shows it: whole numbers without a point, missing ones empty."""
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return ""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-
-
-def _parts(cell: object) -> list[str]:
-    if isinstance(cell, list | tuple):
-        return [part for each in cell for part in _parts(each)]
-    text = _shown(cell).strip()
-    if text.startswith("["):
-        try:
-            return _parts(parse_json(text))
-        except ValueError:
-            return [text]
-    return text.split("|")
-
-
-def _question(cells: _Cells, *, default_id: str, sources: Collection[str] | None) -> EvalQuestion:
-    question = cells.text("question")
-    if not question:
-        raise ValueError("its question is empty")
-    supporting = cells.texts("supporting")
-    if sources is not None and (missing := [source for source in supporting if source not in sources]):
-        near = difflib.get_close_matches(missing[0], sources, n=1)
-        hint = f"; is it {near[0]!r}?" if near else ""
-        raise ValueError(f"supporting: there is no file {missing[0]!r} in the folder{hint}")
-    kind = cells.text("type")
-    answers = unique_answers(cells.texts("answer"))
-    return EvalQuestion(
-        id=cells.text("id") or default_id,
-        question=question,
-        answers=() if kind == UNANSWERABLE else answers,
-        answers_known=bool(answers) or kind == UNANSWERABLE,
-        lang=cells.text("lang") or language_tag(question),
-        type=kind,
-        supporting=tuple(dict.fromkeys(supporting)),
-    )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..question_files.read_report import QuestionsRead
+
 JsonScalar = str | int | float | bool | None
 
 
@@ -99,6 +101,9 @@ class Dataset:
     """SHA-256 over questions and corpus; equal digests mean equal data sets."""
     malformed: tuple[tuple[int, str], ...] = ()
     """(row number from 1, fault) of the rows that were left out."""
+
+    read: QuestionsRead | None = None
+    """What was read of a file of one's own; None for other data sets."""
 
     def fingerprint(self) -> dict[str, str]:
         """Return the digest, which tells data sets apart that are given as objects."""

@@ -33,6 +33,19 @@ class ReadingOptions:
     columns: Mapping[str, str] | None = None
     folder: Path | None = None
     by_title: bool = False
+    separator: str | None = None
+    encoding: str | None = None
+    skip_bad_rows: bool = False
+
+    def own_reading(self) -> dict[str, object]:
+        """Return those that only a file of one's own takes, where they are given."""
+        given = {
+            "columns": self.columns,
+            "separator": self.separator,
+            "encoding": self.encoding,
+            "skip_bad_rows": self.skip_bad_rows,
+        }
+        return {name: value for name, value in given.items() if value not in (None, False)}
 
 
 Loader = Callable[[Path, ReadingOptions], Dataset]
@@ -65,7 +78,14 @@ OWN_QUESTIONS = "questions"
 
 DATASETS: Mapping[str, DatasetFormat] = {
     OWN_QUESTIONS: DatasetFormat(
-        load=lambda path, options: load_own_questions(path, columns=options.columns, folder=options.folder),
+        load=lambda path, options: load_own_questions(
+            path,
+            columns=options.columns,
+            folder=options.folder,
+            separator=options.separator,
+            encoding=options.encoding,
+            skip_bad_rows=options.skip_bad_rows,
+        ),
         licence="Your own.",
         homepage='README, "Your own questions"',
     ),
@@ -123,7 +143,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
 """By the name before the colon of a spec."""
 
 
-def load_dataset(
+def load_dataset(  # noqa: PLR0913 - a front door, where everything has a default that fits
     spec: str,
     *,
     split: str | None = None,
@@ -132,6 +152,9 @@ def load_dataset(
     columns: Mapping[str, str] | None = None,
     folder: Path | None = None,
     by_title: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
+    skip_bad_rows: bool = False,
 ) -> Dataset:
     """Read a data set.
 
@@ -154,6 +177,9 @@ def load_dataset(
         folder: Folder of documents to search in place of the data set's own; gold documents are named by their paths.
         by_title: Whether another corpus is searched, in which gold documents are known by their titles; those of
             ``beir`` and ``mtrag``, whose corpus it then is, by its ids.
+        separator: What stands between several answers in one text of a ``questions`` file; see ``load_own_questions``.
+        encoding: Encoding of a ``questions`` file; None finds it.
+        skip_bad_rows: Leave bad rows of a ``questions`` file out, in place of refusing it.
 
     Returns:
         The data set with its digests; ``malformed`` lists the rows that were left out, with reasons.
@@ -162,10 +188,20 @@ def load_dataset(
         SettingsError: The spec, split, limit or ids are invalid; the message says what is allowed.
         LoadingError: PATH cannot be read, or has no valid row in the format NAME.
     """
-    options = ReadingOptions(split=split, columns=columns, folder=folder, by_title=by_title)
+    options = ReadingOptions(
+        split=split,
+        columns=columns,
+        folder=folder,
+        by_title=by_title,
+        separator=separator,
+        encoding=encoding,
+        skip_bad_rows=skip_bad_rows,
+    )
     name = spec.partition(":")[0]
-    if columns is not None and name != OWN_QUESTIONS:
-        raise SettingsError(f"columns are not allowed: {name} has its own. Use {OWN_QUESTIONS}:PATH for other files.")
+    if name != OWN_QUESTIONS and (unused := [*options.own_reading()]):
+        raise SettingsError(
+            f"{unused[0]} is not allowed: {name} has a form of its own. Use {OWN_QUESTIONS}:PATH for other files."
+        )
     dataset = _load_format(spec, options) if name in DATASETS else load_own(spec, options)
     if folder is not None and dataset.folder != folder:
         dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))

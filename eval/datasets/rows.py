@@ -142,6 +142,22 @@ class RowReader:
             )
         return tuple(self.malformed)
 
+    def all_accepted(self, advice: str) -> tuple[tuple[int, str], ...]:
+        """Return no malformed row, once every row is read.
+
+        Args:
+            advice: What to do about malformed rows, in whole sentences.
+
+        Raises:
+            LoadingError: There is a malformed row, or no row. The message lists the first ten faults.
+        """
+        if self.accepted and self.malformed:
+            shown = [f"  row {number}: {fault}" for number, fault in self.malformed[:_SHOWN]]
+            more = [f"  and {len(self.malformed) - _SHOWN} more"] if len(self.malformed) > _SHOWN else []
+            counts = f"{len(self.malformed)} of {self.accepted + len(self.malformed)} rows of {self.file}"
+            raise LoadingError("\n".join([f"{counts} cannot be read. {advice}", *shown, *more]))
+        return self.checked()
+
     def named_faults(self) -> Faults:
         """Return ``checked()`` with the file's name before each reason, for data sets of several files."""
         return [(number, f"{self.file.name}: {fault}") for number, fault in self.checked()]

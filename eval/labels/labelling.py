@@ -14,10 +14,10 @@ from ...modules.formats import check_id
 from ...modules.judge.contract import Score
 from ..datasets.questions import EvalQuestion
 from ..metrics.retrieval import GoldMark, best_gold_mark
-from ..rows.store import Manifest, RunStore, part_of
+from ..rows.store import Manifest, RunStore
 from ..rows.trees import TreeStore
-from ..runs.experiment import load_experiment
 from ..runs.jobs import dataset_of
+from ..runs.manifest import experiment_in
 from .passages import draw_passages, found_passages
 from .store import FoundPassage, Label, LabelStore, newest_labels
 
@@ -161,7 +161,7 @@ class Labelling:
 def _questions_of(manifest: Manifest) -> Mapping[str, EvalQuestion]:
     """Return the questions of a run's data set by id; empty if it cannot be read any more."""
     try:
-        dataset = dataset_of(load_experiment(None, **part_of(manifest, "experiment")))
+        dataset = dataset_of(experiment_in(manifest))
     except UserError:
         return {}
     return {question.id: question for question in dataset.questions}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...graphs.threads.context import RagContext
@@ -40,6 +40,8 @@ class Coverage:
     """Verdicts that are unknown since the judge failed; the same call asks for them again."""
     unwritten: int = 0
     """Chunks that miss further questions since a call failed; the same call asks for them again."""
+    questions_read: Mapping[str, object] | None = None
+    """What was read of a file of one's own questions (``QuestionsRead``); None for other data sets."""
 
 
 @blocking

@@ -17,9 +17,10 @@ from ..datasets.questions import Dataset, EvalQuestion
 from ..ragas.scores import RagasStore
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
 from ..rows.trees import TreeStore
-from ..runs.experiment import Experiment, load_experiment
+from ..runs.experiment import Experiment
 from ..runs.jobs import choose_questions, dataset_of
 from ..runs.limits import cost_of_row
+from ..runs.manifest import experiment_in
 from ..runs.start_folder import found_again
 from ..scoring.own_metric import MetricStore
 from ..scoring.run_scorer import Method, Sample
@@ -75,7 +76,7 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
         )
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
-    experiment = load_experiment(None, **part_of(manifest, "experiment"))
+    experiment = experiment_in(manifest)
     dataset = dataset_of(found_again(experiment, manifest, folder))
     identity = part_of(manifest, "identity")
     if identity and identity.get("dataset_digest") != dataset.digest:

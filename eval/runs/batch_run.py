@@ -24,13 +24,14 @@ from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
-from ..rows.store import RunRow, RunStore, newest_attempts, part_of
+from ..rows.store import RunRow, RunStore, newest_attempts
 from .asking import checkpoints_of, prepare_checkpoints
-from .experiment import Experiment, load_experiment
+from .experiment import Experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
 from .manifest import (
     Opened,
+    experiment_in,
     has_own_parts,
     identity_of,
     index_facts,
@@ -169,8 +170,12 @@ def run_experiment(
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
         damaged = _kept_incomplete(experiment, dataset, rows, jobs)
         spending = Spending(experiment, attempts, prices=prices)
+        read = whole.read.to_document() if whole.read else None
+        nothing_asked = RunSummary(
+            asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost, questions_read=read
+        )
         if not jobs and not has_own_parts(identity):
-            return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
+            return nothing_asked
         with ExitStack() as resources:
             ray = None
             if jobs and options.workers is not None:
@@ -181,7 +186,7 @@ def run_experiment(
             resources.enter_context(services)
             _record_services(store, services, options.again)
             if not jobs:
-                return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
+                return nothing_asked
             prepare_checkpoints(settings)
             open_asking = None
             if ray is not None and options.workers is not None:
@@ -201,7 +206,7 @@ def run_experiment(
                 )
             finally:
                 _record_adaptations(store, services)
-        return replace(summary, kept=kept, kept_incomplete=damaged)
+        return replace(summary, kept=kept, kept_incomplete=damaged, questions_read=read)
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
@@ -296,7 +301,7 @@ def _record_experiment(
     else:
         refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
         known, manifest = manifest, with_prompts(manifest, wanted)
-        asked = merged(load_experiment(None, **part_of(manifest, "experiment")), experiment, dataset)
+        asked = merged(experiment_in(manifest), experiment, dataset)
         manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
         if manifest != known:
             store.write_manifest(manifest)

@@ -40,9 +40,11 @@ from ...modules.reading.yaml_files import read_yaml
 from ...modules.settings import Record, without_secrets
 from ...modules.structure.building import check_kind
 from ...modules.tools.factory import check_tools
+from ..datasets.own_questions import check_separator
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from ..datasets.rows import with_digests
+from ..question_files.file_rows import check_encoding
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
@@ -92,6 +94,15 @@ class Experiment(BaseModel):
     columns: Mapping[str, str] | None = Field(
         default=None,
         description="Columns of a questions file with names of their own, such as {question: Frage, answer: Antwort}.",
+    )
+    separator: str | None = Field(
+        default=None,
+        description="What stands between several answers in one text of a questions file, such as ;, or none; | in "
+        "cells of tables.",
+    )
+    encoding: str | None = Field(default=None, description="Encoding of a questions file; it is found.")
+    skip_bad_rows: bool = Field(
+        default=False, description="Leave bad rows of a questions file out, in place of refusing it."
     )
     split: str | None = Field(default=None, description="Split, for data sets that have several in one place.")
     limit: int | None = Field(default=None, ge=1, description="First so many questions; the corpus stays whole.")
@@ -270,6 +281,16 @@ class Experiment(BaseModel):
             raise ValueError(str(error)) from error
         return given
 
+    @field_validator("separator", "encoding")
+    @classmethod
+    def _check_reading(cls, given: str | None, info: ValidationInfo) -> str | None:
+        try:
+            if given is not None:
+                (check_separator if info.field_name == "separator" else check_encoding)(given)
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+        return given
+
     @field_validator("search_graph")
     @classmethod
     def _check_graph(cls, given: str | None) -> str | None:
@@ -356,6 +377,7 @@ class Experiment(BaseModel):
 _KEYS = (*Experiment.model_fields, "questions")
 _MOST_SHOWN = 80
 _MAY_CHANGE = (
+    "skip_bad_rows",  # the digest tells whether the questions are the same
     "prompts",  # compared one by one: see ``manifest``
     "limit",
     "sample",

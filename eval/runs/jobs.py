@@ -35,6 +35,9 @@ def dataset_of(experiment: Experiment) -> Dataset:
         columns=experiment.columns,
         folder=experiment.corpus_folder,
         by_title=is_prebuilt(experiment.retriever),
+        separator=experiment.separator,
+        encoding=experiment.encoding,
+        skip_bad_rows=experiment.skip_bad_rows,
     )
 
 

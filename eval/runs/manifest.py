@@ -24,9 +24,11 @@ from ...modules.settings import Settings, without_secrets
 from ...modules.specs import name_in
 from ...modules.tools.factory import TOOLS, tool_part
 from ..datasets.questions import Dataset
+from ..datasets.registry import OWN_QUESTIONS
+from ..question_files.cell_texts import LISTED
 from ..rows.code_version import code_version
 from ..rows.store import Manifest, part_of
-from .experiment import Experiment
+from .experiment import Experiment, load_experiment
 
 STRATEGY_PROMPTS: Mapping[str, str] = {f"{name}_prompt": version for name, version in STRATEGY_VERSIONS.items()}
 """Versions of prompts that only runs with that strategy record."""
@@ -57,6 +59,7 @@ PROMPT_LIMITS = (
 
 _SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries", *PROMPT_LIMITS)
 """Recorded settings; models and embeddings are in the identity instead."""
+_OLDER_READING: Mapping[str, object] = {"separator": LISTED, "skip_bad_rows": True}
 OWN_PROMPT = "prompts."
 """Before the name of a prompt of one's own, the key of its version; it is never accepted as a change."""
 _SOURCE = " source"
@@ -105,8 +108,23 @@ def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "identity": identity_of(experiment, dataset, settings),
         "settings": settings.model_dump(mode="json", include=set(_SETTINGS)),
         "malformed_rows": len(dataset.malformed),
+        **({"questions_read": dataset.read.to_document()} if dataset.read else {}),
         "code": [dict(code_version())],
     }
+
+
+def experiment_in(manifest: Manifest, **overrides: object) -> Experiment:
+    """Return the experiment of a run; keyword arguments that are not None win.
+
+    Runs of versions that left bad rows out without being asked, and split texts of JSON at "|", do so again.
+
+    Raises:
+        SettingsError: A key or value is not allowed.
+    """
+    kept = part_of(manifest, "experiment")
+    is_older = bool(kept) and "skip_bad_rows" not in kept and str(kept.get("dataset")).startswith(f"{OWN_QUESTIONS}:")
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return load_experiment(None, **{**(_OLDER_READING if is_older else {}), **kept, **given})
 
 
 def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:

@@ -11,8 +11,8 @@ from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
 from ..rows.code_version import code_version, code_versions_in, differences
 from ..rows.store import Manifest, RunStore, part_of
-from .experiment import Experiment, load_experiment
-from .manifest import PROMPT_LIMITS, PROMPTS
+from .experiment import Experiment
+from .manifest import PROMPT_LIMITS, PROMPTS, experiment_in
 
 _RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
 """Restored settings beside the models; folders, servers and keys are those of this machine."""
@@ -74,7 +74,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
     return Rerun(
         manifest=manifest,
-        experiment=load_experiment(None, **{**part_of(manifest, "experiment"), **given}),
+        experiment=experiment_in(manifest, **given),
         settings=_restored(now.model_copy(update={"thinking": None}), part_of(manifest, "settings"), kept),
         changes=tuple(_changes(manifest)),
     )

@@ -62,6 +62,8 @@ class RunSummary:
     """Chat calls of the asked questions, cached ones included."""
     cached_calls: int = 0
     """Chat calls among ``calls`` that the cache answered."""
+    questions_read: Mapping[str, object] | None = None
+    """What was read of a file of one's own questions (``QuestionsRead``); None for other data sets."""
 
     @property
     def cached_share(self) -> float:

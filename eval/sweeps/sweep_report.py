@@ -12,8 +12,8 @@ import pandas as pd
 from ...modules.calls.prices import FREE, Cost
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
-from ..datasets.own_questions import with_questions_kept
 from ..papers.tables import Cell, PaperTable, not_comparable
+from ..question_files.kept_questions import with_questions_kept
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
 from ..reports.frames import common_frame, records_of

@@ -6,14 +6,13 @@ function and one line in ``PARSERS``.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import LoadingError
+from ..reading.delimited_text import fitting_separator, table_rows
 from .parsers.html import parse_html
 from .parsers.markdown import parse_markdown
 from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, read_lines, titled
@@ -112,12 +111,15 @@ def _parse_text(data: bytes) -> Iterable[Parsed]:
 
 
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
-    # newline="" leaves line ends to the csv module, which handles quoted ones.
-    rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-    header = next(rows, [])
+    content = data.decode("utf-8-sig")
+    rows = (row for _, row in table_rows(content, fitting_separator(content)))
+    header = next((row for row in rows if any(map(str.strip, row))), [])
     for number, row in enumerate(rows, start=1):
-        if len(row) > len(header):
-            raise LoadingError(f"row {number} has {len(row)} fields, the header {len(header)}")
+        if any(map(str.strip, row[len(header) :])):
+            raise LoadingError(
+                f"row {number} has {len(row)} fields, the header {len(header)}; commas, semicolons, tabs or | may "
+                "separate them, and a text that holds the separator stands between quotes"
+            )
         text = "\n".join(f"{name}: {value}" for name, value in zip(header, row, strict=False) if value.strip())
         yield text, {"row": number}
 

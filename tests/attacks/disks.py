@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from judgetree.app.terminal.files import TreeFiles
-from judgetree.evaluation.datasets.own_questions import keep_questions
 from judgetree.evaluation.papers.files import save_plots, write_tables
 from judgetree.evaluation.papers.tables import Cell, PaperTable
+from judgetree.evaluation.question_files.kept_questions import keep_questions
 from judgetree.evaluation.reports.inline_svg import Plot
 from judgetree.modules.prebuilt.files import YAML_NAME
 from judgetree.modules.storage.atomic import write_whole

@@ -93,7 +93,7 @@ CONTENTS: Mapping[str, Callable[[], bytes]] = {
     "nested.xlsx": nested_zip,
     "columns.csv": lambda: b"question" + b"," * 25_000_000 + b"\nWho?\n",
     "commas.tsv": lambda: b"question\n" + b"\t" * 25_000_000 + b"x\n",
-    "field.csv": lambda: b'question\n"' + b"x" * 1_000_000 + b'"\n',
+    "field.csv": lambda: b'question\n"' + b"x" * 17_000_000 + b'"\n',
     "rows.csv": lambda: b"question\n" + b"a\n" * 1_100_000,
     "objects.json": lambda: b"[" + b"[]," * 10_000_000 + b"[]]",
     "line.jsonl": lambda: b'{"question": "' + b"x" * 5_000_000,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.datasets.own_questions import keep_questions, load_own_questions
+from judgetree.evaluation.datasets.own_questions import load_own_questions
+from judgetree.evaluation.question_files.kept_questions import keep_questions
 from judgetree.modules.errors import LoadingError, SettingsError
 
 from .question_files import CONTENTS, GOOD

@@ -11,7 +11,20 @@ from ....graphs.threads.depth import MAX_REC_DEPTH
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
-from ..options import FailAfter, Json, JudgeKind, JudgeLlm, Llm, TopK
+from ..options import (
+    Columns,
+    Encoding,
+    FailAfter,
+    Json,
+    JudgeKind,
+    JudgeLlm,
+    Llm,
+    Questions,
+    Separator,
+    SkipBadRows,
+    TopK,
+    question_keys,
+)
 
 if TYPE_CHECKING:
     from ....evaluation.replay.recorder import Coverage
@@ -21,6 +34,11 @@ def record(  # noqa: PLR0913 - one parameter an option
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the recording; the same one resumes it.")],
     *,
     dataset: Annotated[str | None, typer.Option(metavar="NAME:PATH", help="Questions, as for eval run.")] = None,
+    questions: Questions = None,
+    columns: Columns = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    skip_bad_rows: SkipBadRows = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of an experiment, for the rest.")] = None,
     depth: Annotated[int, typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of sub-questions.")] = 1,
     tries: Annotated[int, typer.Option(min=1, metavar="N", help="Sub-questions of each chunk.")] = 1,
@@ -40,6 +58,13 @@ def record(  # noqa: PLR0913 - one parameter an option
 
     keys: dict[str, object] = {
         "dataset": dataset,
+        **question_keys(
+            questions=questions,
+            columns=columns,
+            separator=separator,
+            encoding=encoding,
+            skip_bad_rows=skip_bad_rows,
+        ),
         "limit": limit,
         "max_llm_calls": max_llm_calls,
         "llm": llm,

@@ -15,6 +15,8 @@ from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, resumable, say, write_json, write_result
 from ..options import (
     CacheModeName,
+    Columns,
+    Encoding,
     Evidence,
     EvidenceRanker,
     EvidenceTokens,
@@ -31,18 +33,22 @@ from ..options import (
     MaxTreeTokens,
     Policy,
     Prompts,
+    Questions,
     RayAddress,
     Record,
     Retriever,
     SearchGraph,
     SearchType,
+    Separator,
     Sharing,
+    SkipBadRows,
     Stop,
     Strategy,
     Thinking,
     Tools,
     TopK,
     Width,
+    question_keys,
     ray_address,
 )
 from .sweep import is_sweep_file, sweep
@@ -67,14 +73,11 @@ def run(  # noqa: PLR0913 - one parameter an option
         str | None,
         typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json; or module:name."),
     ] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Your own, in place of --dataset: CSV, TSV, Excel, JSON or JSON Lines."),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="question=Frage,answer=Antwort", help="Its columns, where they are called otherwise."),
-    ] = None,
+    questions: Questions = None,
+    columns: Columns = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    skip_bad_rows: SkipBadRows = False,
     corpus: Annotated[
         str | None,
         typer.Option(metavar="NAME|./FOLDER", help="Collection or folder to search, in place of the data set's own."),
@@ -155,8 +158,13 @@ def run(  # noqa: PLR0913 - one parameter an option
         raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
     keys: dict[str, object] = {
         "dataset": dataset,
-        "questions": questions,
-        "columns": _mapping(columns),
+        **question_keys(
+            questions=questions,
+            columns=columns,
+            separator=separator,
+            encoding=encoding,
+            skip_bad_rows=skip_bad_rows,
+        ),
         "corpus": corpus,
         "systems": systems.replace(",", " ").split() if systems is not None else None,
         "split": split,
@@ -233,15 +241,6 @@ def _read_experiment(config: Path | None, source: Path | None, **keys: object) -
     for change in rerun.changes:
         say(f"Not as in {source}: {change}.")
     return rerun.experiment, rerun
-
-
-def _mapping(columns: str | None) -> dict[str, str] | None:
-    if columns is None:
-        return None
-    pairs = [pair.partition("=") for pair in columns.split(",")]
-    if not all(name.strip() and value.strip() for name, _, value in pairs):
-        raise SettingsError(f"--columns {columns!r} is not COLUMN=NAME,COLUMN=NAME, such as question=Frage.")
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> None:

@@ -26,7 +26,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_rows_that_are_left_out_and_replies_that_are_lost_are_said(cli: Cli, tmp_path: Path) -> None:
     """Every mean was over fewer questions than the file has, and 700 paid replies were paid again, without a word."""
     (tmp_path / "mine.csv").write_text(f"id,question,answer\na,{CHAIN.question},40 mm\na,twice,no\nb,,no\n")
-    options = ("--questions", str(tmp_path / "mine.csv"), "--systems", "llm")
+    options = ("--questions", str(tmp_path / "mine.csv"), "--systems", "llm", "--skip-bad-rows")
     told = cli("eval", "run", *options, "--out", str(tmp_path / "a")).ok()
     left_out = f"Left out 2 of 3 rows of {tmp_path / 'mine.csv'}; the first is row 3: 'a' was already in row 2"
     assert told.err.count(left_out) == 1

@@ -65,7 +65,7 @@ def test_a_function_or_an_object_is_a_data_set_with_digests() -> None:
     assert loaded.corpus_digest
     assert load_dataset("my_data_sets:ready").digest == loaded.digest
     assert load_dataset("my_data_sets:load", split="test").name == "oils-test"
-    with pytest.raises(SettingsError, match=r"this format has one file|columns are not allowed"):
+    with pytest.raises(SettingsError, match=r"this format has one file|columns is not allowed"):
         load_dataset("my_data_sets:load", columns={"question": "Frage"})
 
 

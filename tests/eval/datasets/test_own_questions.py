@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from judgetree.evaluation import EvalQuestion, load_dataset
-from judgetree.evaluation.datasets.own_questions import keep_questions, load_own_questions
+from judgetree.evaluation.datasets.own_questions import load_own_questions
+from judgetree.evaluation.question_files.kept_questions import keep_questions
 from judgetree.modules.errors import LoadingError, SettingsError
 from judgetree.modules.index.parser_process import LARGE_BYTES
 
@@ -70,7 +71,8 @@ def test_every_format_is_read_alike(tmp_path: Path, name: str) -> None:
     write(tmp_path / file)
     first_row = 1 if "json" in name else 2
     expected = [(f"q{number}", *each[1:]) for number, each in enumerate(EXPECTED, start=first_row)]
-    assert [shown(question) for question in load_dataset(f"questions:{tmp_path / file}").questions] == expected
+    loaded = load_dataset(f"questions:{tmp_path / file}", separator="|")
+    assert [shown(question) for question in loaded.questions] == expected
 
 
 def test_columns_with_names_of_their_own(tmp_path: Path) -> None:
@@ -93,12 +95,14 @@ def test_gold_documents_are_files_of_the_folder(tmp_path: Path) -> None:
         (tmp_path / "docs" / name).write_text(f"About {name}.", encoding="utf-8")
     rows = [
         {"question": "One?", "supporting": ["a.md", "b.md", "a.md"]},
-        {"question": "Two?", "supporting": "a.md|b.md"},
+        {"question": "Two?", "supporting": '["a.md", "b.md"]'},
         {"question": "Three?", "supporting": '["b.md"]'},
         {"question": "Four?", "supporting": "bb.md"},
     ]
     file = keep_questions(rows, tmp_path)
-    dataset = load_dataset(f"questions:{file}", folder=tmp_path / "docs")
+    with pytest.raises(LoadingError, match=r"1 of 4 rows .*--skip-bad-rows.*\n  row 4: supporting: there is no file"):
+        load_dataset(f"questions:{file}", folder=tmp_path / "docs")
+    dataset = load_dataset(f"questions:{file}", folder=tmp_path / "docs", skip_bad_rows=True)
     assert [question.supporting for question in dataset.questions] == [("a.md", "b.md"), ("a.md", "b.md"), ("b.md",)]
     assert dataset.malformed == ((4, "supporting: there is no file 'bb.md' in the folder; is it 'b.md'?"),)
     assert (dataset.folder, dataset.key_field, len(dataset.corpus_digest)) == (tmp_path / "docs", "source", 64)
@@ -161,8 +165,8 @@ def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "fault"),
     [
-        ("q.csv", b"question\n\xff\xfe\n", "UTF-8"),
-        ("q.csv", b'question\n"open\n', "as CSV: unexpected end"),
+        ("q.csv", "question\nWer hört \u00fc?\n".encode() * 9 + b"\xff\n", r"broken places, the first in line 19"),
+        ("q.csv", b'question\n"open\n', "as CSV: row 2 is broken: unexpected end"),
         ("q.csv", b"question,answer\n", "has no rows"),
         ("q.csv", b"", "has no rows"),
         ("q.xlsx", b"question\nWho?\n", "workbook"),
@@ -171,8 +175,16 @@ def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
         ("q.csv", b"question\nWho wrote, and when?\n", "row 2: it has 2 cells, and the first row names 1 columns"),
         ("q.csv", b"question,answer\nWho, when?,Ada\n", "row 2: it has 3 cells"),
         ("q.csv", b"question,Question,answer\nWho?,When?,Ada\n", "there are 2 columns 'question'. Rename"),
-        ("q.csv", b"question,answer\nWho?," + b"[" * 600 + b"]" * 600 + b"\n", "row 2: it is nested too deep"),
-        ("q.jsonl", b'{"question":"Who?","answer":' + b"[" * 900 + b"]" * 900 + b"}\n", "row 1: it is nested too deep"),
+        (
+            "q.csv",
+            b"question,answer\nWho?," + b"[" * 600 + b"]" * 600 + b"\n",
+            "row 2: answer: .* begins like a list, but|row 2: answer: .* is a list",
+        ),
+        (
+            "q.jsonl",
+            b'{"question":"Who?","answer":' + b"[" * 900 + b"]" * 900 + b"}\n",
+            "row 1: it is nested too deep|row 1: answer: .* is a list",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes, fault: str) -> None:
@@ -190,7 +202,7 @@ def test_columns_without_a_use_may_repeat_and_rows_may_end_in_empty_cells(tmp_pa
 def test_a_repeated_id_and_a_missing_folder_are_named(tmp_path: Path) -> None:
     file = tmp_path / "q.json"
     file.write_text(json.dumps([{"id": 1, "query": "A?"}, {"id": "1", "query": "B?"}]), encoding="utf-8")
-    assert load_own_questions(file).malformed == ((2, "'1' was already in row 1"),)
+    assert load_own_questions(file, skip_bad_rows=True).malformed == ((2, "'1' was already in row 1"),)
     with pytest.raises(LoadingError, match="There is no folder"):
         load_own_questions(file, folder=tmp_path / "docs")
 

@@ -1,0 +1,180 @@
+"""What a cell of a question file may be, and the texts that it holds; whatever else it is, is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...modules.index.parsers.parsed import clean_text
+from ...modules.reading.python_values import python_value
+
+LISTED = "|"
+"""What stands between several answers in a cell of a table, unless another separator is given."""
+NOT_LISTED = "none"
+"""In place of a separator: a cell of a table is one text."""
+MISSING_WORDS = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "nat", "#n/a"})
+"""Texts, in lower case, that programs write for a missing value; a gold answer may mean them."""
+
+_FORMS = (
+    'Allowed are a text, a number, true or false, a list of these, {"value": …, "aliases": […]}, {"text": […], '
+    '"answer_start": […]}, and a list of {"text": …} or {"answer": …}'
+)
+_MAP = "Write the texts into a column of their own, and name it if it is not found: --columns"
+_BESIDE: Mapping[str, frozenset[str]] = {
+    "value": frozenset(
+        {"normalized_value", "normalized_aliases", "matched_wiki_entity_name", "type"}
+        | {"normalized_matched_wiki_entity_name", "human_answers"}
+    ),
+    "text": frozenset({"answer_start", "answer_end", "start", "end", "answer_id", "id"}),
+    "answer": frozenset({"answer_start", "answer_id", "id", "provenance", "meta"}),
+}
+"""Keys of an object that holds an answer, and those beside them that say nothing else about it."""
+_ALIASES = "aliases"
+_STARTS = re.compile(r"""(?:\[|\{|\((?=\s*['"])|array\()""")
+_BROKEN = re.compile(r"""(?:\[|\{)\s*['"]|array\(\[""")
+_SHOWN = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellTexts:
+    """The texts of a cell."""
+
+    texts: tuple[str, ...] = ()
+    """Without surrounding white space; none of them empty."""
+    is_unanswerable: bool = False
+    """Whether the cell says that there is no answer, as SQuAD does by empty lists."""
+    is_split: bool = False
+    """Whether they stood in one text, with a separator between them."""
+
+
+def one_text(cell: object) -> str:
+    """Return the text of a cell that holds one; ``""`` for a missing one.
+
+    Raises:
+        ValueError: It is a list or an object.
+    """
+    return _scalar(cell)
+
+
+def question_text(cell: object) -> str:
+    """Return the question in a cell.
+
+    Raises:
+        ValueError: There is none, or the cell is a list or an object, or a text that prints one.
+    """
+    text = _scalar(cell)
+    try:
+        is_list = bool(_STARTS.match(text)) and _printed(text) is not None
+    except ValueError:  # a question may begin with a list
+        is_list = False
+    if is_list:
+        raise ValueError(f"its question {_shown(text)} is a list or an object. Write it as a text")
+    if text.casefold() in MISSING_WORDS:
+        raise ValueError(f"its question is {text!r}, a missing value. Write one, or leave the row out")
+    if not text:
+        raise ValueError("its question is empty")
+    return text
+
+
+def cell_texts(cell: object, separator: str) -> CellTexts:
+    """Return the texts of a cell that may hold several.
+
+    Args:
+        cell: What a table or a JSON file holds; texts that print a list or an object, as pandas writes them, are those.
+        separator: What stands between several texts in one, a backslash before it keeps it; ``""`` for nothing. Items
+            of a list are never split.
+
+    Raises:
+        ValueError: The cell is something else; the message says what, and what is allowed.
+    """
+    if not isinstance(cell, str):
+        return _texts_of(cell)
+    text = cell.strip()
+    printed = _printed(text) if _STARTS.match(text) else None
+    if printed is not None:
+        return _texts_of(printed)
+    if not separator or separator not in text:
+        return CellTexts(texts=_filled(text))
+    parts = re.split(rf"(?<!\\){re.escape(separator)}", text)
+    texts = tuple(each for part in parts for each in _filled(part.replace(f"\\{separator}", separator)))
+    return CellTexts(texts=texts, is_split=len(parts) > 1)
+
+
+def _texts_of(value: object) -> CellTexts:
+    if isinstance(value, Mapping):
+        return _texts_of_object(value)
+    if not isinstance(value, list | tuple):
+        return CellTexts(texts=_filled(_scalar(value)))
+    objects = [item for item in value if isinstance(item, Mapping)]
+    if objects and len(objects) < len(value):
+        raise ValueError(f"{_shown(value)} mixes objects and texts. {_FORMS}. {_MAP}")
+    texts = [_texts_of_object(item).texts if objects else _filled(_scalar(item)) for item in value]
+    return CellTexts(texts=tuple(text for each in texts for text in each))
+
+
+def _texts_of_object(value: Mapping[object, object]) -> CellTexts:
+    golds = [key for key in _BESIDE if key in value]
+    others = [key for key in value if not golds or key not in {golds[0], _ALIASES, *_BESIDE[golds[0]]}]
+    if len(golds) != 1 or others:
+        keys = ", ".join(map(str, value)) or "none"
+        raise ValueError(f"{_shown(value)} is an object with the keys {keys:.100}. {_FORMS}. {_MAP}")
+    gold = value[golds[0]]
+    listed = [*(gold if isinstance(gold, list) else [gold])]
+    aliases = value.get(_ALIASES)
+    listed += aliases if isinstance(aliases, list) else [aliases]
+    texts = tuple(text for item in listed for text in _filled(_scalar(item)))
+    return CellTexts(texts=texts, is_unanswerable=golds[0] == "text" and gold == [] and not texts)
+
+
+def _scalar(value: object) -> str:
+    """Write a value as a spreadsheet shows it: whole numbers without a point, missing ones empty."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return clean_text(value).strip()
+    if isinstance(value, float):
+        if math.isinf(value):
+            raise ValueError("an infinite number is no text")
+        return str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, int):  # and bool
+        return str(value)
+    kind = (
+        "list" if isinstance(value, list | tuple) else "object" if isinstance(value, Mapping) else type(value).__name__
+    )
+    raise ValueError(
+        f"{_shown(value)} is a{'n' * (kind[0] in 'aeiou')} {kind} where a text is allowed. {_FORMS}. {_MAP}"
+    )
+
+
+def _filled(text: str) -> tuple[str, ...]:
+    stripped = clean_text(text).strip()
+    return (stripped,) if stripped else ()
+
+
+def _printed(text: str) -> object:
+    """Return the list or object that a text prints, as JSON or as Python and numpy do; None if it is a text.
+
+    Raises:
+        ValueError: It begins as a list of texts, and does not end as one.
+    """
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            value = python_value(text)
+        except ValueError as error:
+            if _BROKEN.match(text):
+                raise ValueError(
+                    f"{_shown(text)} begins like a list, but {error}. Mend it, or write the text itself as a JSON list "
+                    "of one text"
+                ) from error
+            return None
+    return value if isinstance(value, list | dict) else None
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

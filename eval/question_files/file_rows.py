@@ -1,0 +1,226 @@
+"""From a file of questions to its rows: encoding, separator and columns, before any cell is understood."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import cast
+
+from ...modules.errors import LoadingError, SettingsError, needs_extra
+from ...modules.index.file_parsers import LoadLimits
+from ...modules.index.parser_process import ParserProcess
+from ...modules.index.row_parsers import table_parser
+from ...modules.index.text_encoding import UTF_8, decode
+from ...modules.reading.delimited_text import separator_of
+from ...modules.reading.regular_files import read_named
+from ...modules.reading.spreadsheet_cells import of_cell
+
+WORKBOOKS = (".xlsx", ".xlsm")
+_LINES = (".jsonl", ".ndjson")
+_SHAPES = {
+    ".csv": "CSV",
+    ".tsv": "TSV",
+    **dict.fromkeys(WORKBOOKS, "a workbook"),
+    **dict.fromkeys(_LINES, "JSON Lines"),
+}
+_FOREIGN = {
+    ".gz": "is packed: unpack it, as with gunzip",
+    ".zip": "is packed: unpack it",
+    ".xls": "is a workbook of an old kind. Save it as .xlsx",
+    ".ods": "is a workbook of LibreOffice. Save it as .xlsx",
+    ".parquet": "is a Parquet file. Save it as CSV, or give what pandas.read_parquet returns as questions",
+}
+"""Files that people have for tables and that are not read, with what to do."""
+_LIMITS = LoadLimits()
+_ADVICE = "Give a UTF-8 file, a workbook that Excel or LibreOffice opens, or several smaller files."
+_NO_ENCODINGS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"})
+"""Codecs of Python that are no encodings of files, or that take quadratic time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRow:
+    """One row of a file."""
+
+    number: int
+    """From 1, as a spreadsheet or an editor shows it."""
+    cells: Sequence[tuple[str, object]]
+    """(name of the column, cell) in the order of the file."""
+    fault: str = ""
+    """Why it is no row; ``""`` if it is one."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """By name of a column, why its cell has no text."""
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """By name of a column, what is doubtful of the text of its cell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRows:
+    """What a file of questions holds."""
+
+    rows: Iterator[FileRow]
+    """The rows that are not blank; can be read once."""
+    shape: str
+    """"CSV", "TSV", "a workbook", "JSON" or "JSON Lines"."""
+    is_table: bool
+    """Whether cells are texts, of which one may hold several."""
+    header: tuple[str, ...] = ()
+    """Names of the columns of a table."""
+    separator: str = ""
+    """What separates the cells of a text table; ``""`` for other files."""
+    encoding: str = ""
+    """Encoding of a text; ``""`` for a workbook."""
+    is_guess: bool = False
+    """Whether neither the file nor the caller says its encoding, which is not UTF-8."""
+
+
+def read_rows(path: Path, *, names: Collection[str], question_names: Collection[str], encoding: str | None) -> FileRows:
+    """Read the rows of a file.
+
+    Args:
+        path: The file, up to 200 MB.
+        names: Names that its columns may have, case-folded; they tell the separator.
+        question_names: Those of them that the column of questions may have.
+        encoding: Encoding of a text; None finds it.
+
+    Raises:
+        SettingsError: There is no such encoding, or a workbook is given one.
+        LoadingError: The file cannot be read; the message names it.
+        MissingExtraError: The file is a workbook, and the extra ``eval`` is not installed.
+    """
+    suffix = path.suffix.lower()
+    if foreign := _FOREIGN.get(suffix):
+        raise LoadingError(f"{path} {foreign}.")
+    if encoding is not None:
+        check_encoding(encoding)
+    data = read_named(path, what="questions of", advice="Name a file of questions.", max_bytes=_LIMITS.file_bytes)
+    shape = _SHAPES.get(suffix, "JSON")
+    if suffix in WORKBOOKS:
+        return _workbook(path, data, shape, encoding)
+    text, found = _decoded(path, data, encoding)
+    is_guess = encoding is None and not found.startswith("utf-")
+    if shape not in ("CSV", "TSV"):
+        parser = "lines" if suffix in _LINES else "objects"
+        head = "" if parser == "lines" else json.dumps(sorted(question_names)) + "\n"
+        rows = (_object_row(*each) for each in _parsed(path, parser, (head + text).encode("utf-8", "replace"), shape))
+        return FileRows(rows=rows, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
+    separator = separator_of(text, names, usual="\t" if shape == "TSV" else ",")
+    parsed = _parsed(path, table_parser(separator), text.encode("utf-8", "replace"), shape)
+    header, rows = _with_header(parsed)
+    return FileRows(
+        rows=rows,
+        shape=shape,
+        is_table=True,
+        header=header,
+        separator=separator,
+        encoding=found,
+        is_guess=is_guess,
+    )
+
+
+def check_encoding(encoding: str) -> str:
+    """Return the name of an encoding of texts.
+
+    Raises:
+        SettingsError: Python has no such encoding.
+    """
+    try:
+        name = codecs.lookup(encoding).name
+        "".encode(name)  # LookupError: a codec of bytes, such as zip
+    except (LookupError, ValueError, UnicodeError) as error:
+        name, fault = "", error
+    else:
+        fault = None
+    if not name or name.replace("-", "_") in _NO_ENCODINGS:
+        raise SettingsError(
+            f"encoding={encoding!r:.60} is not an encoding. Allowed are those of Python, such as utf-8, utf-16, "
+            "cp1252, cp1251, gb18030 and shift_jis; or leave it out."
+        ) from fault
+    return name
+
+
+def _decoded(path: Path, data: bytes, encoding: str | None) -> tuple[str, str]:
+    """Return the text of a file and its encoding."""
+    try:
+        if encoding is not None:
+            return data.decode(encoding).removeprefix("\ufeff"), check_encoding(encoding)
+        found = decode(data)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise LoadingError(
+            f"Cannot read {path}: it is not {encoding} text (byte {error.start}, about line {line}). Give its encoding "
+            "(--encoding), or leave that out to have it found."
+        ) from error
+    except LoadingError as error:
+        raise LoadingError(f"Cannot read {path}: {error}. {_ADVICE} Or name its encoding: --encoding.") from error
+    if found.encoding.startswith(f"{UTF_8} ("):
+        line = found.text.partition("\ufffd")[0].count("\n") + 1
+        raise LoadingError(
+            f"Cannot read {path}: it is UTF-8 text with broken places, the first in line {line}. Mend them, or name "
+            "its encoding: --encoding."
+        )
+    return found.text.removeprefix("\ufeff"), found.encoding
+
+
+def _workbook(path: Path, data: bytes, shape: str, encoding: str | None) -> FileRows:
+    if encoding is not None:
+        raise SettingsError(f"encoding={encoding!r} is not allowed: {path} is a workbook, which says its own.")
+    with needs_extra("eval"):
+        if find_spec("openpyxl") is None:
+            raise ModuleNotFoundError(name="openpyxl")
+    header, rows = _with_header(_parsed(path, "workbook", data, shape))
+    return FileRows(rows=rows, shape=shape, is_table=True, header=header)
+
+
+Parsed = tuple[Mapping[str, object], object]
+"""The metadata of a row, and the row."""
+
+
+def _parsed(path: Path, parser: str, data: bytes, shape: str) -> Iterator[Parsed]:
+    """Yield the rows of a file, parsed within the limits of documents, large files in a process."""
+    try:
+        with ParserProcess(_LIMITS) as process:
+            parsed = process.parse(parser, data)
+    except LoadingError as error:
+        raise LoadingError(f"Cannot read {path} as {shape}: {error}. {_ADVICE}") from error
+    return ((metadata, json.loads(row)) for row, metadata in parsed)
+
+
+def _object_row(metadata: Mapping[str, object], row: object) -> FileRow:
+    number, fault = cast("int", metadata["row"]), str(metadata.get("fault", ""))
+    if not fault and not isinstance(row, Mapping):
+        fault = f"it is not an object with keys such as question and answer, but {row!r:.60}"
+    return FileRow(number=number, cells=() if fault else [*cast("Mapping[str, object]", row).items()], fault=fault)
+
+
+def _with_header(parsed: Iterator[Parsed]) -> tuple[tuple[str, ...], Iterator[FileRow]]:
+    """Return the names of the columns, which stand in the first row that is not blank, and the rows below."""
+    _, first = next(parsed, ({}, []))
+    header = tuple(name.strip() for name in cast("list[str]", first))
+    return header, (_table_row(header, metadata, cast("list[str]", cells)) for metadata, cells in parsed)
+
+
+def _table_row(header: Sequence[str], metadata: Mapping[str, object], cells: Sequence[str]) -> FileRow:
+    number = cast("int", metadata["row"])
+    if any(map(str.strip, cells[len(header) :])):
+        fault = (
+            f"it has {len(cells)} cells, and the first row names {len(header)} columns. Put a text that holds the "
+            "separator between quotes"
+        )
+        return FileRow(number=number, cells=(), fault=fault)
+    texts = [*map(of_cell, cells[: len(header)]), *[""] * (len(header) - len(cells))]
+    remarks = {
+        name: {header[int(place)]: str(each) for place, each in found.items() if int(place) < len(header)}
+        for name in ("faults", "doubts")
+        if isinstance(found := metadata.get(name), Mapping)
+    }
+    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], **remarks)
+
+
+def repeated_names(names: Sequence[str]) -> frozenset[str]:
+    """Return the names that columns share, case-folded."""
+    return frozenset(name for name, count in Counter(map(str.casefold, names)).items() if count > 1)
