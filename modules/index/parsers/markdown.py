@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_FIRST_TRY, _LAST_TRY = 16_384, 1_048_576
-"""Characters in which a title is looked for."""
+_FIRST_TRY, _LAST_TRY = 500, 1_048_576
+"""Characters behind the first line that looks like a heading, in which a title is looked for."""
 _MAY_BE_HEADING = re.compile(r"^(?: {0,3}(?:#|=+[ \t]*$|-+[ \t]*$)|.*<[hH][1-6])", re.MULTILINE)
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]{0,1000}>(.{0,2000}?)</h\1\s{0,9}>", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]{0,1000}>")
@@ -60,7 +60,7 @@ def _first_heading(text: str) -> str:
     found = _MAY_BE_HEADING.search(text)
     size = _FIRST_TRY
     while found is not None and found.start() < _LAST_TRY:
-        part = text[: max(size, found.end())]
+        part = text[: found.end() + size]
         is_whole = len(part) == len(text)
         part = part if is_whole else part[: part.rfind("\n") + 1]
         # The last block may go on behind the part.
@@ -120,7 +120,11 @@ class _Seen:
         return self._edited()
 
     def _is_edited(self, content: str) -> bool:
-        return bool(_COMMENT in content or _ENTITY.search(content) or _ESCAPE_IN_WORD.search(content))
+        return (
+            _COMMENT in content
+            or ("&" in content and _ENTITY.search(content) is not None)
+            or ("\\" in content and _ESCAPE_IN_WORD.search(content) is not None)
+        )
 
     def _edit_html(self, at: int, end: int) -> None:
         while at < end:

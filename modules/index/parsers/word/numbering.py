@@ -12,8 +12,8 @@ from .package import W, is_on, number, value
 _MOST_LEVELS = 9
 _MAX_LABEL = 100
 _PLACE = re.compile("%([1-9])")
-_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
-_ROMAN += ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+_ROMAN_LARGE = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
+_ROMAN = (*_ROMAN_LARGE, (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 _DIGITS = "〇一二三四五六七八九"
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
 

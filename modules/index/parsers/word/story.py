@@ -14,7 +14,7 @@ from ..scripts import Script, with_marks
 from .drawings import drawing
 from .equations import linear
 from .fields import Fields, form_field, without_result
-from .notes import Notes
+from .notes import NoteKind, Notes
 from .numbering import Numbering
 from .package import M, W, is_on, number, value
 from .styles import Look, Style, Styles, look_of
@@ -270,7 +270,7 @@ class Story:
     def _note(self, element: Element) -> None:
         if self._look.hidden or self._fields.in_instruction:
             return
-        kind = "endnote" if element.tag == f"{W}endnoteReference" else "footnote"
+        kind: NoteKind = "endnote" if element.tag == f"{W}endnoteReference" else "footnote"
         label, root = self._document.notes.refer(kind, value(element, "id"))
         own_mark = value(element, "customMarkFollows") in ("1", "true", "on")
         if not own_mark:
