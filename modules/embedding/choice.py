@@ -10,7 +10,8 @@ from ..language.scripts import ENGLISH, LATIN, script_shares
 from .embedder import Embedder
 
 LocalModel = Literal["local:minilm", "local:use"]
-MINILM, USE = "local:minilm", "local:use"
+MINILM: LocalModel = "local:minilm"
+USE: LocalModel = "local:use"
 
 MODELS: Mapping[str, tuple[LocalModel, ...]] = {
     ENGLISH: (MINILM, USE),

@@ -36,8 +36,9 @@ _INVISIBLE = (
 _JOINERS = "\u200b-\u200d"
 _JOINED = "\u0590-\u109f\u1700-\u1cff\ua8e0-\uaaff\uabc0-\uabff\U00010a00-\U00010aff\U00011000-\U00011fff"
 """Scripts from Hebrew to Myanmar and beyond, in which a joiner tells words or letters apart."""
-_AS_THEY_ARE = frozenset("\u0e33\u0eb3" + "".join(map(chr, range(0x3131, 0x318F))))
-"""Thai and Lao AM, and single letters of Hangul: NFKC takes them apart, and words with them."""
+_AS_THEY_ARE = frozenset("\u0e33\u0eb3，：；？！（）" + "".join(map(chr, range(0x3131, 0x318F))))
+"""Thai and Lao AM, and single letters of Hangul, which NFKC takes apart, and words with them; and the marks of most
+Chinese sentences, which stand between words, so that most Chinese texts stay as they are."""
 _SHAPES = frozenset(("<wide>", "<narrow>", "<small>", "<vertical>", "<noBreak>"))
 _RANGES = (
     range(0xA0, 0x3400),
