@@ -6,7 +6,6 @@ import pytest
 
 from judgetree.evaluation.datasets.own_questions import load_own_questions
 from judgetree.evaluation.metrics.answers import score_answer
-
 from tests.eval.question_shapes import ENCODINGS, GOLD, SHAPES, write_shape
 
 SPLITS_TEXT = {"SQuAD", "SQuAD in CSV"}
