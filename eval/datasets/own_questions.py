@@ -43,6 +43,8 @@ UNANSWERABLE = "unanswerable"
 
 _LONGEST_SEPARATOR = 20
 _DOUBTS_SHOWN = 3
+_NAMES_SHOWN = 30
+_NAME_SHOWN = 60
 
 
 def load_own_questions(
@@ -232,10 +234,10 @@ class _Cells:
     @staticmethod
     def fault_of(names: Sequence[str], columns: Mapping[str, str]) -> str:
         """Return what is wrong with the names of columns; ``""`` if nothing is."""
-        there = ", ".join(name.strip() for name in names)
+        there = f"{', '.join(name.strip()[:_NAME_SHOWN] for name in names[:_NAMES_SHOWN]):.300}"
         known = {name.strip().casefold() for name in names}
         if missing := [name for name in columns.values() if name.strip().casefold() not in known]:
-            return f"there is no column {missing[0]!r}; there are {there}"
+            return f"there is no column {missing[0]!r:.80}; there are {there}"
         found = [_known_name(column, columns, known) for column in get_args(Column)]
         if found[get_args(Column).index("question")] is None:
             return f"there is no column question; there are {there}. Name it: --columns question=NAME"

@@ -98,8 +98,8 @@ def cell_texts(cell: object, separator: str) -> CellTexts:
         return _texts_of(printed)
     if not separator or separator not in text:
         return CellTexts(texts=_filled(text))
-    parts = re.split(rf"(?<!\\){re.escape(separator)}", text)
-    texts = tuple(each for part in parts for each in _filled(part.replace(f"\\{separator}", separator)))
+    parts = text.replace("\x00", "").replace(f"\\{separator}", "\x00").split(separator)
+    texts = tuple(each for part in parts for each in _filled(part.replace("\x00", separator)))
     return CellTexts(texts=texts, is_split=len(parts) > 1)
 
 

@@ -110,9 +110,9 @@ def read_rows(path: Path, *, names: Collection[str], question_names: Collection[
         return FileRows(rows=rows, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
     separator = separator_of(text, names, usual="\t" if shape == "TSV" else ",")
     parsed = _parsed(path, table_parser(separator), text.encode("utf-8", "replace"), shape)
-    header, rows = _with_header(parsed)
+    header, below = _with_header(parsed)
     return FileRows(
-        rows=rows,
+        rows=below,
         shape=shape,
         is_table=True,
         header=header,
@@ -128,13 +128,12 @@ def check_encoding(encoding: str) -> str:
     Raises:
         SettingsError: Python has no such encoding.
     """
+    fault: Exception | None = None
     try:
         name = codecs.lookup(encoding).name
         "".encode(name)  # LookupError: a codec of bytes, such as zip
-    except (LookupError, ValueError, UnicodeError) as error:
+    except (LookupError, ValueError) as error:
         name, fault = "", error
-    else:
-        fault = None
     if not name or name.replace("-", "_") in _NO_ENCODINGS:
         raise SettingsError(
             f"encoding={encoding!r:.60} is not an encoding. Allowed are those of Python, such as utf-8, utf-16, "
@@ -213,12 +212,13 @@ def _table_row(header: Sequence[str], metadata: Mapping[str, object], cells: Seq
         )
         return FileRow(number=number, cells=(), fault=fault)
     texts = [*map(of_cell, cells[: len(header)]), *[""] * (len(header) - len(cells))]
-    remarks = {
-        name: {header[int(place)]: str(each) for place, each in found.items() if int(place) < len(header)}
-        for name in ("faults", "doubts")
-        if isinstance(found := metadata.get(name), Mapping)
-    }
-    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], **remarks)
+    faults, doubts = (_by_name(header, metadata.get(name)) for name in ("faults", "doubts"))
+    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], faults=faults, doubts=doubts)
+
+
+def _by_name(header: Sequence[str], remarks: object) -> Mapping[str, str]:
+    found = remarks if isinstance(remarks, Mapping) else {}
+    return {header[int(place)]: str(each) for place, each in found.items() if int(place) < len(header)}
 
 
 def repeated_names(names: Sequence[str]) -> frozenset[str]:

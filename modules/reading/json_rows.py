@@ -36,6 +36,8 @@ def json_rows(text: str, names: Collection[str]) -> Iterator[JsonRow]:
             raise LoadingError(f"it is not JSON ({error})") from error
         yield from json_line_rows(text)
         return
+    except RecursionError as error:
+        raise LoadingError("it is nested too deep to be read") from error
     except ValueError as error:  # a number of too many digits, or a repeated key
         raise LoadingError(f"it is not JSON that can be read ({error})") from error
     rows = (

@@ -100,7 +100,8 @@ def _digits(number: Decimal, whole: str, rest: str) -> str:
     before, _, after = f"{rounded:f}".partition(".")
     before = (before.lstrip("0") or "").rjust(whole.count("0"), "0")
     if "," in whole:
-        before = re.sub(r"(?<=[0-9])(?=(?:[0-9]{3})++$)", ",", before)
+        first = len(before) % 3 or 3
+        before = ",".join([before[:first], *(before[place : place + 3] for place in range(first, len(before), 3))])
     needed = len(rest.rstrip("#?"))
     after = after[:needed] + after[needed:].rstrip("0")
     return f"{before}.{after}" if after else before or "0"

@@ -5,6 +5,7 @@ Those that need nothing else are found by themselves (``reading_functions.called
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from judgetree.app.commands.index import parsed_index_params
 from judgetree.app.server.knowledge.framing import line_event, text_events
 from judgetree.evaluation.metrics.answers import answer_tokens, normalize_answer
 from judgetree.evaluation.metrics.conversation import _words as metric_words
+from judgetree.evaluation.question_files.cell_texts import cell_texts, question_text
 from judgetree.graphs.drawing.decisive import decisive_sentence
 from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
@@ -45,6 +47,10 @@ from judgetree.modules.reader.multistep_prompts import parse_action, parse_draft
 from judgetree.modules.reader.prompts import parse_note, parse_scored
 from judgetree.modules.reader.refusals import is_refusal
 from judgetree.modules.reader.tool_inputs import text_within, tool_input
+from judgetree.modules.reading.delimited_text import SEPARATORS, fitting_separator, separator_of, table_rows
+from judgetree.modules.reading.json_rows import json_line_rows, json_rows
+from judgetree.modules.reading.python_values import python_value
+from judgetree.modules.reading.shown_numbers import shown_value
 from judgetree.modules.redaction import starred
 from judgetree.modules.settings import Settings
 from judgetree.modules.tools.calculator import calculate
@@ -90,10 +96,19 @@ _REQUEST: dict[str, object] = {
     **dict.fromkeys(("temperature", "max_tokens", "stop", "logprobs", "chat_template_kwargs", "stream_options"), 1),
     "response_format": {"type": "json_schema"},
 }
+def _tables(text: str) -> None:
+    """Read a text as a table by each separator, and by the one that fits."""
+    for separator in (*SEPARATORS, fitting_separator(text), separator_of(text, {"question"})):
+        with suppress(LoadingError):
+            deque(table_rows(text, separator), maxlen=0)
+
+
 READERS: Mapping[str, Reader] = {
     "app.commands.index.parsed_index_params": parsed_index_params,
     "app.server.knowledge.framing.line_event": lambda text: line_event("answer", text),
     "app.server.knowledge.framing.text_events": lambda text: list(text_events("answer", text)),
+    "evaluation.question_files.cell_texts.cell_texts": lambda text: cell_texts(text, "|"),
+    "evaluation.question_files.cell_texts.question_text": question_text,
     "evaluation.metrics.conversation._words": lambda text: metric_words(text, "en"),
     "graphs.drawing.decisive.decisive_sentence": lambda text: decisive_sentence(text, query=text, reason=text),
     "graphs.neighbourhood.words._as_written": lambda text: _as_written(text[:60], text),
@@ -125,6 +140,12 @@ READERS: Mapping[str, Reader] = {
     "modules.reader.multistep_prompts.parse_action": lambda text: parse_action(text, ("calculator", "web")),
     "modules.reader.refusals._refuses_in_english": is_refusal,
     "modules.reader.tool_inputs.tool_input": lambda text: (text_within(text, "["), tool_input(text, "(")),
+    "modules.reading.delimited_text.table_rows": _tables,
+    "modules.reading.json_rows.json_rows": lambda text: list(json_rows(text, {"question"})),
+    "modules.reading.json_rows.json_line_rows": lambda text: list(json_line_rows(text)),
+    "modules.reading.python_values._Reader._next": python_value,
+    "modules.reading.python_values._unquoted": lambda text: python_value(f"['{text}']"),
+    "modules.reading.shown_numbers._formatted": lambda text: shown_value(1234.5, text),
     "modules.redaction._hides": lambda text: starred(text, ["hunter2", "s3cr3t-of-mine", "pw"]),
     "modules.tools.calculator.calculate": calculate,
 }
@@ -254,7 +275,8 @@ EXCUSED: Mapping[str, str] = {
             "modules.reading.plausible_numbers.RecordReader.validate_json",
             "modules.reading.regular_files.read_named_json",
             "modules.reading.yaml_files.read_yaml",
-            "evaluation.datasets.own_questions._rows_of",
+            "evaluation.question_files.file_rows._parsed",
+            "evaluation.question_files.cell_texts._printed",
             "modules.retriever.web.SearxngSearch._parsed",
             "modules.reader.multistep_prompts._is_abbreviation",
             "modules.structure.phrases._starts_sentence",

@@ -263,3 +263,30 @@ def test_no_bytes_can_stop_the_parsing(suffix: str, content: bytes) -> None:
         assert all(text.strip() for text, _ in parse_file(suffix, content, LoadLimits()))
     except LoadingError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ("name;price\nA;3,5\nB;4,7\n", ["name: A\nprice: 3,5", "name: B\nprice: 4,7"]),
+        ("name;price, net\nA;3,5\nB;4,7\n", ["name: A\nprice, net: 3,5", "name: B\nprice, net: 4,7"]),
+        ("name;a;b\nA;1,5;2,5\n", ["name: A\na: 1,5\nb: 2,5"]),
+        ("name\tprice\nA\t3,5\n", ["name: A\nprice: 3,5"]),
+        ("name|price\nA|3,5\n", ["name: A\nprice: 3,5"]),
+        ("sep=;\nname;price\nA;3\n", ["name: A\nprice: 3"]),
+        ("x,y\n1,2\n3,4\n", ["x: 1\ny: 2", "x: 3\ny: 4"]),
+        ("name,price,,\nA,3,,\nB\n", ["name: A\nprice: 3", "name: B"]),
+        ('name;says\nA;"x; y\nz"\n', ["name: A\nsays: x; y\nz"]),
+        ("name,note; more\nA,b; c\nD,e\n", ["name: A\nnote; more: b; c", "name: D\nnote; more: e"]),
+        ('\n"name", "says"\n"A", "x, y"\n', ["name: A\nsays: x, y"]),
+        ("text\nno comma; none\n", ["text: no comma; none"]),
+        ("name,says\nA," + "x" * 200_000 + "\n", ["name: A\nsays: " + "x" * 200_000]),
+    ],
+)
+def test_csv_is_read_by_the_separator_that_fits(content: str, texts: list[str]) -> None:
+    assert [text for text, _ in parse_file(".csv", content.encode(), LoadLimits())] == texts
+
+
+def test_csv_whose_rows_fit_no_separator_says_so() -> None:
+    with pytest.raises(LoadingError, match=r"row 1 has 3 fields, the header 2; commas, semicolons, tabs or \| may"):
+        parse_file(".csv", b"name,says\nA,x,y\n", LoadLimits())

@@ -1,0 +1,247 @@
+"""What a cell of a question file may be: what is understood, and what is refused with its row and column."""
+
+import json
+import logging
+import re
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from judgetree.evaluation.datasets.own_questions import load_own_questions
+from judgetree.modules.errors import LoadingError, SettingsError
+
+
+def answers_of(path: Path, **options: str) -> tuple[str, ...]:
+    [question] = load_own_questions(path, **options).questions  # type: ignore[arg-type]
+    return question.answers
+
+
+@pytest.mark.parametrize(
+    ("cell", "answers"),
+    [
+        ("x | y", ("x | y",)),
+        (["P(A|B)", " b ", None, ""], ("P(A|B)", "b")),
+        ({"value": "x", "aliases": ["y"], "normalized_value": "z", "type": "WikipediaEntity"}, ("x", "y")),
+        ({"text": ["x", "x", "y"], "answer_start": [1, 1, 5]}, ("x", "y")),
+        ({"text": "x", "answer_start": 1}, ("x",)),
+        ([{"answer": "x"}, {"answer": 3}], ("x", "3")),
+        ("{'text': array(['x'], dtype=object), 'answer_start': array([1], dtype=int32)}", ("x",)),
+        ("['x'\n 'it\\'s']", ("x", "it's")),
+        ("('x', 'y')", ("x", "y")),
+        ("[1984]", ("1984",)),
+        ("[sic]", ("[sic]",)),
+        ("[0, 1)", ("[0, 1)",)),
+        ("(both)", ("(both)",)),
+        ("{a, b}", ("{a, b}",)),
+        ("None", ("None",)),
+        ("007", ("007",)),
+        ("3,5", ("3,5",)),
+        (True, ("True",)),
+        (3.0, ("3",)),
+        (0.5, ("0.5",)),
+        (None, ()),
+        (float("nan"), ()),
+        ("", ()),
+        ([], ()),
+    ],
+)
+def test_an_answer_in_json_that_is_understood(tmp_path: Path, cell: object, answers: tuple[str, ...]) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"question": "Who?", "answer": cell}))
+    assert answers_of(tmp_path / "q.jsonl") == answers
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "fault"),
+    [
+        ("answer", {"foo": "x"}, "answer: .* with the keys foo"),
+        ("answer", {}, "answer: .* with the keys none"),
+        ("answer", [{"text": "x", "correct": False}], "answer: .* with the keys text, correct"),
+        ("answer", {"text": "x", "value": "y"}, "with the keys text, value"),
+        ("answer", [["x", 12]], "answer: .* is a list where a text is allowed"),
+        ("answer", [{"text": "x"}, "y"], "mixes objects and texts"),
+        ("answer", {"text": {"en": "x"}}, "is an object where a text is allowed"),
+        ("answer", {"value": "x", "aliases": {"y": 1}}, "is an object where a text is allowed"),
+        ("answer", "['x', 'y", "begins like a list, but"),
+        ("answer", "['x' ... 'y']", "numpy, which left items out"),
+        ("answer", float("inf"), "infinite"),
+        ("Answers", {"foo": "x"}, r"answer \(column 'Answers'\)"),
+        ("supporting", {"title": ["x"], "sent_id": [0]}, "supporting: .* with the keys title, sent_id"),
+        ("supporting", "nan", "supporting: 'nan' is a missing value"),
+        ("type", ["x"], "type: .* is a list"),
+        ("id", {"$oid": "x"}, "id: .* is an object"),
+        ("question", ["Who?"], "question: .* is a list"),
+        ("question", {"text": "Who?"}, "question: .* is an object"),
+        ("question", "['Who?', 'When?']", "its question .* is a list or an object"),
+        ("question", "NaN", "its question is 'NaN', a missing value"),
+    ],
+)
+def test_a_cell_that_is_no_text_is_refused_with_row_and_column(
+    tmp_path: Path, column: str, cell: object, fault: str
+) -> None:
+    rows = [{"question": "Why?"}, {"question": "Who?", column: cell}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(LoadingError, match=rf"q.jsonl cannot be read[^\n]*\n  row 2: .*{fault}"):
+        load_own_questions(tmp_path / "q.jsonl")
+    assert [number for number, _ in load_own_questions(tmp_path / "q.jsonl", skip_bad_rows=True).malformed] == [2]
+
+
+@pytest.mark.parametrize(
+    ("cell", "options", "answers"),
+    [
+        ("x|y", {}, ("x", "y")),
+        (r"P(A\|B)|y", {}, ("P(A|B)", "y")),
+        ("who | wc -l", {"separator": "none"}, ("who | wc -l",)),
+        ("x|1;y", {"separator": ";"}, ("x|1", "y")),
+        (r"C:\new\|\alpha", {}, (r"C:\new|\alpha",)),
+        ('["x|y"]', {}, ("x|y",)),
+        ("' '", {}, ("' '",)),
+    ],
+)
+def test_a_cell_of_a_table_is_split_where_its_separator_stands(
+    tmp_path: Path, cell: str, options: dict[str, str], answers: tuple[str, ...]
+) -> None:
+    file = tmp_path / "q.csv"
+    file.write_text('question,answer\nWho?,"{}"\n'.format(cell.replace('"', '""')))
+    assert answers_of(file, **options) == answers
+
+
+@pytest.mark.parametrize("separator", ["", "  ", "\\", "x" * 21])
+def test_a_separator_that_is_none_is_refused(tmp_path: Path, separator: str) -> None:
+    (tmp_path / "q.csv").write_text("question\nWho?\n")
+    if separator:
+        with pytest.raises(SettingsError, match="cannot stand between answers"):
+            load_own_questions(tmp_path / "q.csv", separator=separator)
+
+
+EXCEL = [
+    ("007", None, "007"),
+    (7, "000", "007"),
+    (0.5, "0%", "50%"),
+    (0.125, "0.0%", "12.5%"),
+    (3, None, "3"),
+    (3.0, None, "3"),
+    (0.1 + 0.2, None, "0.3"),
+    (3.5, "0.00", "3.50"),
+    (1234.5, "#,##0.00", "1,234.50"),
+    (19.99, '"$"#,##0.00_);("$"#,##0.00)', "$19.99"),
+    (5, '0" kg"', "5 kg"),
+    (0.5, "# ?/?", "0.5"),
+    (True, None, "TRUE"),
+    (date(2024, 5, 1), "DD.MM.YYYY", "2024-05-01"),
+    (datetime(2024, 5, 1, 12, 30), None, "2024-05-01T12:30:00"),
+    (time(12, 30), None, "12:30:00"),
+    (timedelta(hours=26, minutes=3), None, "26:03:00"),
+    ("3,5", None, "3,5"),
+]
+
+
+def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "answer"])
+    for row, (value, form, _) in enumerate(EXCEL, start=2):
+        book.active.append([f"What is {row}?", value])
+        if form:
+            book.active.cell(row, 2).number_format = form
+    book.save(tmp_path / "q.xlsx")
+    with caplog.at_level(logging.INFO, logger="judgetree"):
+        dataset = load_own_questions(tmp_path / "q.xlsx", separator="none")
+    assert [each.answers for each in dataset.questions] == [(shown,) for _, _, shown in EXCEL]
+    assert dataset.read is not None
+    doubts = " ".join(dataset.read.doubts)
+    assert "'answer' holds a date or time, written as in ISO 8601 (3 rows, the first is 15)" in doubts
+    assert "'#,##0.00', whose marks differ by country" in doubts
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
+
+
+def test_errors_and_formulas_without_a_value_are_refused(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "answer"])
+    book.active.append(["Who?", "=1+1"])
+    book.active.append(["When?", "#N/A"])
+    book.active["B3"].data_type = "e"
+    book.save(tmp_path / "q.xlsx")
+    with pytest.raises(LoadingError, match=r"row 2: answer: its formula was never .*\n  row 3: answer: .* error #N/A"):
+        load_own_questions(tmp_path / "q.xlsx")
+
+
+def test_the_line_says_what_was_read_and_what_was_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "q.csv"
+    text = "question;Antwort;supporting;Quelle;;\nWhy?;né|x;a.md;S. 1;;\nWhen? Über Übung;None;;;;\n;;;;;\n"
+    file.write_text(text, encoding="cp1252")
+    with caplog.at_level(logging.INFO, logger="judgetree"):
+        dataset = load_own_questions(file, columns={"answer": "Antwort"})
+    line, doubt = caplog.messages
+    assert line == (
+        f"Read {file}: 2 questions, 2 with answers, 1 with supporting files; CSV separated by semicolon in cp1252; "
+        "columns: question, supporting, answer=Antwort; not used: Quelle"
+    )
+    assert "its encoding cp1252 is a guess" in doubt
+    assert "the answer 'None' is read as this text: leave the cell empty for none (row 3)" in doubt
+    assert dataset.questions[0].answers == ("né", "x")
+    assert load_own_questions(file, encoding="cp1250", columns={"answer": "Antwort"}).read.doubts != ()  # type: ignore[union-attr]
+    with pytest.raises(LoadingError, match="not utf-8 text"):
+        load_own_questions(file, encoding="utf-8")
+    for wrong in ("zip", "punycode", "latin-99"):
+        with pytest.raises(SettingsError, match="is not an encoding"):
+            load_own_questions(file, encoding=wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('{"question": ["Who?", "When?"], "answer": ["x"]}', "have 2, 1 rows"),
+        ('{"question": ["Who?", "When?"], "answer": "x"}', "neither all lists nor all objects"),
+        ('{"question": {"0": "Who?"}, "answer": {"1": "x"}}', "do not have the same rows"),
+        ('{"data": [{"paragraphs": []}], "version": "1.1"}', "one object with the keys 'data', 'version'"),
+        ('[["Who?", "x"]]', r"not an object with keys such as question and answer, but \['Who"),
+        ('[{"question": "Who?", "question": "When?"}]', "the key 'question' stands twice"),
+        ('{"columns": ["question", "answer"], "data": [["Who?"]]}', "row 1 of its data"),
+    ],
+)
+def test_one_object_is_read_as_rows_or_refused(tmp_path: Path, content: str, fault: str) -> None:
+    (tmp_path / "q.json").write_text(content)
+    with pytest.raises(LoadingError, match=fault):
+        load_own_questions(tmp_path / "q.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("q.tsv", 'question\tanswer\n"Who\nwrote it?"\tAda\n"A" or "B"?\tx\n', "row 3 is broken"),
+        ("q.csv", 'question,answer\n5,"The Wall\n6,Hamlet"\n', "row 2 holds a line break between quotes that may be"),
+        ("q.tsv", 'question\tanswer\n"Who\tx\nWhen\nWhy"\ty\n', "row 2 holds a line break between quotes that may be"),
+    ],
+)
+def test_quotes_never_make_one_question_of_two(tmp_path: Path, name: str, content: str, fault: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(LoadingError, match=fault):
+        load_own_questions(tmp_path / name)
+
+
+def test_every_bad_row_is_listed_up_to_ten(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("question,answer\nWho?,x\n" + ",x\n" * 12)
+    with pytest.raises(LoadingError) as found:
+        load_own_questions(tmp_path / "q.csv")
+    lines = str(found.value).splitlines()
+    assert lines[0].startswith(f"12 of 13 rows of {tmp_path / 'q.csv'} cannot be read. Mend them, or leave them out:")
+    assert lines[1:] == [*(f"  row {row}: its question is empty" for row in range(3, 13)), "  and 2 more"]
+
+
+@pytest.mark.parametrize("separator", ",;\t|")
+def test_headers_with_quotes_and_spaces_are_found(tmp_path: Path, separator: str) -> None:
+    (tmp_path / "q.csv").write_text(f'\n"question"{separator} "answer"\n"Who, me?"{separator} "x, y; z"\n\n\n')
+    if separator == "\t":
+        pytest.skip("a tab is never followed by a space that parts")
+    [question] = load_own_questions(tmp_path / "q.csv", separator="none").questions
+    assert (question.question, question.answers) == ("Who, me?", ("x, y; z",))
+
+
+def test_a_cell_may_hold_a_long_context(tmp_path: Path) -> None:
+    long = "x" * 15_000_000
+    (tmp_path / "q.csv").write_text(f"question,answer\nWho?,{long}\n")
+    assert answers_of(tmp_path / "q.csv") == (long,)
+    (tmp_path / "q.csv").write_text(f"question,answer\nWho?,{long * 2}\n")
+    with pytest.raises(LoadingError, match=re.escape("row 2 is broken: field larger than field limit")):
+        load_own_questions(tmp_path / "q.csv")
