@@ -10,7 +10,7 @@ from typing import Literal
 Script = Literal["", "^", "_"]
 """Text on the line, a superscript, a subscript."""
 
-_ORDINALS = frozenset({"st", "nd", "rd", "th", "er", "re", "ère", "ème", "o", "a", "os", "as"})
+_ORDINALS = frozenset({"st", "nd", "rd", "th", "er", "re", "ère", "ème"})
 _TOKEN = re.compile(r"[-+\u2212\u2013]?\w+(?:[.,]\w+)?")
 
 
