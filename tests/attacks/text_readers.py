@@ -29,6 +29,10 @@ from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, 
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
+from judgetree.modules.index.parsers.html_sheets import hidden_names
+from judgetree.modules.index.parsers.html_text import lines_of
+from judgetree.modules.index.parsers.pdf_lines import joined_lines
+from judgetree.modules.index.parsers.scripts import with_marks
 from judgetree.modules.json_objects import object_spans
 from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import sub_question_problem, usable_question
@@ -124,6 +128,10 @@ READERS: Mapping[str, Reader] = {
     "modules.embedding.refusals.is_text_too_long": lambda text: is_text_too_long(_Refused(text)),
     "modules.embedding.refusals.refuses_format": lambda text: refuses_format(_Refused(text)),
     "modules.index.file_parsers.parse_file": _parsed_here,
+    "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
+    "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
+    "modules.index.parsers.pdf_lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
+    "modules.index.parsers.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
     "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
@@ -248,6 +256,8 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.index.parsers.html.parse_html",
+            "modules.index.parsers.html_text.HtmlText._raised_steps",
+            "modules.index.parsers.pdf_fields._place",
             "modules.index.row_parsers._parse_objects",
             "modules.index.file_parsers._parse_json",
             "modules.index.file_parsers._parse_jsonl",

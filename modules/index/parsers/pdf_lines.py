@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+_MAX_MENDED = 2_000
+"""Longest line at whose end a word is mended."""
 _HYPHENS = ("-", "\u2010", "\u00ad")
 _FIRST_WORD = re.compile(r"\S+")
 _COMPOUNDS_WORDS = """
@@ -30,11 +32,11 @@ def joined_lines(lines: Iterable[Line]) -> str:
     known = {word.strip(".,;:!?()\"'").lower() for line, _ in blocks for word in line.split() if "-" in word}
     done: list[str] = []
     for line, is_new in blocks:
-        if done and not is_new and done[-1].endswith(_HYPHENS):
+        if done and not is_new and done[-1].endswith(_HYPHENS) and len(done[-1]) < _MAX_MENDED:
             done[-1], line = _mended(done[-1], line, known)  # noqa: PLW2901
         if line:
-            done.append(("\n" if is_new and done else "") + line.replace("\u00ad", ""))
-    return "\n".join(done)
+            done.append(("\n" if is_new and done else "") + line)
+    return "\n".join(done).replace("\u00ad", "")
 
 
 def _mended(before: str, line: str, known: set[str]) -> tuple[str, str]:
