@@ -47,7 +47,7 @@ def script_shares(texts: Sequence[str]) -> dict[str, float]:
     At most 1,000 texts are read, evenly spread, always the same of the same texts: 0.1 s.
 
     >>> script_shares(["The pump is off.", "ปั๊มน้ำหยุด"])
-    {'English': 0.6, 'Thai': 0.4}
+    {'English': 0.6316, 'Thai': 0.3684}
     """
     letters: Counter[str] = Counter()
     step = -(-len(texts) // _MOST_TEXTS) or 1
