@@ -19,10 +19,10 @@ from ..rows.store import RunStore
 from ..rows.two_copies import copy_of, read_either, write_twice
 from ..runs.batch_run import RunOptions, run_experiment
 from ..runs.experiment import Experiment
-from ..runs.open_payments import paid_in
 from ..runs.pilot import RunEstimate, estimate_run
 from ..runs.runner import Progress, RunSummary
 from .grid import Point, Sweep
+from .paid_runs import paid_in
 
 FILE_NAME = "sweep.json"
 _REPAIR = (

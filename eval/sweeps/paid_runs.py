@@ -9,8 +9,8 @@ from ...modules.calls.prices import Prices
 from ...modules.calls.record import Spend
 from ...modules.settings import Settings
 from ..rows.store import RunStore
-from .asking import checkpoints_of
-from .limits import NO_LIMITS, Spending
+from ..runs.asking import checkpoints_of
+from ..runs.limits import NO_LIMITS, Spending
 
 
 def paid_in(store: RunStore, settings: Settings, prices: Prices) -> Spend:
