@@ -109,6 +109,11 @@ def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
             yield " ".join((*path, name)), command
 
 
+def asking_commands() -> dict[str, click.Command]:
+    """Commands that ask a chat model."""
+    return {name: each for name, each in commands(typer.main.get_command(app)) if name not in ASK_NO_MODEL}
+
+
 def test_every_command_that_asks_a_model_has_its_limits_in_the_table() -> None:
     found = dict(commands(typer.main.get_command(app)))
     assert set(found) >= ASK_NO_MODEL

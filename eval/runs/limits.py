@@ -43,6 +43,17 @@ class SpendingLimits(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class _NoLimits:
+    max_calls: None = None
+    max_tokens: None = None
+    max_cost: None = None
+
+
+NO_LIMITS: SpendingLimits = _NoLimits()
+"""For a ledger that only counts."""
+
+
 class Spending:
     """The ledger of a run: what its questions paid, and what the calls in flight are expected to cost.
 
@@ -75,9 +86,14 @@ class Spending:
             self.add(row)
 
     @property
+    def spent(self) -> Spend:
+        """All calls so far, those of questions without a row included."""
+        return sum(self._open.values(), self._rows)
+
+    @property
     def cost(self) -> Cost:
         """Cost of all calls so far, those of questions without a row included."""
-        return Cost.of(self._spent)
+        return Cost.of(self.spent)
 
     def note_in(self, payments: Payments) -> None:
         """Count what earlier starts have paid, and note each attempt from now on, where no rows will count them.
@@ -91,12 +107,12 @@ class Spending:
     @property
     def cost_now(self) -> Cost:
         """Cost of the calls of this start, where ``note_in`` has counted earlier ones."""
-        return Cost.of(self._spent - self._before)
+        return Cost.of(self.spent - self._before)
 
     @property
     def exhausted(self) -> str:
         """The limit that is reached, as "max_calls=100"; ``""`` if none is."""
-        return self._refused or self._limit_below(self._spent, is_met=True)
+        return self._refused or self._limit_below(self.spent, is_met=True)
 
     @property
     def open_payments(self) -> dict[str, Spend]:
@@ -165,14 +181,10 @@ class Spending:
             if self._payments is not None:
                 self._payments.end(self._noted.pop(place), BOOKED_TO.get(), actual)
 
-    @property
-    def _spent(self) -> Spend:
-        return sum(self._open.values(), self._rows)
-
     def _limit_in_the_way(self, expected: Spend) -> str:
         if all(limit is None for limit in self._limits.values()):
             return ""
-        return self._refused or self._limit_below(self._spent + sum(self._in_flight.values(), expected))
+        return self._refused or self._limit_below(self.spent + sum(self._in_flight.values(), expected))
 
     def _book(self, thread_id: str, amount: Spend) -> None:
         self._open[thread_id] = self._open.get(thread_id, NOTHING) + amount

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from ...graphs.threads.depth import check_depth
-from ...modules.calls.prices import FREE, Cost, Prices, load_prices
+from ...modules.calls.prices import Cost, Prices, load_prices
+from ...modules.calls.record import NOTHING, Spend
 from ...modules.disk import refusing_full_disk
-from ...modules.errors import LoadingError, SettingsError
+from ...modules.errors import LoadingError, RunLimitReached, SettingsError
 from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ...modules.settings import Settings, load_settings
-from ..rows.store import RunRow, RunStore
+from ..rows.store import RunStore
 from ..rows.two_copies import copy_of, read_either, write_twice
 from ..runs.batch_run import RunOptions, run_experiment
 from ..runs.experiment import Experiment
-from ..runs.limits import cost_of_row
 from ..runs.pilot import RunEstimate, estimate_run
 from ..runs.runner import Progress, RunSummary
 from .grid import Point, Sweep
+from .paid_runs import paid_in
 
 FILE_NAME = "sweep.json"
 _REPAIR = (
@@ -78,10 +79,10 @@ def run_sweep(
     """
     _record(sweep, out)
     runs: list[tuple[Point, RunSummary]] = []
-    prices = load_prices((settings or load_settings()).home)
-    stopped_by = ""
+    own = settings or load_settings()
+    prices, stopped_by = load_prices(own.home), ""
     for place, point in enumerate(sweep.points, start=1):
-        experiment, stopped_by = _within_limits(point, out, prices)
+        experiment, stopped_by = _within_limits(point, out, own, prices)
         if stopped_by:
             break
         on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
@@ -98,7 +99,7 @@ def run_sweep(
             stopped_by = _whole_limit(summary.stopped_by, point.experiment)
             break
     folders = [saved.folder for saved in saved_points(out)]
-    return SweepSummary(runs=tuple(runs), cost=_cost(_attempts(folders), prices), stopped_by=stopped_by)
+    return SweepSummary(runs=tuple(runs), cost=Cost.of(_spent(folders, own, prices)), stopped_by=stopped_by)
 
 
 def estimate_sweep(
@@ -112,15 +113,25 @@ def estimate_sweep(
 ) -> list[tuple[Point, RunEstimate]]:
     """Ask a pilot of each combination, and estimate its rest; see ``pilot.estimate_run``. The pilots are kept.
 
+    ``max_calls``, ``max_tokens`` and ``max_cost`` are for all runs in ``out``, as for ``run_sweep``.
+
     Raises:
+        RunLimitReached: The pilots have reached a limit of the sweep before its last combination.
         UserError: As for ``run_sweep``, or a system has no answer to estimate from.
     """
     _record(sweep, out)
-    estimates = []
+    own, estimates = settings or load_settings(), []
+    prices = load_prices(own.home)
     for place, point in enumerate(sweep.points, start=1):
+        experiment, stopped_by = _within_limits(point, out, own, prices)
+        if stopped_by:
+            raise RunLimitReached(
+                f"The pilots have reached {stopped_by} before {point.label}. Their rows are kept in {out}: repeat the "
+                "command with a higher limit to estimate the whole sweep."
+            )
         on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
         estimate = estimate_run(
-            point.experiment,
+            experiment,
             out / point.name,
             pilot=pilot,
             options=options or RunOptions(),
@@ -171,17 +182,14 @@ def _record(sweep: Sweep, out: Path) -> None:
     write_twice(out / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def _within_limits(point: Point, out: Path, prices: Prices) -> tuple[Experiment, str]:
+def _within_limits(point: Point, out: Path, settings: Settings, prices: Prices) -> tuple[Experiment, str]:
     """Return the experiment with what the other combinations leave of the limits; or the limit that is reached."""
     experiment = point.experiment
-    others = _attempts([saved.folder for saved in saved_points(out) if saved.folder.name != point.name])
-    spent = {
-        "max_calls": sum(row.chat_calls for row in others),
-        "max_tokens": sum(row.tokens for row in others),
-        "max_cost": _cost(others, prices).known_usd,
-    }
+    others = [saved.folder for saved in saved_points(out) if saved.folder.name != point.name]
+    spent = _spent(others, settings, prices)
+    used_of = {"max_calls": spent.calls, "max_tokens": spent.tokens, "max_cost": spent.usd}
     left: dict[str, object] = {}
-    for name, used in spent.items():
+    for name, used in used_of.items():
         limit = getattr(experiment, name)
         if limit is not None:
             if limit <= used:
@@ -195,9 +203,7 @@ def _whole_limit(stopped_by: str, experiment: Experiment) -> str:
     return f"{name}={getattr(experiment, name, None):g}" if hasattr(experiment, name) else stopped_by
 
 
-def _attempts(folders: Iterable[Path]) -> list[RunRow]:
-    return [row for folder in folders for row in RunStore(folder).read_attempts()]
-
-
-def _cost(rows: Sequence[RunRow], prices: Prices) -> Cost:
-    return sum((cost_of_row(row, prices) for row in rows), FREE)
+def _spent(folders: Iterable[Path], settings: Settings, prices: Prices) -> Spend:
+    """Return what the runs in these folders have paid, for questions without a row too."""
+    paid = (paid_in(RunStore(folder), settings, prices) for folder in folders if folder.is_dir())
+    return sum(paid, NOTHING)

@@ -121,7 +121,7 @@ def count_earlier(
         made.setdefault(record["call_id"], SavedCall(record, thread_id="", is_of_open_sub_run=False))
     budget.used += len(made) - len(budget.awaited)
     if budget.ledger is not None:
-        budget.ledger.has_failed_answers = any(record["node"] in _PAYING_FOR_ANSWERS for record in failed)
+        budget.ledger.has_failed_answers = _holds_answer(failed)
         _count_amounts(made, budget.awaited, budget.ledger)
 
 
@@ -139,8 +139,12 @@ def count_paid(calls: ThreadCalls | None, budget: CallBudget) -> None:
     records = [*(kept.record for kept in calls.known_replies), *calls.known_failures]
     budget.used += len(records)
     if budget.ledger is not None:
-        for record in records:
-            budget.ledger.book("", record)
+        budget.ledger.has_failed_answers = _holds_answer(calls.known_failures)
+        budget.ledger.book("", *records)
+
+
+def _holds_answer(failed: Iterable[CallRecord]) -> bool:
+    return any(record["node"] in _PAYING_FOR_ANSWERS for record in failed)
 
 
 def _is_counted(record: CallRecord) -> bool:
