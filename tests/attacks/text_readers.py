@@ -100,6 +100,8 @@ _REQUEST: dict[str, object] = {
     **dict.fromkeys(("temperature", "max_tokens", "stop", "logprobs", "chat_template_kwargs", "stream_options"), 1),
     "response_format": {"type": "json_schema"},
 }
+
+
 def _tables(text: str) -> None:
     """Read a text as a table by each separator, and by the one that fits."""
     for separator in (*SEPARATORS, fitting_separator(text), separator_of(text, {"question"})):
