@@ -144,7 +144,7 @@ class _QuestionReader:
         self._columns = columns
         self._folder = folder
         self._sources = None if folder is None else _sources_of(folder)
-        self._separator = "" if separator == NOT_LISTED else separator
+        self._separator = separator
         self._names: dict[str, None] = {}
         self._used: dict[str, str] = {}
         self._doubts = Doubts()
@@ -257,9 +257,13 @@ class _Cells:
     def texts(self, column: Column, separator: str) -> tuple[tuple[str, ...], bool]:
         """Return the texts in a cell, and whether it says that there is no answer."""
         try:
-            found = cell_texts(self._cell(column), separator)
+            cell = self._cell(column)
+            found = cell_texts(cell, "" if separator == NOT_LISTED else separator)
         except ValueError as error:
             raise self._placed(column, error) from error
+        if not separator and isinstance(cell, str) and found.texts == (cell.strip(),) and LISTED in cell:
+            kept = f"{self._used[column]!r} holds texts with {LISTED!r}, which parts nothing in JSON: --separator"
+            self._doubts.add(f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not", self.number)
         if found.is_split and column == "answer":
             what = f"cells of {self._used[column]!r} are split at {separator!r}"
             self._doubts.add(what, self.number)

@@ -24,7 +24,7 @@ QUESTIONS = pd.DataFrame(
         "sources": ["|".join(dict.fromkeys(fact.source for fact in each.supporting)) for each in (CHAIN, CHINESE)],
     }
 )
-OPTIONS = {"systems": ("naive", "judge"), "topk": 1, "search_type": "sparse", "max_rec_depth": 2}
+OPTIONS = {"systems": ("naive", "judge"), "topk": 1, "search_type": "sparse", "max_rec_depth": 2, "separator": "|"}
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_no_corpus_and_two_sources_of_questions_are_refused(tmp_path: Path, sett
         evaluation.run(out=tmp_path / "run", settings=settings, questions=["Who?"], systems=("naive",))
     with pytest.raises(SettingsError, match="either questions or dataset"):
         evaluation.run(out=tmp_path / "run", settings=settings, questions="q.csv", dataset="hotpotqa:dev.json")
-    with pytest.raises(SettingsError, match="columns are not allowed"):
+    with pytest.raises(SettingsError, match="columns is not allowed"):
         evaluation.run(out=tmp_path / "run", settings=settings, dataset="hotpotqa:dev.json", columns={"id": "nr"})
 
 
