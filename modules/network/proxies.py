@@ -166,7 +166,7 @@ def _refused(proxy: Proxy, url: str, status: int) -> ProxyFault:
             f"write {has} into {proxy.variable}, as in http://USER:PASSWORD@HOST:PORT, or {_remedy(proxy, url)}",
             is_final=True,
         )
-    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
+    phrase = next((each.phrase for each in HTTPStatus if each == status), "")
     return ProxyFault(
         f"{proxy} answered HTTP {status} {phrase}".rstrip() + f" in place of {_place(url)}",
         f"look into the proxy's log, {_remedy(proxy, url)}",

@@ -131,6 +131,8 @@ _MADE = {
     "modules/reader/multistep_prompts.py: _action_pattern",
     "graphs/neighbourhood/words.py: _as_written",
     "modules/llm/wire/refusals.py: _word",
+    "modules/language/folding.py: _table",
+    "modules/language/scripts.py: _patterns",
 }
 """Functions that make patterns from their arguments; each has a reader."""
 

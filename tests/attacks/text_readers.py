@@ -39,6 +39,7 @@ from judgetree.modules.judge.contract import sub_question_problem, usable_questi
 from judgetree.modules.judge.gold import ALSO_KEYS, also_of
 from judgetree.modules.judge.insert_block import quotation_in
 from judgetree.modules.language.folding import folded
+from judgetree.modules.language.scripts import script_shares
 from judgetree.modules.language.letters import cjk_share
 from judgetree.modules.language.search_form import words_of_query, words_of_text
 from judgetree.modules.lasting_text import lasting_text
@@ -139,6 +140,7 @@ READERS: Mapping[str, Reader] = {
     "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
     "modules.lasting_text._shown": lasting_text,
     "modules.language.folding.folded": folded,
+    "modules.language.scripts.script_shares": lambda text: script_shares([text]),
     "modules.language.letters.cjk_share": cjk_share,
     "modules.language.search_form.words_of_query": lambda text: words_of_query(text, "written"),
     "modules.language.search_form.words_of_text": words_of_text,
@@ -275,6 +277,9 @@ EXCUSED: Mapping[str, str] = {
             "modules.calls.call_files.PostgresCallFile.__init__",
             "modules.calls.stops._any_of",
             "modules.reader.multistep_prompts._action_pattern",
+            "modules.language.folding._table",
+            "modules.language.scripts._patterns",
+            "modules.llm.wire.refusals._word",
         ),
         _MAKES,
     ),
@@ -300,6 +305,11 @@ EXCUSED: Mapping[str, str] = {
             "modules.reading.quotations.Quotations._fence_end",
             "modules.reading.quotations._closing",
             "modules.calls.thinking.ThinkingText._advance",
+            "modules.index.parsers.markdown._headings",
+            "modules.index.parsers.markdown._Seen.text",
+            "modules.index.parsers.markdown._Seen._is_edited",
+            "modules.index.parsers.markdown._Seen._edit_html",
+            "modules.language.scripts._latin_language",
         ),
         _CALLED,
     ),
@@ -311,6 +321,8 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._answers_still": "reads one sentence of the 2,000 characters that it takes",
     "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",
     "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
+    "modules.index.parsers.word.numbering.Numbering.label": "reads the format of one level, at most nine places long",
+    "modules.language.folding._invisible": "reads single characters",
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
     "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",

@@ -103,6 +103,7 @@ VERBS: dict[type, dict[str, tuple[Call, See]]] = {
         "regenerate": (lambda verb, talk: verb(), answer_and_queries),
         "stop": (lambda verb, talk: verb(), result_itself),
         "open_calls": (lambda verb, talk: verb(), result_itself),
+        "abandoned_calls": (lambda verb, talk: verb(), result_itself),
         "contents": (lambda verb, talk: verb(), lambda found, talk: (found == talk.contents(), queries("", talk))),
         "history": (lambda verb, talk: verb(), lambda turns, talk: (turns == talk.history(), queries("", talk))),
         "turns": (lambda verb, talk: verb(), lambda turns, talk: [turn["query"] for turn in turns]),

@@ -236,7 +236,9 @@ def test_completion_instead_of_a_stream_is_paid_for_once(raw: RawEndpoint, caplo
     raw.will_send(counted(chat_reply(None, reasoning_content="six</think>42"), 7))
     llm, shown, meter = llm_at(raw.base_url), Shown(), CallMeter(node="generate")
     with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.sending"):
-        assert shown.ask(llm, meter) == Completion(text="42", thinking="six", finish_reason="stop")
+        assert shown.ask(llm, meter) == Completion(
+            text="42", thinking="six", finish_reason="stop", is_from_thinking=True
+        )
         assert shown == Shown(texts=["42"], thinking=["six"])
         shown.ask(llm, meter)
     assert [body["stream"] for body in raw.bodies] == [True, False]
