@@ -39,8 +39,8 @@ from judgetree.modules.judge.contract import sub_question_problem, usable_questi
 from judgetree.modules.judge.gold import ALSO_KEYS, also_of
 from judgetree.modules.judge.insert_block import quotation_in
 from judgetree.modules.language.folding import folded
-from judgetree.modules.language.scripts import script_shares
 from judgetree.modules.language.letters import cjk_share
+from judgetree.modules.language.scripts import script_shares
 from judgetree.modules.language.search_form import words_of_query, words_of_text
 from judgetree.modules.lasting_text import lasting_text
 from judgetree.modules.llm.json_reply import parse_json_reply
