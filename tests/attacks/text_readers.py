@@ -26,6 +26,8 @@ from judgetree.modules.calls.tokens import beginning
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
+from judgetree.modules.index.parsers.markdown import parse_markdown
+from judgetree.modules.index.parsers.scripts import with_marks
 from judgetree.modules.json_objects import object_spans
 from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import sub_question_problem, usable_question
@@ -90,6 +92,8 @@ READERS: Mapping[str, Reader] = {
     "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
     "modules.json_objects.object_at": lambda text: list(object_spans(text)),
     "modules.index.file_parsers.parse_file": _parsed_here,
+    "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
+    "modules.index.parsers.scripts._marked": lambda text: with_marks([("10", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
     "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
@@ -222,6 +226,9 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.embedding.hosted._parsed",
+            "modules.index.parsers.markdown._Seen._edit_html",
+            "modules.index.parsers.markdown._Seen._is_edited",
+            "modules.index.parsers.markdown._Seen.text",
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
             "modules.llm.openai_client._whole_completion",
             "modules.retriever.rerank._post",
@@ -246,6 +253,7 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
+    "modules.index.parsers.word.numbering.Numbering.label": "reads the 100 characters that a number of a list has",
     "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",
 }
 """Functions that need no reader of their own, with the reason."""
