@@ -31,6 +31,7 @@ from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
 from judgetree.modules.index.parsers.html_sheets import hidden_names
 from judgetree.modules.index.parsers.html_text import lines_of
+from judgetree.modules.index.parsers.markdown import parse_markdown
 from judgetree.modules.index.parsers.pdf_lines import joined_lines
 from judgetree.modules.index.parsers.scripts import with_marks
 from judgetree.modules.json_objects import object_spans
@@ -131,6 +132,7 @@ READERS: Mapping[str, Reader] = {
     "modules.embedding.refusals.is_text_too_long": lambda text: is_text_too_long(_Refused(text)),
     "modules.embedding.refusals.refuses_format": lambda text: refuses_format(_Refused(text)),
     "modules.index.file_parsers.parse_file": _parsed_here,
+    "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
     "modules.index.parsers.pdf_lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
@@ -305,7 +307,6 @@ EXCUSED: Mapping[str, str] = {
             "modules.reading.quotations.Quotations._fence_end",
             "modules.reading.quotations._closing",
             "modules.calls.thinking.ThinkingText._advance",
-            "modules.index.parsers.markdown._headings",
             "modules.index.parsers.markdown._Seen.text",
             "modules.index.parsers.markdown._Seen._is_edited",
             "modules.index.parsers.markdown._Seen._edit_html",
