@@ -127,8 +127,10 @@ _MADE = {
     "modules/calls/stops.py: _any_of",
     "modules/reader/multistep_prompts.py: _action_pattern",
     "graphs/neighbourhood/words.py: _as_written",
+    "modules/language/folding.py: _table",
+    "modules/language/scripts.py: _patterns",
 }
-"""Functions that make patterns from their arguments; each has a reader."""
+"""Functions that make patterns from their arguments or from tables; each has a reader."""
 
 
 def _fixed_patterns() -> list[FoundPattern]:

@@ -33,6 +33,7 @@ from judgetree.modules.judge.gold import ALSO_KEYS, also_of
 from judgetree.modules.judge.insert_block import quotation_in
 from judgetree.modules.language.folding import folded
 from judgetree.modules.language.letters import cjk_share
+from judgetree.modules.language.scripts import script_shares
 from judgetree.modules.language.search_form import words_of_query, words_of_text
 from judgetree.modules.lasting_text import lasting_text
 from judgetree.modules.llm.json_reply import parse_json_reply
@@ -98,6 +99,7 @@ READERS: Mapping[str, Reader] = {
     "modules.lasting_text._shown": lasting_text,
     "modules.language.folding.folded": folded,
     "modules.language.letters.cjk_share": cjk_share,
+    "modules.language.scripts.script_shares": lambda text: script_shares([text]),
     "modules.language.search_form.words_of_query": lambda text: words_of_query(text, "written"),
     "modules.language.search_form.words_of_text": words_of_text,
     "modules.llm.one_prompt.one_prompt": lambda text: messages_of(one_prompt([("system", text), ("user", text)])),
@@ -237,6 +239,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.retriever.web.SearxngSearch._parsed",
             "modules.reader.multistep_prompts._is_abbreviation",
             "modules.structure.phrases._starts_sentence",
+            "modules.language.scripts._latin_language",
             "modules.tools.tool.LangChainTool._arguments",
             "graphs.drawing.decisive._quoted_place",
             "evaluation.datasets.standards_qa._parse",
@@ -250,6 +253,9 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",
     "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
+    "modules.language.folding._table": _MAKES,
+    "modules.language.folding._invisible": "reads characters of Unicode's tables, one by one",
+    "modules.language.scripts._patterns": _MAKES,
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
     "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",
 }
