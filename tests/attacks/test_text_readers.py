@@ -134,7 +134,7 @@ _MADE = {
     "modules/language/folding.py: _table",
     "modules/language/scripts.py: _patterns",
 }
-"""Functions that make patterns from their arguments; each has a reader."""
+"""Functions that make patterns from their arguments or from tables; each has a reader."""
 
 
 def _fixed_patterns() -> list[FoundPattern]:
