@@ -36,6 +36,7 @@ CHECKS = frozenset(
         "test_question_files.test_a_file_that_only_looks_large_is_read",
         "test_readers.test_every_reader_is_attacked_or_excused",
         "test_reserved_names.test_every_door_is_known",
+        "test_spending_doors.test_every_command_that_asks_a_model_is_played_against_a_bill",
         "test_text_readers.test_a_pattern_that_takes_too_long_is_found",
         "test_text_readers.test_every_function_that_reads_a_text_is_called_or_excused",
         "test_text_readers.test_no_reason_outlives_its_function",
@@ -154,6 +155,9 @@ ATTACKS: dict[str, Attack] = {
     "test_servers.test_a_refusal_for_good_is_not_repeated": Attack(world="server", kinds="behave", doors="streams"),
     "test_servers.test_a_server_that_misbehaves_fails_the_attempt_in_time": Attack(
         world="server", kinds="behave", doors="streams"
+    ),
+    "test_spending_doors.test_a_bill_keeps_to_the_limit_and_to_the_books": Attack(
+        world="bill", kind="fails-again-and-again", doors="name"
     ),
     "test_text_readers.test_a_chain_is_linear_in_any_repetition": Attack(world="text", kind="random-repetition"),
     "test_text_readers.test_a_reader_is_linear": Attack(world="text", kind="repetition", doors="name"),
