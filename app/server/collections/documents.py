@@ -40,6 +40,7 @@ class JobAnswer(BaseModel):
                 "done": 10,
                 "total": 12,
                 "error": None,
+                "left_out": {},
             }
         }
     )
@@ -56,6 +57,8 @@ class JobAnswer(BaseModel):
     """Chunks to embed; 0 until the files are read, and if nothing in them is new."""
     error: str | None
     """Why it failed."""
+    left_out: dict[str, dict[str, int]]
+    """What no chunk holds of the files, such as scanned pages: kinds and their numbers by source."""
 
 
 @router.post("/v1/collections/{name}/documents", status_code=202)

@@ -14,8 +14,8 @@ from ....modules.errors import CollectionError, LoadingError
 from ....modules.index.content import stored_files
 from ....modules.index.factory import open_index
 from ....modules.index.file_parsers import LoadLimits
-from ....modules.index.folder_scan import SkippedFile
 from ....modules.index.index import Index
+from ....modules.index.plan import IndexReport
 from ....modules.index.writer_lock import LockOptions
 from ....modules.memory.schema import is_memory
 from ....modules.progress import StageProgress
@@ -52,8 +52,8 @@ def fill(
     *,
     max_file_bytes: int,
     on_progress: StageProgress,
-) -> tuple[SkippedFile, ...]:
-    """Keep the files, replacing uploads of the same names, and index them; returns those that could not be read.
+) -> IndexReport:
+    """Keep the files, replacing uploads of the same names, and index them; those that it skipped could not be read.
 
     No other file of the collection is touched. A file that cannot be read is not kept, and what the collection had of
     an earlier one of its name stays. After an error the files are kept: the same upload again continues from there.
@@ -85,7 +85,7 @@ def fill(
             _discard(paths)
             raise
     _discard(folder / PurePosixPath(skipped.source).name for skipped in report.skipped)
-    return report.skipped
+    return report
 
 
 def _discard(paths: Iterable[Path]) -> None:

@@ -8,8 +8,8 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, cast
 
@@ -51,6 +51,8 @@ class Job:
     total: int = 0
     """Chunks to embed; 0 until the files are read."""
     error: str | None = None
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What no chunk holds, by source and kind, as in ``IndexReport``."""
     is_stopped: bool = False
     """Whether its key was revoked."""
 
@@ -176,7 +178,8 @@ class Uploads:
 
         on_progress(0, 0, "wait")
         limit = self._options.max_upload_bytes
-        skipped = fill(job.collection, arrived, self._settings, max_file_bytes=limit, on_progress=on_progress)
+        report = fill(job.collection, arrived, self._settings, max_file_bytes=limit, on_progress=on_progress)
+        job.left_out, skipped = report.left_out, report.skipped
         reasons = "; ".join(f"{file.source}: {file.reason}" for file in skipped)
         return f"{len(skipped)} of {len(job.files)} files could not be read. {reasons}." if skipped else ""
 

@@ -64,5 +64,5 @@ export default {
   "playground.title": "检索试验", "playground.hint": "同一查询分别用向量、关键词以及两者融合检索（提问时用融合）。不调用语言模型。", "playground.query": "查询", "playground.topk": "最多", "playground.search": "检索", "playground.nothing": "没有找到。",
   "playground.dense": "向量", "playground.denseHint": "按语义向量", "playground.denseShort": "向量", "playground.sparse": "关键词", "playground.sparseHint": "按词语（BM25）", "playground.sparseShort": "关键词", "playground.fused": "融合", "playground.fusedHint": "两者按倒数名次融合", "playground.fusedShort": "融合",
   "upload.title": "添加文档", "upload.drop": "把文件拖到这里，或点击选择", "upload.hint": "支持文本、Markdown、HTML、PDF、Word、CSV、JSON。服务器会在后台建立索引。", "upload.collection": "资料库", "upload.newName": "新的或已有的名称", "upload.needsName": "请先填写资料库名称。",
-  "upload.sending": "正在发送 {n} 个文件……", "upload.indexing": "正在建立索引……", "upload.indexingOf": "正在建立索引：{done}/{total} 个片段……", "upload.done": "索引完成，可以提问了。", "upload.failed": "文档无法建立索引。",
+  "upload.sending": "正在发送 {n} 个文件……", "upload.indexing": "正在建立索引……", "upload.indexingOf": "正在建立索引：{done}/{total} 个片段……", "upload.done": "索引完成，可以提问了。", "upload.leftOut": "未收入：{files}。", "upload.failed": "文档无法建立索引。",
 };

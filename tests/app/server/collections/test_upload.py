@@ -89,6 +89,11 @@ def test_uploads_are_added_and_the_rest_of_the_collection_stays(http: httpx.Clie
     assert sorted(file.name for file in kept.iterdir()) == ["b.md", "cups.txt", "kettles.md", "pots.docx"]
 
 
+def test_a_job_tells_what_of_a_file_no_chunk_holds(http: httpx.Client) -> None:
+    job = upload(http, {**KETTLES, "pots.md": b"# Pots\n\nPots have lids. <!-- Do they? -->"}, "kitchen")
+    assert (job["status"], job["left_out"]) == ("done", {"pots.md": {"comment": 1}})
+
+
 def test_indexing_the_folder_of_uploads_finds_them_unchanged(
     http: httpx.Client, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

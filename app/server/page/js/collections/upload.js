@@ -64,7 +64,8 @@ export class UploadBox {
     }
     if (this.isClosed) return;
     await this.onEnd(); // of several files, some may be indexed although others cannot be read
-    if (now.status === "done") tell(say("upload.done"));
+    const leftOut = Object.entries(now.left_out).map(([source, kinds]) => `${source} (${Object.entries(kinds).map(([kind, count]) => `${kind}: ${count}`).join(", ")})`);
+    if (now.status === "done") tell(say("upload.done") + (leftOut.length ? " " + say("upload.leftOut", { files: leftOut.join("; ") }) : ""));
     else tell(now.error || say("upload.failed"), true, !now.error);
   }
 
