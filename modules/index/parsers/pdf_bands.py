@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from .pdf_rows import GUTTER, Row, Span
+from .pdf_rows import GUTTER, PARAGRAPH, Row, Span
 
 _LEAST_ROWS = 3
 
@@ -16,17 +16,27 @@ def bands_of(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Span]]]:
     band: list[Row] = []
     free: list[Span] = []
     extent = (0.0, 0.0)
-    for row in rows:
+    for row, below in zip(rows, [*rows[1:], None], strict=True):
         gaps, own = _gaps(row), (row.segments[0].left, max(segment.right for segment in row.segments))
         common = _common(free, gaps, row.size) if band else gaps
         both = (min(extent[0], own[0]), max(extent[1], own[1])) if band else own
-        if band and not _inner(common, both) and (_inner(free, extent) or _inner(gaps, own)):
+        splits = _inner(free, extent) or _inner(gaps, own) or (below is not None and _is_beside(row, below))
+        if band and not _inner(common, both) and splits:
             yield from _trimmed(band, _inner(free, extent))
             band, common, both = [], gaps, own
         band.append(row)
         free, extent = common, both
     if band:
         yield from _trimmed(band, _inner(free, extent))
+
+
+def _is_beside(row: Row, below: Row) -> bool:
+    """Return whether a row is beside the one below it, as lines of columns with other line heights do."""
+    apart = max(
+        below.segments[0].left - max(segment.right for segment in row.segments),
+        row.segments[0].left - max(segment.right for segment in below.segments),
+    )
+    return row.base - below.base < PARAGRAPH * row.size and apart >= GUTTER * row.size
 
 
 def _trimmed(band: list[Row], gutters: list[Span]) -> Iterator[tuple[list[Row], list[Span]]]:

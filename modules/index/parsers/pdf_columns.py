@@ -9,7 +9,7 @@ from statistics import median
 from .pdf_bands import bands_of
 from .pdf_lines import Line, joined_lines
 from .pdf_pictures import Rule
-from .pdf_rows import Row, Span, divided, rows_of
+from .pdf_rows import PARAGRAPH, Row, Span, divided, rows_of
 from .pdf_tables import row_text, ruled_lines
 from .pdf_words import Word
 
@@ -18,8 +18,6 @@ _LEAST_WIDTH = 9.0
 """Least mean width of a column's lines, in heights of letters; those of tables are mostly narrower."""
 _WIDE = 18.0
 """Mean width of lines that are those of a column if there are only two of them."""
-_PARAGRAPH = 1.6
-"""Least distance of the lines of two paragraphs, in heights of letters."""
 _MAX_DEPTH = 3
 
 
@@ -54,12 +52,12 @@ def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int) -> Iterator[L
             last = None
             continue
         if len(heights) >= 2:
-            yield from ruled_lines(band, gutters, heights)
+            yield from ruled_lines(band, gutters, sorted({y for y, _, _ in crossing}))
             last = None
             continue
         cells = [gutter for gutter in gutters if _is_between_cells(band, gutter)]
         for row in band:
-            is_new = last is None or last.base - row.base > _PARAGRAPH * max(row.size, last.size)
+            is_new = last is None or last.base - row.base > PARAGRAPH * max(row.size, last.size)
             yield row_text([row], cells), is_new
             last = row
 

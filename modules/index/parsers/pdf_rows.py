@@ -13,6 +13,8 @@ from .scripts import with_marks
 
 GUTTER = 0.7
 """Least width of the space between columns, in heights of letters; also the least gap that can be such a space."""
+PARAGRAPH = 1.6
+"""Least distance of the lines of two paragraphs, in heights of letters."""
 Span = tuple[float, float]
 """Where something begins and ends, from left to right."""
 

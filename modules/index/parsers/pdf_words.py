@@ -21,6 +21,9 @@ _LIGATURES = dict(zip(map(chr, range(0xFB00, 0xFB07)), ("ff", "fi", "fl", "ffi",
 _LINE_HYPHEN = 2
 """What PDFium gives for a hyphen at the end of a line."""
 _BLANKS = frozenset({9, 10, 13, 32, 0xA0, *range(0x2000, 0x200B), 0x3000})
+_BREAKS = frozenset({10, 13})
+_TOUCHING = 0.1
+"""Most distance of letters of a word between which PDFium sees the end of a line, in heights of the letters."""
 _SPACE = 0.22
 """Least gap between words, in heights of their letters."""
 
@@ -63,7 +66,8 @@ class _Letter:
     base: float
     size: float
     is_apart: bool
-    own_base: float = 0.0
+    is_broken: bool
+    """True if PDFium sees the end of a line before it, also between letters that are placed one by one."""
 
 
 def words_of(page: PdfPage) -> PageWords:
@@ -95,11 +99,11 @@ def _letters(page: PdfPage, raw: object, count: int, found: PageWords) -> Iterat
     box_at, x_at, y_at = ctypes.byref(box), ctypes.byref(x), ctypes.byref(y)
     low_x, low_y, high_x, high_y = page.get_bbox()
     shown = page.get_rotation()
-    is_apart, own, turn, cos, sin = True, 0, shown, 1.0, 0.0
+    is_apart, is_broken, own, turn, cos, sin = True, False, 0, shown, 1.0, 0.0
     for index in range(count):
         code = unicode_of(raw, index)
         if code in _BLANKS:
-            is_apart = True
+            is_apart, is_broken = is_apart or code not in _BREAKS, is_broken or code in _BREAKS
             continue
         if code in (0, 0xFFFE) or code > 0x10FFFF:
             found.unreadable += 1
@@ -109,21 +113,21 @@ def _letters(page: PdfPage, raw: object, count: int, found: PageWords) -> Iterat
         left, right, bottom, top = box.left, box.right, box.bottom, box.top
         if not (low_x <= (left + right) / 2 <= high_x and low_y <= (bottom + top) / 2 <= high_y):
             continue  # cut off by the edge of the page
-        if is_apart:
+        if is_apart or is_broken:
             own = 5 * round(math.degrees(angle_of(raw, index)) / 5) % 360
             turn = (own + shown) % 360
             cos, sin = math.cos(math.radians(own)), math.sin(math.radians(own))
         text = "-" if code == _LINE_HYPHEN else chr(code)
         text = _LIGATURES.get(text, text)
         if own == 0:
-            yield _Letter(text, turn, left, right, y.value, top - bottom, is_apart)
+            yield _Letter(text, turn, left, right, y.value, top - bottom, is_apart, is_broken)
         else:
             # As the text stands after the page is turned back by the angle of the text.
             xs = [a * cos - b * sin for a in (left, right) for b in (bottom, top)]
             ys = [a * sin + b * cos for a in (left, right) for b in (bottom, top)]
             base = x.value * sin + y.value * cos
-            yield _Letter(text, turn, min(xs), max(xs), base, max(ys) - min(ys), is_apart)
-        is_apart = False
+            yield _Letter(text, turn, min(xs), max(xs), base, max(ys) - min(ys), is_apart, is_broken)
+        is_apart = is_broken = False
 
 
 def _is_vertical(letters: list[_Letter]) -> bool:
@@ -152,7 +156,7 @@ def _join(letters: list[_Letter], words: list[Word]) -> None:
             right=letter.right,
             base=letter.base,
             size=letter.size,
-            is_apart=letter.is_apart or last is None or _is_far(last, letter),
+            is_apart=letter.is_apart or letter.is_broken or last is None or _is_far(last, letter),
         )
         if base_word is not None and (script := _script(base_word, words[-1], word)):
             word.script, word.base, word.size, word.is_apart = script, base_word.base, base_word.size, False
@@ -164,6 +168,8 @@ def _join(letters: list[_Letter], words: list[Word]) -> None:
 
 def _continues(last: _Letter, letter: _Letter) -> bool:
     if abs(last.base - letter.base) > 0.1 * last.size or abs(last.size - letter.size) > 0.12 * last.size:
+        return False
+    if letter.is_broken and min(abs(letter.left - last.right), abs(last.left - letter.right)) > _TOUCHING * last.size:
         return False
     return not _is_far(last, letter)
 

@@ -60,6 +60,19 @@ _RULED = "".join(
         ]
     )
 )
+_BELOW = "".join(
+    shown(x, 440 - 24 * row, cell)
+    for row, cells in enumerate([("Reeds cut", "40 kg"), ("Nests found", "52"), ("Herons seen", "61")])
+    for x, cell in zip((60, 320), cells, strict=True)
+)
+
+
+def _letter_by_letter(x: float, y: float, text: str) -> str:
+    """Letters that are placed one by one in a font of one width, as Chromium writes code."""
+    letters = " 6 0 Td ".join(f"({letter}) Tj" for letter in text)
+    return f"BT /F1 10 Tf {x} {y} Td {letters} ET\n"
+
+
 _WIDGET = "/Type /Annot /Subtype /Widget /F 4 /Rect [200 490 400 510]"
 _FORM = "/AcroForm << /Fields [] /DA (/F1 10 Tf 0 g) >>"
 
@@ -70,6 +83,16 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
     ),
     "columns of other line heights": (
         written_pdf(WrittenPage(content=_lines(50, 700, _LEFT) + _lines(320, 695, _RIGHT))),
+        [" ".join(_LEFT), " ".join(_RIGHT)],
+    ),
+    "columns of other line heights below a wide summary": (
+        written_pdf(
+            WrittenPage(
+                content=_lines(50, 728, [" ".join(_LEFT[:2]) + " near the old bridge"] * 2)
+                + _lines(50, 700, _LEFT)
+                + _lines(320, 705, _RIGHT)
+            )
+        ),
         [" ".join(_LEFT), " ".join(_RIGHT)],
     ),
     "running title and number above and below columns": (
@@ -90,6 +113,17 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
     "table of sentences between rules": (
         written_pdf(WrittenPage(content=_RULED)),
         ["Flange of the large pump in the cellar | Leaks a little in winter, to be watched"],
+    ),
+    "rows below a table between rules": (
+        written_pdf(WrittenPage(content=_RULED + _BELOW)),
+        ["Lever of the emergency valve", "Reeds cut | 40 kg Nests found | 52 Herons seen | 61"],
+    ),
+    "code whose letters are placed one by one": (
+        written_pdf(
+            WrittenPage(content=_letter_by_letter(50, 700, "def fill [x]:") + _letter_by_letter(50, 688, "return x")),
+            font="<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>",
+        ),
+        ["def fill [x]: return x"],
     ),
     "power": (written_pdf(WrittenPage(content=_raised(50, 700, "It bears 10", "6", " Pa.", rise=4))), ["10^6 Pa."]),
     "footnote mark": (
