@@ -92,6 +92,16 @@ def _answered(talks: Conversations, name: str) -> bool:
         return False
 
 
+def _holds_the_turn(talks: Conversations, name: str) -> bool:
+    try:
+        turns = talks.conversation(name).history()
+    except UserError as error:
+        assert len(str(error)) > 30
+        return False
+    assert [turn["query"] for turn in turns] == [CLASS]
+    return True
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_turn_survives_its_store(url: str, tmp_path: Path, fault: str) -> None:
@@ -99,11 +109,10 @@ def test_a_turn_survives_its_store(url: str, tmp_path: Path, fault: str) -> None
     with _opened(llm, url, tmp_path) as talks:
         was_answered = _answered(talks, fault)
         _run(url, _HEAL)
-        # Connections that were broken while idle fail one question at most each.
+        # Connections that were broken while idle fail one question or one reading at most each.
         assert was_answered or any(_answered(talks, fault) for _ in range(_MOST_CONNECTIONS))
         paid = llm.kinds.count("read")
-        turns = talks.conversation(fault).history()
-        assert [turn["query"] for turn in turns] == [CLASS]
+        assert any(_holds_the_turn(talks, fault) for _ in range(_MOST_CONNECTIONS))
     assert paid <= 2, "the call that was under way, and one more"
 
 
