@@ -146,7 +146,7 @@ class _QuestionReader:
         self._sources = None if folder is None else _sources_of(folder)
         self._separator = separator
         self._names: dict[str, None] = {}
-        self._used: dict[str, str] = {}
+        self._used: dict[str, dict[str, None]] = {}
         self._doubts = Doubts()
 
     def of_row(self, row: FileRow) -> EvalQuestion:
@@ -195,7 +195,7 @@ class _QuestionReader:
         doubts = self._doubts.phrases()
         if found.is_guess:
             doubts.insert(0, f"its encoding {found.encoding} is a guess: name another by --encoding")
-        used = {**self._used}
+        used = {column: " or ".join(names) for column, names in self._used.items()}
         read = QuestionsRead(
             file=str(file),
             shape=found.shape,
@@ -207,7 +207,7 @@ class _QuestionReader:
             separator=found.separator,
             encoding=found.encoding,
             columns=used,
-            unused=tuple(name for name in self._names if name not in used.values()),
+            unused=tuple(name for name in self._names if not any(name in names for names in self._used.values())),
             doubts=tuple(doubts),
         )
         logger.info("%s", read.to_line())
@@ -226,7 +226,9 @@ _SKIP = "Mend them, or leave them out: --skip-bad-rows, skip_bad_rows in YAML an
 class _Cells:
     """The cells of one row by column."""
 
-    def __init__(self, row: FileRow, columns: Mapping[str, str], used: dict[str, str], doubts: Doubts) -> None:
+    def __init__(
+        self, row: FileRow, columns: Mapping[str, str], used: dict[str, dict[str, None]], doubts: Doubts
+    ) -> None:
         self._row, self.number = row, row.number
         self._cells = {name.strip().casefold(): (name, cell) for name, cell in row.cells}
         self._columns, self._used, self._doubts = columns, used, doubts
@@ -265,7 +267,7 @@ class _Cells:
             kept = f"{self._used[column]!r} holds texts with {LISTED!r}, which parts nothing in JSON: --separator"
             self._doubts.add(f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not", self.number)
         if found.is_split and column == "answer":
-            what = f"cells of {self._used[column]!r} are split at {separator!r}"
+            what = f"cells of {self._name(column)!r} are split at {separator!r}"
             self._doubts.add(what, self.number)
         return found.texts, found.is_unanswerable
 
@@ -281,16 +283,21 @@ class _Cells:
         if name is None:
             return None
         own, cell = self._cells[name]
-        self._used.setdefault(column, own)
+        self._used.setdefault(column, {})[own] = None
         if fault := self._row.faults.get(own):
             raise ValueError(fault)
         if doubt := self._row.doubts.get(own):
             self._doubts.add(f"{own!r} holds {doubt}", self.number)
         return cell
 
+    def _name(self, column: Column) -> str:
+        """Return the name that this row has for a column."""
+        known = _known_name(column, self._columns, self._cells)
+        return column if known is None else self._cells[known][0]
+
     def _placed(self, column: Column, error: ValueError) -> ValueError:
         said = str(error)
-        name = self._used.get(column, column)
+        name = self._name(column)
         return (
             error
             if said.startswith("its question")

@@ -44,14 +44,14 @@ def with_questions_kept(keys: Mapping[str, object], folder: Path) -> dict[str, o
     """Return the keys of an experiment with a file for its ``questions``, where these are no file themselves.
 
     Raises:
-        SettingsError: They cannot be kept; see ``keep_questions``.
+        SettingsError: They cannot be kept (see ``keep_questions``), or are given an encoding.
     """
     questions = keys.get("questions")
-    return (
-        {**keys}
-        if isinstance(questions, str | Path | None)
-        else {**keys, "questions": keep_questions(questions, folder)}
-    )
+    if isinstance(questions, str | Path | None):
+        return {**keys}
+    if (encoding := keys.get("encoding")) is not None:
+        raise SettingsError(f"encoding={encoding!r:.60} is not allowed: the questions are no file. Leave it out.")
+    return {**keys, "questions": keep_questions(questions, folder)}
 
 
 def records_of(questions: object) -> object:

@@ -9,7 +9,7 @@ MAX_DEPTH = 20
 
 _STRING = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
 _NUMBER = r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
-_TOKEN = re.compile(rf"\s*+(?:({_STRING})|({_NUMBER})(?![\w.])|(\w++)|(\.\.\.|[\[\](){{}},:=]))", re.DOTALL)
+_TOKEN = re.compile(rf"\s*+(?:({_STRING})|({_NUMBER})(?![\w.])|(\w++)|(\.\.\.|[\[\](){{}},:=.]))", re.DOTALL)
 _ESCAPE = re.compile(
     r"""\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|(.))""", re.DOTALL
 )
@@ -56,6 +56,8 @@ class _Reader:
         if word in _WORDS:
             self._next()
             return _WORDS[word]
+        if word == "np":
+            return self._scalar(depth)
         if word == "array":
             self._next()
             return self._array(depth)
@@ -85,6 +87,16 @@ class _Reader:
             raise ValueError("it is neither a set nor a mapping")
         self._next()
         return pairs if closing == "}" and not items else items
+
+    def _scalar(self, depth: int) -> object:
+        """Read a scalar as numpy 2 prints it within a list: ``np.str_('a')``."""
+        self._next()
+        self._expect(".")
+        self._next()
+        self._expect("(")
+        value = self.value(depth + 1)
+        self._expect(")")
+        return value
 
     def _array(self, depth: int) -> object:
         """Read what stands behind the word array: its items, and perhaps the kind of these."""

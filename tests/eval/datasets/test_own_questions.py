@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from judgetree.evaluation import EvalQuestion, load_dataset
 from judgetree.evaluation.datasets.own_questions import load_own_questions
-from judgetree.evaluation.question_files.kept_questions import keep_questions
+from judgetree.evaluation.question_files.kept_questions import keep_questions, with_questions_kept
 from judgetree.modules.errors import LoadingError, SettingsError
 from judgetree.modules.index.parser_process import LARGE_BYTES
 
@@ -228,3 +229,29 @@ def test_files_of_other_formats_are_refused_with_what_to_do(tmp_path: Path, name
     (tmp_path / name).write_bytes(b"\x1f\x8b\x08 any bytes\n")
     with pytest.raises(LoadingError, match=re.escape(remedy)):
         load_own_questions(tmp_path / name)
+
+
+def test_lists_of_numpys_scalars_are_read_as_lists(tmp_path: Path) -> None:
+    """numpy 2 prints ``list(array)`` so; the whole print was the gold answer, which no reply equals."""
+    answers = [*np.array(["Ada", "Lady L."])], [np.float64(3.5), np.int64(7)]
+    frame = pd.DataFrame({"question": ["Who?", "How many?"], "answer": answers})
+    frame.to_csv(tmp_path / "q.csv", index=False)
+    assert "np.str_('Ada')" in (tmp_path / "q.csv").read_text(encoding="utf-8")
+    expected = [("Ada", "Lady L."), ("3.5", "7")]
+    assert [each.answers for each in load_own_questions(tmp_path / "q.csv").questions] == expected
+
+
+def test_an_encoding_is_refused_for_questions_that_are_no_file(tmp_path: Path) -> None:
+    """They are kept as UTF-8, which was then read in the encoding of the file that pandas had read."""
+    keys = {"questions": pd.DataFrame({"question": ["Où est Zoë ?"]}), "encoding": "latin-1"}
+    with pytest.raises(SettingsError, match="encoding='latin-1' is not allowed"):
+        with_questions_kept(keys, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert with_questions_kept({"questions": "q.csv", "encoding": "latin-1"}, tmp_path)["encoding"] == "latin-1"
+
+
+def test_a_column_that_some_rows_use_is_not_said_to_be_unused(tmp_path: Path) -> None:
+    rows = [{"question": "A?", "answer": "a"}, {"query": "B?", "gold": "b", "topic": "c"}]
+    read = load_own_questions(keep_questions(rows, tmp_path)).read
+    assert read is not None
+    assert (read.with_answers, read.unused) == (2, ("topic",))
