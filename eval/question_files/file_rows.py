@@ -106,8 +106,9 @@ def read_rows(path: Path, *, names: Collection[str], question_names: Collection[
     if shape not in ("CSV", "TSV"):
         parser = "lines" if suffix in _LINES else "objects"
         head = "" if parser == "lines" else json.dumps(sorted(question_names)) + "\n"
-        rows = (_object_row(*each) for each in _parsed(path, parser, (head + text).encode("utf-8", "replace"), shape))
-        return FileRows(rows=rows, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
+        parsed = _parsed(path, parser, (head + text).encode("utf-8", "replace"), shape)
+        objects = (_object_row(*each) for each in parsed)
+        return FileRows(rows=objects, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
     separator = separator_of(text, names, usual="\t" if shape == "TSV" else ",")
     parsed = _parsed(path, table_parser(separator), text.encode("utf-8", "replace"), shape)
     header, rows = _with_header(parsed)
@@ -128,13 +129,12 @@ def check_encoding(encoding: str) -> str:
     Raises:
         SettingsError: Python has no such encoding.
     """
+    fault: Exception | None = None
     try:
         name = codecs.lookup(encoding).name
         "".encode(name)  # LookupError: a codec of bytes, such as zip
     except (LookupError, ValueError, UnicodeError) as error:
         name, fault = "", error
-    else:
-        fault = None
     if not name or name.replace("-", "_") in _NO_ENCODINGS:
         raise SettingsError(
             f"encoding={encoding!r:.60} is not an encoding. Allowed are those of Python, such as utf-8, utf-16, "
@@ -218,7 +218,10 @@ def _table_row(header: Sequence[str], metadata: Mapping[str, object], cells: Seq
         for name in ("faults", "doubts")
         if isinstance(found := metadata.get(name), Mapping)
     }
-    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], **remarks)
+    cells_by_name = [*zip(header, texts, strict=True)]
+    return FileRow(
+        number=number, cells=cells_by_name, faults=remarks.get("faults", {}), doubts=remarks.get("doubts", {})
+    )
 
 
 def repeated_names(names: Sequence[str]) -> frozenset[str]:
