@@ -169,6 +169,9 @@ class _QuestionReader:
         refuses = refuses or kind == UNANSWERABLE
         if not refuses and (word := next((each for each in known if each.casefold() in MISSING_WORDS), None)):
             self._doubts.add(f"the answer {word!r} is read as this text: leave the cell empty for none", cells.number)
+        if listed := next((each for each in known if each[0] in "[{"), None):
+            told = f"the answer {listed!r:.60} is read as this text: write several as a list of texts in quotes"
+            self._doubts.add(told, cells.number)
         return EvalQuestion(
             id=cells.text("id") or f"q{self.rows.number}",
             question=question,

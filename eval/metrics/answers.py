@@ -129,7 +129,8 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
     """Score ``prediction`` against the gold answer that fits it best; ``question.lang`` selects the tokenizer.
 
     Every score of an unanswerable question is 1 if it was refused, else 0. Every score of a refused answerable question
-    is 0. A question that failed is not a refusal: use ``WRONG``.
+    is 0, unless the refusal is a gold answer, such as "not enough info". A question that failed is not a refusal: use
+    ``WRONG``.
 
     Args:
         question: The question with its gold answers, in any order.
@@ -141,13 +142,16 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
     """
     if not question.answers_known:
         raise ValueError(f"Question {question.id!r} has no gold answers, so it cannot be scored: leave it out.")
-    if refused or not question.is_answerable:
-        return RIGHT if refused and not question.is_answerable else WRONG
+    if not question.is_answerable:
+        return RIGHT if refused else WRONG
     golds, lang = question.answers, question.lang
+    em = max(exact_match(prediction, gold, lang=lang) for gold in golds)
+    if refused and not (prediction.strip() and em):
+        return WRONG
     overlaps = (token_overlap(prediction, gold, lang=lang) for gold in golds)
     best = max(overlaps, key=lambda overlap: (overlap.f1, overlap.precision))
     return AnswerScores(
-        em=max(exact_match(prediction, gold, lang=lang) for gold in golds),
+        em=em,
         f1=best.f1,
         precision=best.precision,
         recall=best.recall,

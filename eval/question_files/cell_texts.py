@@ -35,6 +35,7 @@ _BESIDE: Mapping[str, frozenset[str]] = {
 _ALIASES = "aliases"
 _STARTS = re.compile(r"""(?:\[|\{|\((?=\s*['"])|array\()""")
 _BROKEN = re.compile(r"""(?:\[|\{)\s*['"]|array\(\[""")
+_OF_NUMBERS = re.compile(r"[\[{(][-+0-9.][-+0-9.eE,\s]*+[\])}]")
 _SHOWN = 80
 
 
@@ -157,6 +158,8 @@ def _filled(text: str) -> tuple[str, ...]:
 def _printed(text: str) -> object:
     """Return the list or object that a text prints, as JSON or as Python and numpy do; None if it is a text.
 
+    A list of numbers alone is a text: it may be an interval, a range or a date.
+
     Raises:
         ValueError: It begins as a list of texts, and does not end as one.
     """
@@ -172,7 +175,7 @@ def _printed(text: str) -> object:
                     "of one text"
                 ) from error
             return None
-    return value if isinstance(value, list | dict) else None
+    return None if not isinstance(value, list | dict) or _OF_NUMBERS.fullmatch(text) else value
 
 
 def _shown(value: object) -> str:

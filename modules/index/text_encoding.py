@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 
 from ..errors import LoadingError
@@ -17,7 +18,10 @@ _MARKS = (  # UTF-32 first, since its mark begins with that of UTF-16
 )
 _EUROPEAN = ["cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256"]
 _EAST_ASIAN = ["gb18030", "big5", "cp932", "euc_jp", "cp949"]
+_WESTERN = ["cp1252", "cp1250"]
 _SAMPLE_BYTES = 1 << 16
+_SEVERAL = re.compile(rb"[\x80-\xff]{2}")
+_ACCENTED = re.compile(r"[^\x00-\x7f](?![A-Z])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +79,14 @@ def _guessed(data: bytes) -> DecodedText:
     from charset_normalizer import from_bytes  # noqa: PLC0415 - few files need it
 
     sample = _sample(data)
-    best = None if b"\x00" in data else from_bytes(sample, cp_isolation=_EUROPEAN + _EAST_ASIAN).best()
+    # No character of East Asian text stands alone among ASCII ones, as "±" and "½" do in others.
+    known = _EUROPEAN + _EAST_ASIAN if _SEVERAL.search(sample) else _WESTERN
+    best = None if b"\x00" in data else from_bytes(sample, cp_isolation=known).best()
     if best is None:
         raise LoadingError("it is not text, or in an unknown encoding; save it as UTF-8")
     encoding = best.encoding
     if encoding in ("cp1250", "cp1252"):  # guessed by chance, since most accented letters of one are ones of the other
-        encoding = "cp1250" if _letters(sample, "cp1250") > 1.25 * _letters(sample, "cp1252") else "cp1252"
+        encoding = "cp1250" if _letters(sample, "cp1250") > 1.25 * _letters(sample, "cp1252") + 2 else "cp1252"
     try:
         return DecodedText(text=data.decode(encoding), encoding=encoding)
     except UnicodeDecodeError as error:
@@ -88,7 +94,8 @@ def _guessed(data: bytes) -> DecodedText:
 
 
 def _letters(sample: bytes, encoding: str) -> int:
-    return sum(character.isalpha() and not character.isascii() for character in sample.decode(encoding, "replace"))
+    """Count the accented letters, without those before a capital: "¿Quién" begins with a letter in cp1250."""
+    return sum(found.isalpha() for found in _ACCENTED.findall(sample.decode(encoding, "replace")))
 
 
 def _sample(data: bytes) -> bytes:

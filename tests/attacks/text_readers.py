@@ -323,6 +323,8 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",
     "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
     "modules.index.parsers.word.numbering.Numbering.label": "reads the format of one level, at most nine places long",
+    "modules.index.text_encoding._guessed": "reads a sample of at most 64 kB, by patterns of two characters",
+    "modules.index.text_encoding._letters": "reads a sample of at most 64 kB, by a pattern of two characters",
     "modules.language.folding._invisible": "reads single characters",
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",

@@ -212,7 +212,11 @@ def test_an_unanswerable_question_is_right_when_refused_and_only_then() -> None:
     assert score_answer(question(), "", refused=False) == WRONG
 
 
-def test_a_refusal_of_an_answerable_question_is_wrong_whatever_it_says() -> None:
+def test_a_refusal_that_is_a_gold_answer_is_right() -> None:
+    assert score_answer(question("Not enough info", "Bern"), "NOT ENOUGH INFO", refused=True) == RIGHT
+
+
+def test_another_refusal_of_an_answerable_question_is_wrong_whatever_it_says() -> None:
     assert score_answer(question("question"), "I cannot answer this question.", refused=True) == WRONG
     assert score_answer(question("The"), "", refused=True) == WRONG
 

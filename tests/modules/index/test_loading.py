@@ -73,10 +73,15 @@ GERMAN = "Grüße aus München: Die Prüfung der Flansche ist jährlich zu wiede
 CHINESE = "第一条 为了规范阀门的检验,制定本标准。法兰的垫片应当每年更换一次。\n"
 
 
+_SINGLE_MARKS = ("3×4", "£5", "±3", "½", "m²", "20 °C", "3 µm", "Peña")
+
+
 @pytest.mark.parametrize(
     ("text", "written", "found"),
     [
         (GERMAN, "latin-1", "cp1252"),
+        ("¿Quién escribió esto? ¿Dónde vive Muñoz? " * 60, "cp1252", "cp1252"),
+        *(("Which agent ran?\n" * 30 + text, "cp1252", "cp1252") for text in _SINGLE_MARKS),
         ("Le café est très agréable, déjà vu à l'été. " * 500, "latin-1", "cp1252"),
         ("Proszę wymienić uszczelkę. Żółte zawory są sprawdzane co roku, zgodnie z normą.", "cp1250", "cp1250"),
         (CHINESE, "gb18030", "gb18030"),
