@@ -207,6 +207,7 @@ _SAID = (
     "modules.judge.thresholds",
     "modules.llm.cache",
     "modules.llm.rate_limit",
+    "modules.llm.wire.adaptations",
     "modules.sqlite_cache",
     "modules.trust.variables",
 )
