@@ -20,7 +20,7 @@ _EUROPEAN = ["cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255
 _EAST_ASIAN = ["gb18030", "big5", "cp932", "euc_jp", "cp949"]
 _WESTERN = ["cp1252", "cp1250"]
 _SAMPLE_BYTES = 1 << 16
-_SEVERAL = re.compile(rb"[\x80-\xff]{2}")
+_SEVERAL = re.compile(rb"[\x80-\xff]{3}")
 _ACCENTED = re.compile(r"[^\x00-\x7f](?![A-Z])")
 
 
@@ -79,7 +79,7 @@ def _guessed(data: bytes) -> DecodedText:
     from charset_normalizer import from_bytes  # noqa: PLC0415 - few files need it
 
     sample = _sample(data)
-    # No character of East Asian text stands alone among ASCII ones, as "±" and "½" do in others.
+    # Words of other scripts have more bytes in a row than "½" or "Grüße".
     known = _EUROPEAN + _EAST_ASIAN if _SEVERAL.search(sample) else _WESTERN
     best = None if b"\x00" in data else from_bytes(sample, cp_isolation=known).best()
     if best is None:

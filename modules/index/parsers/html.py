@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable
 
+from ..text_encoding import decode
 from .html_text import HtmlText, lines_of, tree_of
 from .parsed import LeftOut, Piece, titled
 
@@ -32,7 +33,8 @@ def parse_html(data: bytes) -> Iterable[Piece]:
 
 
 def _encoding(data: bytes) -> str | None:
-    """Return the encoding as browsers choose it: by a mark, the declaration, or UTF-8; None to have it guessed."""
+    """Return the encoding as browsers choose it: by a mark or the declaration, else as text files have it; None for
+    the mark's."""
     from bs4.dammit import EncodingDetector  # noqa: PLC0415 - keeps the package's import fast
 
     if data.startswith(_MARKS):
@@ -41,8 +43,4 @@ def _encoding(data: bytes) -> str | None:
     if declared:
         name = declared.lower()
         return "windows-1252" if name in _LATIN else _SUPERSETS.get(name, name)
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return None
-    return "utf-8"
+    return decode(data).encoding.partition(" ")[0]

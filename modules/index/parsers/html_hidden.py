@@ -50,7 +50,13 @@ def is_hidden(node: Tag, names: Set[str] = frozenset()) -> bool:
     ):
         return True
     style = style_of(node)
-    return style is not None and style.is_hidden
+    return style is not None and style.is_hidden and not _is_formula(node)
+
+
+def _is_formula(node: Tag) -> bool:
+    """Return whether an element holds a formula alone: a picture of it is shown in its place, as by Wikipedia."""
+    inner = [child for child in node.contents if getattr(child, "name", None) or str(child).strip()]
+    return len(inner) == 1 and getattr(inner[0], "name", None) == "math"
 
 
 def style_of(node: Tag) -> Style | None:

@@ -11,7 +11,7 @@ from .html_hidden import attribute, is_hidden, style_of
 from .html_lists import ListMarks
 from .html_sheets import hidden_names
 from .html_tables import TableText
-from .scripts import Script, with_marks
+from .scripts import APART, Script, with_marks
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
@@ -36,8 +36,8 @@ _UNTOLD = {
 _MAX_FRAMES = 3
 _KEPT_SPACE, _RAISED, _LOWERED, _LEVEL = "\x00\x01\x02\x03"
 """Marks of text before it is cut into lines; foreign text has none of them."""
-_UNMARKED = {**dict.fromkeys(map(ord, "\x00\x01\x02\x03\xad")), ord("\n"): " "}
-_MARKED = re.compile("[\x00-\x03\xad\n]")
+_UNMARKED = {**dict.fromkeys(map(ord, f"\x00\x01\x02\x03{APART}\xad")), ord("\n"): " "}
+_MARKED = re.compile("[\x00-\x04\xad\n]")
 _KEPT = {**_UNMARKED, ord("\n"): "\n", ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
 _SPACES = re.compile(r"[^\S\x00]+")
 _SCRIPT_MARKS = re.compile("([\x01-\x03])")
@@ -71,8 +71,10 @@ def _pieces(line: str) -> Iterator[tuple[str, Script]]:
     for part in _SCRIPT_MARKS.split(line):
         if part in _SCRIPTS and part:
             depth += -1 if part == _LEVEL else 1
-            if depth <= 1:  # a script in a script counts as part of it
+            if depth <= 1:
                 script = part if depth == 1 and part != _LEVEL else (script if depth else _LEVEL)
+            elif part != _LEVEL:  # a script in a script is part of it
+                yield _SCRIPTS[part], _SCRIPTS[script]
         elif part:
             yield part, _SCRIPTS[script]
 
@@ -159,7 +161,7 @@ class HtmlText:
 
     def _raised_steps(self, node: Tag) -> Steps:
         if self._raised:
-            return list(node.contents)
+            return _script(_RAISED, node)
 
         def begin() -> None:
             self._raised += 1
@@ -196,6 +198,8 @@ class HtmlText:
 
     def _input_steps(self, node: Tag) -> Steps:
         kind = attribute(node, "type").lower()
+        if kind in ("checkbox", "radio"):
+            return [" ☒ " if "checked" in node.attrs else " ☐ "]
         if kind in _UNSEEN_INPUTS:
             return [" "]
         name = "alt" if kind == "image" else "value"
@@ -241,7 +245,14 @@ class HtmlText:
 
     def _fraction_steps(self, node: Tag) -> Steps:
         above, below = _filled(node, 2)
-        return [*_in_parentheses(above), "/", *_in_parentheses(below)]
+        return [APART, *_in_parentheses(above), "/", *_in_parentheses(below), APART]
+
+    def _matrix_steps(self, node: Tag) -> Steps:
+        """Return the steps of mtable or mtr, with a mark between its rows or cells."""
+        steps: Steps = []
+        for each in _elements(node):
+            steps += ["; " if node.name == "mtable" else ", ", each]
+        return steps[1:]
 
     def _root_steps(self, node: Tag) -> Steps:
         inner = _elements(node)
@@ -290,7 +301,7 @@ def _between(before: str, after: str) -> Callable[[HtmlText, Tag], Steps]:
     return lambda _, node: [before, *node.contents, after]
 
 
-_UNSEEN_INPUTS = frozenset({"hidden", "password", "checkbox", "radio", "range", "color", "file"})
+_UNSEEN_INPUTS = frozenset({"hidden", "password", "range", "color", "file"})
 
 _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "br": _between("\n", ""),
@@ -318,6 +329,7 @@ _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "math": HtmlText._formula_steps,
     **dict.fromkeys(("msup", "msub", "msubsup", "munder", "mover", "munderover"), HtmlText._scripted_steps),
     "mfrac": HtmlText._fraction_steps,
+    **dict.fromkeys(("mtable", "mtr"), HtmlText._matrix_steps),
     **dict.fromkeys(("msqrt", "mroot"), HtmlText._root_steps),
 }
 """How elements are read whose content does not simply follow the text before it."""

@@ -15,6 +15,23 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         " in 1999<sup>5</sup>.",
         ["Built in 1984 [2], mended in 1990 [3], 12 [4] in 1999^5."],
     ),
+    "fractions": (
+        "3<math><mfrac><mn>1</mn><mn>2</mn></mfrac></math> m, 4<sup>1</sup>/<sub>8</sub> m, "
+        "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mi>x</mi></math>",
+        ["3 1/2 m, 4 1/8 m, a/2 x"],
+    ),
+    "scripts in scripts": ("10<sup>6<sup>2</sup></sup> and x<sub>n<sub>i</sub></sub>", ["10^(6^2) and x_n_i"]),
+    "matrix": (
+        "<math><mo>(</mo><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr>"
+        "<mtr><mtd><mn>3</mn></mtd><mtd><mn>4</mn></mtd></mtr></mtable><mo>)</mo></math>",
+        ["(1, 2; 3, 4)"],
+    ),
+    "formula behind its picture": (
+        "<p><span style='display: none'><math><msup><mi>x</mi><mn>2</mn></msup></math></span>"
+        "<img src=f.svg aria-hidden=true alt='x^{2}'> is squared.",
+        ["x^2 is squared."],
+    ),
+    "boxes": ("<input type=checkbox checked>oak <input type=radio>ash", ["☒ oak ☐ ash"]),
     "choice": ("<select><optgroup label='Wood'><option>oak<option label='ash'>x</optgroup></select>", ["Wood oak ash"]),
     "details": ("<details><summary>More of it</summary>The heron waits.</details>", ["More of it The heron waits."]),
     "terms": ("<dl><dt>heron<dd>a grey bird<dt>reed<dd>a tall grass</dl>", ["heron a grey bird reed a tall grass"]),
@@ -90,7 +107,7 @@ UNSEEN: dict[str, str] = {
     "style of invisible text": "<p style='visibility:hidden'>XX</p>",
     "class": f"{_STYLES}<p class='big away'>XX</p>",
     "id": f"{_STYLES}<p id=gone>XX</p>",
-    "for screen readers only": "<span aria-hidden=true>XX</span>",
+    "decoration": "<span aria-hidden=true>XX</span>",
     "template": "<template><p>XX</p></template>",
     "noscript": "<noscript>XX</noscript>",
     "script": "<script>XX</script>",
@@ -127,6 +144,7 @@ ENCODED: dict[str, bytes] = {
     ),
     "by a mark": "\ufeff“Grüße” für 5 €".encode("utf-16-le"),
     "by nothing": "“Grüße” für 5 €".encode(),
+    "by nothing, on Windows": "“Grüße” für 5 €".encode("cp1252"),
     "wrongly declared, with a mark": b"\xef\xbb\xbf<meta charset=iso-8859-1>" + "“Grüße” für 5 €".encode(),
 }
 """Pages that say “Grüße” für 5 €, by how they tell their encoding."""

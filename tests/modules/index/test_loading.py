@@ -73,7 +73,7 @@ GERMAN = "Grüße aus München: Die Prüfung der Flansche ist jährlich zu wiede
 CHINESE = "第一条 为了规范阀门的检验,制定本标准。法兰的垫片应当每年更换一次。\n"
 
 
-_SINGLE_MARKS = ("3×4", "£5", "±3", "½", "m²", "20 °C", "3 µm", "Peña")
+_SINGLE_MARKS = ("3×4", "£5", "±3", "½", "m²", "20 °C", "3 µm", "Peña", "Grüße", "naïve")
 
 
 @pytest.mark.parametrize(

@@ -230,10 +230,16 @@ CASES: dict[str, Case] = {
         body=table(
             row(cell(table(row(cell("inner one"), cell("inner two"))) + p("under it")), cell("outer")),
             row(cell("wide", '<w:gridSpan w:val="2"/>')),
+            row(cell("indented"), properties='<w:gridBefore w:val="1"/>'),
             row(cell("tall", '<w:vMerge w:val="restart"/>'), cell("first")),
             row(cell("<w:p/>", "<w:vMerge/>"), cell("second")),
         ),
-        seen=("inner one | inner two\nunder it | outer", "\nwide | wide\n", "tall | first", "tall | second"),
+        seen=(
+            "inner one | inner two\nunder it | outer",
+            "\nwide | wide\n | indented\n",
+            "tall | first",
+            "tall | second",
+        ),
     ),
     "headers, footers and sections": Case(
         body=p("First section.", '<w:sectPr><w:headerReference w:type="default" r:id="rheader1"/></w:sectPr>')
@@ -442,8 +448,10 @@ CASES: dict[str, Case] = {
                 + "</m:e></m:future>"
             )
             + "</m:oMathPara>"
-        ),
-        seen=("So (a+b)/2=10^6", "∑_(i=1)^n x_i≤√(y)(n; k)+z"),
+        )
+        + p(run("Add 3") + math(f"<m:f><m:num>{mr('1')}</m:num><m:den>{mr('2')}</m:den></m:f>{mr('x')}") + run("."))
+        + p(math(f"<m:f><m:num>{mr('a')}</m:num><m:den>{mr('2c')}</m:den></m:f>")),
+        seen=("So (a+b)/2=10^6", "Add 3 1/2 x.", "a/(2c)", "∑_(i=1)^n x_i≤√(y)(n; k)+z"),
     ),
     "pictures and other objects": Case(
         body=p(drawn("<pic:pic/>"))

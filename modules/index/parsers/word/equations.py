@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
+from ..scripts import APART
 from .package import M, W
 
 _NO_TEXT = frozenset({f"{M}ctrlPr", f"{W}del", f"{W}rPr", f"{M}rPr", f"{W}moveFrom"})
 
 
 def linear(element: Element) -> str:
-    """Return an equation, or a part of one, as a line.
+    """Return an equation, or a part of one, as a line for ``with_marks``.
 
-    Fractions, roots and scripts of more than one letter or number stand in parentheses, so that each belongs to one
-    reading only.
+    Parts of fractions, roots and scripts that are more than a letter or a number stand in parentheses, so that there is
+    one reading only.
     """
     write = _WRITERS.get(element.tag)
     return _inside(element) if write is None else write(element)
@@ -37,7 +38,7 @@ def _property(element: Element, name: str, default: str) -> str:
 
 def _grouped(text: str) -> str:
     inner = text.strip()
-    return inner if inner.isalnum() else f"({inner})"
+    return inner if inner.isdecimal() or len(inner) == 1 else f"({inner})"
 
 
 def _with_scripts(base: str, lower: str, upper: str) -> str:
@@ -55,7 +56,7 @@ def _before(element: Element) -> str:
 def _fraction(element: Element) -> str:
     if _property(element, "type", "bar") == "noBar":  # a binomial coefficient
         return f"{_part(element, 'num')}; {_part(element, 'den')}"
-    return f"{_grouped(_part(element, 'num'))}/{_grouped(_part(element, 'den'))}"
+    return f"{APART}{_grouped(_part(element, 'num'))}/{_grouped(_part(element, 'den'))}{APART}"
 
 
 def _root(element: Element) -> str:

@@ -187,7 +187,8 @@ class Story:
 
     def _cells(self, row: Element, above: dict[int, str]) -> Iterator[str]:
         """Yield the texts of a row's cells; a short one is repeated in the columns and rows that it spans."""
-        column = 0
+        column = min(number(value(row.find(f"{W}trPr/{W}gridBefore"))), _MOST_COLUMNS)
+        yield from [""] * column
         for cell in _within(row, f"{W}tc"):
             properties = cell.find(f"{W}tcPr")
             merged, span = None, 1
