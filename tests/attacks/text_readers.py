@@ -309,6 +309,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.reading.quotations._closing",
             "modules.calls.thinking.ThinkingText._advance",
             "modules.index.parsers.markdown._Seen.text",
+            "modules.index.parsers.scripts.with_marks",
             "modules.index.parsers.markdown._Seen._is_edited",
             "modules.index.parsers.markdown._Seen._edit_html",
         ),
