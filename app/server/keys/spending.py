@@ -48,7 +48,7 @@ class OpenRun:
     run_id: str
     turn_id: str
     conversation: str
-    """Name of the turn's conversation; ``""`` for a run of an older version."""
+    """Stored name of the turn's conversation."""
 
 
 class Ledger:
@@ -141,7 +141,7 @@ class Ledger:
         self._tables.write(("UPDATE key_use SET turn_id = ? WHERE run_id = ?", (named, run_id)))
 
     def open_runs(self, key_id: str) -> list[OpenRun]:
-        """Return the runs of today that have named their turn and were not settled, by id.
+        """Return the runs of today that have named their turn and were not settled, by id; none of older versions.
 
         Raises:
             SettingsError: The ledger cannot be used.
@@ -152,7 +152,7 @@ class Ledger:
             self._day(),
         )
         named = ((str(run_id), str(turn)[len(_OPEN) :].partition(":")) for run_id, turn in rows)
-        return [OpenRun(run_id, turn_id, conversation) for run_id, (turn_id, _, conversation) in named]
+        return [OpenRun(run_id, turn_id, name) for run_id, (turn_id, _, name) in named if name]
 
     def settle(self, run_id: str, spent: Spend, *, turn_id: str = "") -> None:
         """Replace a reservation by what its run used; what is unknown stays as it was reserved.

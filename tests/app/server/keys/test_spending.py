@@ -88,6 +88,8 @@ def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> No
     killed, other = ledger.reserve("k1", day, question), ledger.reserve("k1", day, question)
     ledger.name_turn(killed, "t1", "k1/monday")
     ledger.name_turn(other, "t2", "k1/t1:tuesday")
+    of_an_older_version = ledger.reserve("k1", Budget(tokens=2000), NO_LIMITS)
+    tables().write(("UPDATE key_use SET turn_id = 'open:t0', tokens = 0 WHERE run_id = ?", (of_an_older_version,)))
     assert {(run.run_id, run.turn_id, run.conversation) for run in ledger.open_runs("k1")} == {
         (killed, "t1", "k1/monday"),
         (other, "t2", "k1/t1:tuesday"),
@@ -101,7 +103,7 @@ def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> No
     for _ in range(2):  # by another worker and by its own
         ledger.settle(resumed, Spend(tokens=120), turn_id="t1")
     assert ledger.used("k1").tokens == 170
-    assert tables().read("SELECT turn_id FROM key_use ORDER BY turn_id") == [("t1",), ("t2",)]
+    assert tables().read("SELECT turn_id FROM key_use ORDER BY turn_id") == [("open:t0",), ("t1",), ("t2",)]
 
 
 def test_an_unknown_price_costs_what_was_reserved(tables: OpenTables) -> None:
