@@ -25,7 +25,9 @@ Questions = Annotated[
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(metavar="question=Frage,answer=Antwort", help="Its columns, where they are called otherwise."),
+    typer.Option(
+        metavar="question=Frage,answer=Antwort", help="Its columns, where they are called otherwise; COLUMN= for none."
+    ),
 ]
 Separator = Annotated[
     str | None,
@@ -222,8 +224,8 @@ def question_keys(
 ) -> dict[str, object]:
     """Return the keys of an experiment that a file of one's own questions takes; None for those that are not given."""
     pairs = [pair.partition("=") for pair in columns.split(",")] if columns is not None else []
-    if not all(name.strip() and value.strip() for name, _, value in pairs):
-        raise SettingsError(f"--columns {columns!r} is not COLUMN=NAME,COLUMN=NAME, such as question=Frage.")
+    if not all(name.strip() and is_pair for name, is_pair, _ in pairs):
+        raise SettingsError(f"--columns {columns!r} is not COLUMN=NAME,COLUMN=NAME, such as question=Frage,type=.")
     return {
         "questions": questions,
         "columns": {name.strip(): value.strip() for name, _, value in pairs} or None,

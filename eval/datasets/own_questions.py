@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -42,7 +42,7 @@ UNANSWERABLE = "unanswerable"
 """The type of a question to which a refusal is the right answer."""
 
 _LONGEST_SEPARATOR = 20
-_DOUBTS_SHOWN = 3
+_DOUBTS_SHOWN = 10
 _NAMES_SHOWN = 30
 _NAME_SHOWN = 60
 
@@ -66,7 +66,7 @@ def load_own_questions(
 
     Args:
         path: The file. The first row of a table names the columns; of a workbook, the first sheet is read.
-        columns: Names of columns that are called otherwise: ``{"question": "Frage"}``.
+        columns: Names of columns that are called otherwise: ``{"question": "Frage"}``; "" for a column to leave out.
         folder: Folder of the documents to search, whose paths ``supporting`` names; None for a collection or no corpus.
         separator: What stands between several answers in one text; "none" for nothing, None for ``|`` in the cells of
             tables and nothing in texts of JSON. A backslash before it keeps it; items of lists are never split.
@@ -153,6 +153,8 @@ class _QuestionReader:
         """Read a row."""
         if row.fault:
             raise ValueError(row.fault)
+        if row.doubt:
+            self._doubts.add(row.doubt, row.number)
         names = [name for name, _ in row.cells]
         self._names.update(dict.fromkeys(filter(None, names)))
         if fault := _Cells.fault_of(names, self._columns):
@@ -166,7 +168,9 @@ class _QuestionReader:
         answers, refuses = cells.texts("answer", self._separator)
         kind = cells.text("type") or (UNANSWERABLE if refuses else "")
         known = unique_answers(answers)
-        refuses = refuses or kind == UNANSWERABLE
+        refuses = refuses or kind.casefold() == UNANSWERABLE
+        if refuses and known:
+            self._doubts.add(f"the type {kind!r} leaves their answers out", cells.number)
         if not refuses and (word := next((each for each in known if each.casefold() in MISSING_WORDS), None)):
             self._doubts.add(f"the answer {word!r} is read as this text: leave the cell empty for none", cells.number)
         if listed := next((each for each in known if each[0] in "[{"), None):
@@ -223,6 +227,7 @@ class _QuestionReader:
         return with_digests(replace(whole, read=read))
 
 
+_MISSING: tuple[object, ...] = (None, "", [])
 _SKIP = "Mend them, or leave them out: --skip-bad-rows, skip_bad_rows in YAML and Python."
 
 
@@ -241,9 +246,9 @@ class _Cells:
         """Return what is wrong with the names of columns; ``""`` if nothing is."""
         there = f"{', '.join(name.strip()[:_NAME_SHOWN] for name in names[:_NAMES_SHOWN]):.300}"
         known = {name.strip().casefold() for name in names}
-        if missing := [name for name in columns.values() if name.strip().casefold() not in known]:
+        if missing := [name for name in columns.values() if name.strip() and name.strip().casefold() not in known]:
             return f"there is no column {missing[0]!r:.80}; there are {there}"
-        found = [_known_name(column, columns, known) for column in get_args(Column)]
+        found = [next(iter(_known_names(column, columns, known)), None) for column in get_args(Column)]
         if found[get_args(Column).index("question")] is None:
             return f"there is no column question; there are {there}. Name it: --columns question=NAME"
         twice = repeated_names([name.strip() for name in names])
@@ -282,10 +287,11 @@ class _Cells:
             raise self._placed(column, error) from error
 
     def _cell(self, column: Column) -> object:
-        name = _known_name(column, self._columns, self._cells)
-        if name is None:
+        names = _known_names(column, self._columns, self._cells)
+        if not names:
             return None
-        own, cell = self._cells[name]
+        filled = (name for name in names if self._cells[name][1] not in _MISSING)
+        own, cell = self._cells[next(filled, names[0])]
         self._used.setdefault(column, {})[own] = None
         if fault := self._row.faults.get(own):
             raise ValueError(fault)
@@ -295,8 +301,8 @@ class _Cells:
 
     def _name(self, column: Column) -> str:
         """Return the name that this row has for a column."""
-        known = _known_name(column, self._columns, self._cells)
-        return column if known is None else self._cells[known][0]
+        known = _known_names(column, self._columns, self._cells)
+        return self._cells[known[0]][0] if known else column
 
     def _placed(self, column: Column, error: ValueError) -> ValueError:
         said = str(error)
@@ -308,11 +314,10 @@ class _Cells:
         )
 
 
-def _known_name(column: Column, columns: Mapping[str, str], known: Iterable[str]) -> str | None:
-    """Return the case-folded name of a column among those of a file, or None."""
+def _known_names(column: Column, columns: Mapping[str, str], known: Container[str]) -> list[str]:
+    """Return the case-folded names that a column has among those of a file, the likeliest first."""
     names = (columns[column].strip().casefold(),) if column in columns else USUAL_NAMES[column]
-    there = known if isinstance(known, dict | set) else {*known}
-    return next((name for name in names if name in there), None)
+    return [name for name in names if name and name in known]
 
 
 def _id(question: EvalQuestion) -> str:

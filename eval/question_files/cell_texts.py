@@ -22,7 +22,7 @@ _FORMS = (
     'Allowed are a text, a number, true or false, a list of these, {"value": …, "aliases": […]}, {"text": […], '
     '"answer_start": […]}, and a list of {"text": …} or {"answer": …}'
 )
-_MAP = "Write the texts into a column of their own, and name it if it is not found: --columns"
+_MAP = "Write the texts into a column of their own and name it (--columns), or take none: --columns supporting="
 _BESIDE: Mapping[str, frozenset[str]] = {
     "value": frozenset(
         {"normalized_value", "normalized_aliases", "matched_wiki_entity_name", "type"}

@@ -56,6 +56,8 @@ class FileRow:
     """By name of a column, why its cell has no text."""
     doubts: Mapping[str, str] = field(default_factory=dict)
     """By name of a column, what is doubtful of the text of its cell."""
+    doubt: str = ""
+    """What is doubtful of the row itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,7 @@ def read_rows(path: Path, *, names: Collection[str], question_names: Collection[
         return FileRows(rows=rows, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
     separator = separator_of(text, names, usual="\t" if shape == "TSV" else ",")
     parsed = _parsed(path, table_parser(separator), text.encode("utf-8", "replace"), shape)
-    header, below = _with_header(parsed)
+    header, below = _with_header(parsed, is_text=True)
     return FileRows(
         rows=below,
         shape=shape,
@@ -171,7 +173,7 @@ def _workbook(path: Path, data: bytes, shape: str, encoding: str | None) -> File
     with needs_extra("eval"):
         if find_spec("openpyxl") is None:
             raise ModuleNotFoundError(name="openpyxl")
-    header, rows = _with_header(_parsed(path, "workbook", data, shape))
+    header, rows = _with_header(_parsed(path, "workbook", data, shape), is_text=False)
     return FileRows(rows=rows, shape=shape, is_table=True, header=header)
 
 
@@ -196,14 +198,16 @@ def _object_row(metadata: Mapping[str, object], row: object) -> FileRow:
     return FileRow(number=number, cells=() if fault else [*cast("Mapping[str, object]", row).items()], fault=fault)
 
 
-def _with_header(parsed: Iterator[Parsed]) -> tuple[tuple[str, ...], Iterator[FileRow]]:
+def _with_header(parsed: Iterator[Parsed], *, is_text: bool) -> tuple[tuple[str, ...], Iterator[FileRow]]:
     """Return the names of the columns, which stand in the first row that is not blank, and the rows below."""
     _, first = next(parsed, ({}, []))
     header = tuple(name.strip() for name in cast("list[str]", first))
-    return header, (_table_row(header, metadata, cast("list[str]", cells)) for metadata, cells in parsed)
+    return header, (_table_row(header, meta, cast("list[str]", cells), is_text=is_text) for meta, cells in parsed)
 
 
-def _table_row(header: Sequence[str], metadata: Mapping[str, object], cells: Sequence[str]) -> FileRow:
+def _table_row(
+    header: Sequence[str], metadata: Mapping[str, object], cells: Sequence[str], *, is_text: bool
+) -> FileRow:
     number = cast("int", metadata["row"])
     if any(map(str.strip, cells[len(header) :])):
         fault = (
@@ -213,7 +217,11 @@ def _table_row(header: Sequence[str], metadata: Mapping[str, object], cells: Seq
         return FileRow(number=number, cells=(), fault=fault)
     texts = [*map(of_cell, cells[: len(header)]), *[""] * (len(header) - len(cells))]
     faults, doubts = (_by_name(header, metadata.get(name)) for name in ("faults", "doubts"))
-    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], faults=faults, doubts=doubts)
+    doubt = ""
+    if is_text and len(cells) != len(header):
+        count, quoted = ("more", "separator") if len(cells) > len(header) else ("fewer", "line break")
+        doubt = f"rows have {count} cells than the first: a text with a {quoted} stands between quotes"
+    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], faults=faults, doubts=doubts, doubt=doubt)
 
 
 def _by_name(header: Sequence[str], remarks: object) -> Mapping[str, str]:

@@ -221,6 +221,41 @@ def test_quotes_never_make_one_question_of_two(tmp_path: Path, name: str, conten
         load_own_questions(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "doubt"),
+    [
+        (
+            "q.csv",
+            "question,answer\nWho wrote\nit?,Ada\n",
+            "rows have fewer cells than the first: .* line break .* row 2",
+        ),
+        (
+            "q.csv",
+            "question,answer,note\nWho wrote it, and when?,Ada,\n",
+            "rows have more cells than the first: .* separator",
+        ),
+        ("q.csv", "question,answer,type\nWho?,Ada,Unanswerable\n", "the type 'Unanswerable' leaves their answers out"),
+        ("q.jsonl", '{"question": "Range?", "answer": "[0, 1]"}\n', "the answer '\\[0, 1\\]' is read as this text"),
+    ],
+)
+def test_what_may_be_meant_otherwise_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: str, doubt: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    load_own_questions(tmp_path / name)
+    assert re.search(doubt, caplog.text)
+
+
+def test_the_first_column_of_a_kind_that_is_filled_is_read_and_one_may_be_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    rows = [{"question": "Who?", "answer": None, "answers": ["Ada"], "source": {"page": 3}}]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(LoadingError, match="--columns supporting="):
+        load_own_questions(file)
+    (question,) = load_own_questions(file, columns={"supporting": ""}).questions
+    assert (question.answers, question.supporting) == (("Ada",), ())
+
+
 def test_every_bad_row_is_listed_up_to_ten(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("question,answer\nWho?,x\n" + ",x\n" * 12)
     with pytest.raises(LoadingError) as found:
