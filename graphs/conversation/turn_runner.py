@@ -260,7 +260,7 @@ class TurnRunner:
             return turn["turn_id"], (await self._unfinished(started, opened, "")).calls
 
     async def abandoned_calls(self) -> tuple[str, tuple[CallRecord, ...]]:
-        """Return ``open_calls`` if nobody answers the turn, see ``Conversation.abandoned_calls``."""
+        """Return the open turn's id and calls while no process holds the conversation's lock; otherwise nothing."""
         opened = await self._services.open()
         try:
             async with opened.locks.hold(self._name, wait=False):

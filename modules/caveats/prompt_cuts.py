@@ -50,7 +50,7 @@ def _least(text: str) -> float:
 
 
 def context_of_cut(count: int) -> int:
-    """Return the context of a server that cuts prompts to this count; 0 for a count at which none is known to cut.
+    """Return the context, in tokens, of a server that cuts prompts to this count; 0 if no known server does.
 
     Servers cut to their context, a power of two from 512 on, or to half of it and two tokens.
 

@@ -235,7 +235,7 @@ class EmbeddingEndpoint:
                 raise ReplyTooLong(limit, end=f", which {len(texts)} vectors of length {longest:,} need") from None
 
     def _is_adapted(self, error: Exception, batch: _Batch) -> bool:
-        """Return whether the request, or what is left of it, is sent in another way after a refusal.
+        """Return whether the batch is sent again in another form after a refusal.
 
         Raises:
             _TooMuch: In smaller requests.

@@ -85,7 +85,7 @@ def plan_collection(
 def with_notes(
     info: CollectionInfo, chunks: Sequence[Document], choice: ModelChoice | None
 ) -> tuple[CollectionInfo, list[str]]:
-    """Return what is to be told of new chunks and their embedder, and the description, which keeps what was told."""
+    """Return the collection's description with new notes added, and these notes: the chosen embedder, unknown scripts."""
     notes = [] if choice is None else [f"embedder {choice.model}, since the letters are {choice.why}"]
     texts, told = [chunk.page_content for chunk in chunks], set(info.told_scripts)
     for name in dict.fromkeys(info.embedders.values()):

@@ -102,7 +102,7 @@ def _limited(budget: Budget) -> list[str]:
 
 
 AbandonedCalls = Callable[[str], Awaitable[tuple[str, Sequence[CallRecord]]]]
-"""Returns the turn of a conversation that nobody answers, and its model calls so far; ``""`` without such a turn."""
+"""Takes the stored name of a conversation; returns the id and calls of its open turn that no process is answering."""
 
 
 class Admissions:
@@ -176,7 +176,7 @@ class Admissions:
             await asyncio.to_thread(self._ledger.settle, run_id, spent, turn_id=admission.turn_id)
 
     async def _reserve(self, caller: Caller, per_question: Budget) -> str:
-        """Reserve a question; where others hold what is left, settle those of killed workers first."""
+        """Reserve a question; if the day is full of reservations, first settle those that killed workers left."""
         wanted = (caller.key_id, caller.per_day, per_question)
         try:
             return await asyncio.to_thread(self._ledger.reserve, *wanted)

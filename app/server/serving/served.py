@@ -185,7 +185,7 @@ class Served:
         return await self.conversations(_CLOSED_BOOK) if found is None else found
 
     async def _abandoned_calls(self, name: str) -> tuple[str, Sequence[CallRecord]]:
-        """Return the turn of a conversation, by its stored name, that nobody answers, and its model calls so far."""
+        """Return the id and the model calls of a conversation's open turn, unless a process is answering it."""
         return await (await self.any_conversations()).conversation(name).aabandoned_calls()
 
     async def conversation_page(self, caller: Caller, *, limit: int, offset: int) -> ConversationPage:
