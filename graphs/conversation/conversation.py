@@ -228,7 +228,7 @@ class Conversation:
 
     @blocking
     async def abandoned_calls(self) -> tuple[str, tuple[CallRecord, ...]]:
-        """Return the id and the model calls of an open turn that no process is answering; ``""`` and none without one."""
+        """Return the id and the model calls of an open turn that no process answers; ``""`` and none without one."""
         return await self._runner.abandoned_calls()
 
     aabandoned_calls = async_twin(abandoned_calls)

@@ -85,7 +85,7 @@ def plan_collection(
 def with_notes(
     info: CollectionInfo, chunks: Sequence[Document], choice: ModelChoice | None
 ) -> tuple[CollectionInfo, list[str]]:
-    """Return the collection's description with new notes added, and these notes: the chosen embedder, unknown scripts."""
+    """Return the description with the new notes, and these notes: the chosen embedder, scripts unknown to it."""
     notes = [] if choice is None else [f"embedder {choice.model}, since the letters are {choice.why}"]
     texts, told = [chunk.page_content for chunk in chunks], set(info.told_scripts)
     for name in dict.fromkeys(info.embedders.values()):
