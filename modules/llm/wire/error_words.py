@@ -42,7 +42,7 @@ _OF_THE_ACCOUNT = re.compile(
 )
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』"}
 _TOKEN = re.compile(r"[A-Za-z0-9_.\-\[\]]*")
-_ESCAPED = re.compile(r"\\+[nrt]")
+_ESCAPED = re.compile(r"\\[nrt]")
 _ROLE = re.compile(r"""['"]role['"]\s?:\s?['"]\w{1,20}['"]""")
 _NAMES_THEM = re.compile(
     r"(?:support\w*|permitted|allowed|unrecogni[sz]ed|unknown|extra)\W{1,3}(?:(?:the|these|following|request|sampling)\W"

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -289,14 +290,48 @@ def test_many_calls_in_flight_warn_once_and_are_all_answered(caplog: pytest.LogC
         assert len(host.sent) <= 100
 
 
+def test_answers_of_other_calls_confirm_no_change() -> None:
+    """A misread refusal of one question took the temperature from all others."""
+    misread = error("temperature is not supported")
+    with hosting() as host:
+        post, answered = host.server._endpoints._posts["/v1/chat/completions"], threading.Event()
+        repeated = threading.Event()
+
+        def refusing(raw: bytes) -> Outgoing:
+            asks_first = json.loads(raw)["messages"][0]["content"] == "first"
+            if asks_first and "temperature" not in json.loads(raw):
+                repeated.set()
+                assert answered.wait(PATIENCE_S)
+            outgoing = post(raw)
+            return Outgoing(status=400, body=json.dumps(misread).encode()) if asks_first else outgoing
+
+        host.server._endpoints._posts["/v1/chat/completions"] = refusing
+        llm = host.llm()
+
+        async def both() -> None:
+            first = asyncio.ensure_future(llm.complete([("user", "first")], meter=CallMeter(node="n")))
+            assert await asyncio.to_thread(repeated.wait, PATIENCE_S)
+            for _ in range(3):
+                await llm.complete([("user", "second")], meter=CallMeter(node="n"))
+            answered.set()
+            with pytest.raises(ModelRequestError):
+                await first
+            await llm.complete([("user", "third")], meter=CallMeter(node="n"))
+
+        background_loop().run(asyncio.wait_for(both(), PATIENCE_S))
+        others = [each for each in host.sent if each["messages"][0]["content"] != "first"]
+        assert [each["temperature"] for each in others] == [0.0] * 4
+        assert told_adaptations() == {}
+
+
 def test_openais_own_name_of_the_limit_is_exchanged_too() -> None:
     """Hosts of an older protocol, or a proxy before one."""
     says = "property 'max_completion_tokens' is unsupported, did you mean 'max_tokens'?"
     body = {"model": "m", "max_completion_tokens": 5}
     known = Adaptations()
-    assert known.learn(refused_in(says, body)) == ["max_completion_tokens"]
+    known.answered("m", refused_in(says, body))
     assert known.applied(body) == {"model": "m", "max_tokens": 5}
-    assert known.learn(refused_in("Unsupported parameter: 'max_tokens'", {"max_tokens": 5})) == ["max_tokens"]
+    known.answered("m", refused_in("Unsupported parameter: 'max_tokens'", {"max_tokens": 5}))
     assert (
         known.applied({"max_tokens": 5}) == {"max_completion_tokens": 5} == known.applied({"max_completion_tokens": 5})
     )
