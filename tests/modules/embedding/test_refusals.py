@@ -187,7 +187,7 @@ def test_a_page_in_place_of_vectors_is_final(tmp_path: Path) -> None:
     class Page(QuietHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
-            self.answer(b"<html>log in</html>", kind="text/html")
+            self.answer(b"<html>log in</html>", headers={"Content-Type": "text/html"})
 
     with serving(Page) as address:
         settings = settings_at(tmp_path, address).model_copy(update={"retries": 3})
