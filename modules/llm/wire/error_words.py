@@ -20,13 +20,13 @@ _REPEATS = frozenset(
 )
 """Fields of errors that repeat the request."""
 _MODERATED = re.compile(
-    r"moderat(?:ion|ed|or)|\bpolic(?:y|ies)\b|content[_ ]?(?:policy|filter|management)|policy_?violation"
-    r"|responsible[_ ]?ai|\bsafety\b|safety_check|jailbreak|\bflagged|data_?inspection|inappropriate|harmful|guardrail"
+    r"(?<![-/])moderat(?:ion|ed|or)\b(?!-)|\bpolic(?:y|ies)\b|content[_ ]?(?:policy|filter|management)|policy_?violation"
+    r"|responsible[_ ]?ai|(?<![-/\w])safety\b(?!-)|safety_check|jailbreak|\bflagged|data_?inspection|inappropriate|harmful|guardrail"
     r"|prohibited[_ ]?content|content exists risk|\bhigh risk\b|usage guidelines|敏感|违规|不安全|审核",
     re.IGNORECASE,
 )
 _OF_A_PROMPT = re.compile(
-    r"moderat(?:ion|ed|or)|content[_ ]?(?:policy|filter|management)|policy_?violation|responsible[_ ]?ai|\bsafety\b"
+    r"(?<![-/])moderat(?:ion|ed|or)\b(?!-)|content[_ ]?(?:policy|filter|management)|policy_?violation|responsible[_ ]?ai|(?<![-/\w])safety\b(?!-)"
     r"|safety_check|jailbreak|\bflagged|data_?inspection|inappropriate|harmful|guardrail|prohibited[_ ]?content"
     r"|content exists risk|\bhigh risk\b|敏感|违规|不安全"
     r"|\b(?:prompt|input|content|text|request|message|question|query|output|response)s?\b.{0,80}?"
