@@ -32,6 +32,10 @@ EXCUSED: Mapping[str, str] = {
     "graphs.systems.nodes": "the answer's records have the error of the call",
     "evaluation.replay.query_recorder": "its outcome counts the chunks without further questions",
     "evaluation.replay.readers": "its outcome counts the questions without an answer",
+    "evaluation.replay.recorder": "its outcome counts the questions that failed",
+    "evaluation.runs.asking": "the question's row has the error",
+    "evaluation.scoring.run_scorer": "the answer's score has the error",
+    "app.scripted.http": "the scripted server is for tests and the demo",
     **dict.fromkeys(
         (
             "app.server.application",

@@ -19,17 +19,15 @@ _REPEATS = frozenset(
     | {"ctx", "url", "failed_generation", "body"}
 )
 """Fields of errors that repeat the request."""
-_MODERATED = re.compile(
-    r"(?<![-/])moderat(?:ion|ed|or)\b(?!-)|\bpolic(?:y|ies)\b|content[_ ]?(?:policy|filter|management)|policy_?violation"
-    r"|responsible[_ ]?ai|(?<![-/\w])safety\b(?!-)|safety_check|jailbreak|\bflagged|data_?inspection|inappropriate|harmful|guardrail"
-    r"|prohibited[_ ]?content|content exists risk|\bhigh risk\b|usage guidelines|敏感|违规|不安全|审核",
-    re.IGNORECASE,
+_FILTERS = (
+    r"(?<![-/])moderat(?:ion|ed|or)(?!-)|content[_ ]?(?:policy|filter|management)|policy_?violation|responsible[_ ]?ai"
+    r"|(?<![-/\w])safety(?:\b(?!-)|_(?:check|block|filter|system|violation))|jailbreak|\bflagged|data_?inspection"
+    r"|inappropriate|harmful|guardrail|prohibited[_ ]?content|content exists risk|\bhigh risk\b|敏感|违规|不安全"
 )
+"""What filters of contents say, but not the names of models that filter."""
+_MODERATED = re.compile(rf"{_FILTERS}|\bpolic(?:y|ies)\b|usage guidelines|审核", re.IGNORECASE)
 _OF_A_PROMPT = re.compile(
-    r"(?<![-/])moderat(?:ion|ed|or)\b(?!-)|content[_ ]?(?:policy|filter|management)|policy_?violation|responsible[_ ]?ai|(?<![-/\w])safety\b(?!-)"
-    r"|safety_check|jailbreak|\bflagged|data_?inspection|inappropriate|harmful|guardrail|prohibited[_ ]?content"
-    r"|content exists risk|\bhigh risk\b|敏感|违规|不安全"
-    r"|\b(?:prompt|input|content|text|request|message|question|query|output|response)s?\b.{0,80}?"
+    rf"{_FILTERS}|\b(?:prompt|input|content|text|request|message|question|query|output|response)s?\b.{{0,80}}?"
     r"\b(?:polic(?:y|ies)|guidelines)\b",
     re.IGNORECASE,
 )
@@ -147,7 +145,8 @@ def _without_passages(text: str, sent: list[str]) -> str:
 
 def _ends(text: str, opening: int) -> list[int]:
     """Return where a quotation may end: at one of the next marks."""
-    ends, place, mark = [], opening, _CLOSING[text[opening]]
+    ends: list[int] = []
+    place, mark = opening, _CLOSING[text[opening]]
     while len(ends) < _MOST_CLOSING and (place := text.find(mark, place + 1)) >= 0:
         ends.append(place)
     return ends
