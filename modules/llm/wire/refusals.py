@@ -71,7 +71,7 @@ _ROLES = re.compile(
     r"|\bsuccessive (?:user|assistant)\b|\bunexpected role\b|\balternat\w*\b.{0,40}?\b(?:user|assistant|model)\b"
     r"|\brole\b.{0,30}?\b(?:must|should|can only|may only) be\b(?!.{0,60}?\bsystem\b).{0,40}?\b(?:user|assistant)\b"
     r"|\bfirst (?:message|turn|role)\b.{0,30}?\buser\b|\b(?:start|begin)s? with\b.{0,20}?\buser\b"
-    r"|\bno (?:system|developer) role\b",
+    r"|(?:\bno|\bnot have an?|n['’]t have an?|\bwithout an?) (?:system|developer) role\b",
     re.IGNORECASE,
 )
 """What chat templates say that know the roles user and assistant alone."""
@@ -199,7 +199,7 @@ def _renamed_in(said: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 @functools.cache
 def _asked_for(name: str) -> re.Pattern[str]:
-    asking = r"use|only (?:supports?|accepts?|allows?|takes?)|requires?|expects?|renamed to|replaced (?:by|with)"
+    asking = r"use|pass|specify|only (?:supports?|accepts?|allows?|takes?)|requires?|expects?|renamed to|replaced (?:by|with)"
     return re.compile(
         rf"\b(?:{asking}|did you mean)\b[^\w]{{1,4}}(?:the )?(?:\w{{1,12}} ){{0,2}}['\"`]?{name}\b", re.IGNORECASE
     )

@@ -234,6 +234,7 @@ ROWS: dict[str, Row] = {
     "first message": system(error('first message must use the "user" role')),
     "start with user": system(error("Conversations must start with a user message"), status=500),
     "gemini roles": system([error("Please ensure that multiturn requests alternate between user and model.")]),
+    "has no such role": system(error("This model does not have a system role")),
     "no such role": system(error("No system role in this model's template"), status=500),
     # JSON
     "openai json_schema": schema(
