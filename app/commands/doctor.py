@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     yield Check(name="settings", works=True, detail=shown)
     yield _env_file_check()
     if proxies := named_proxies():
-        yield _try("proxies", lambda: _try_proxies(proxies))
+        yield _try("proxies", lambda: _try_proxies(proxies, settings))
     yield _try("home", lambda: _try_home(settings.home), is_needed=False)
     if settings.prompts is not None:
         yield _try("prompts", lambda: _try_prompts(settings))
@@ -109,13 +109,29 @@ def _env_file_check() -> Check:
     return Check(name=".env", works=True, detail=_of_owner(file.path, owner_of(file.path), why), is_needed=False)
 
 
-def _try_proxies(proxies: dict[str, str]) -> str:
+def _try_proxies(proxies: dict[str, str], settings: Settings) -> str:
+    """Return which of the addresses of the settings are asked through a proxy; a malformed one of those fails."""
     from ...modules.network.proxies import proxy_for
 
-    for scheme in ("http", "https"):
-        proxy_for(f"{scheme}://example.org")  # refuses a malformed one
     shown = "; ".join(f"{name}={value}" for name, value in proxies.items())
-    return f"{shown}; servers of this machine are asked directly unless JUDGETREE_PROXY_LOOPBACK is on"
+    ways = [f"{address} through {proxy}" for address in _asked(settings) if (proxy := proxy_for(address))]
+    asked = "; ".join(ways) or "no address of the settings is asked through them"
+    return f"{shown}; {asked}; servers of this machine are asked directly unless JUDGETREE_PROXY_LOOPBACK is on"
+
+
+def _asked(settings: Settings) -> list[str]:
+    """Return the http addresses that the settings name, each once, without what a proxy is not for."""
+    from ...modules.addresses import OPENAI_BASE_URL
+    from ...modules.llm.factory import is_local, resolve_endpoint, without_completion
+    from ...modules.llm.own import is_own
+
+    found = [str(settings.searxng_url)]
+    for spec in (settings.llm_spec, settings.judge_spec, settings.condense_llm, settings.embeddings):
+        if not spec or spec == "auto" or is_local(spec) or is_own(spec):
+            continue
+        with suppress(SettingsError):  # the check of the model tells of it
+            found.append(str(resolve_endpoint(without_completion(spec), settings).base_url or OPENAI_BASE_URL))
+    return [each for each in dict.fromkeys(found) if each.startswith(("http://", "https://"))]
 
 
 def _try_home(home: Path) -> str:

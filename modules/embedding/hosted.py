@@ -18,11 +18,12 @@ from ..background_loop import background_loop
 from ..calls.completion import PackedReply, ReplyTooLong, cap_reply
 from ..calls.tokens import text_tokens
 from ..errors import ModelCallError
-from ..llm.attempts import Attempts, endpoint_failure, redacted_line, retry_after_s, spread_s
+from ..llm.attempts import Attempts, PageReply, endpoint_failure, redacted_line, refuse_page, retry_after_s, spread_s
 from ..llm.call_gate import CallGate
 from ..llm.factory import Endpoint, gate_at, rates_of
 from ..llm.openai_client import CONNECTING_S, UNREAD, http_client_on
 from ..llm.rate_limit import Admissions, RateLimit
+from ..llm.wire.refusals import noting_refusals
 from ..settings import Settings
 from .refusals import LearnedWays, described, fewer_texts, is_text_too_long, pieces_of, refuses_format, ways_at
 from .replies import MAX_DIMENSION, EmbeddingsReply, parse_reply
@@ -74,7 +75,7 @@ class _TooMuch(Exception):
         self.size = size
 
 
-_CLIENT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, ValueError)
+_CLIENT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, ValueError, PageReply)
 
 
 class EmbeddingEndpoint:
@@ -223,12 +224,15 @@ class EmbeddingEndpoint:
         texts = batch.texts
         body = {"model": self._model, "input": list(texts)}
         body |= {"encoding_format": "float"} if batch.names_format else {}
-        async with await self._client.post("/embeddings", body=body, **UNREAD) as stream:
+        with noting_refusals(body):
+            opened = await self._client.post("/embeddings", body=body, **UNREAD)
+        async with opened as stream:
             a_text = _BYTES_A_TEXT + _BYTES_A_NUMBER * (self._dimension or MAX_DIMENSION)
             limit = len(texts) * a_text
             cap_reply(stream.response, limit=limit, max_bytes=limit)
             try:
                 whole: bytes = await stream.response.aread()
+                refuse_page(stream.response, whole, no="list of embeddings")
                 return whole
             except ReplyTooLong:
                 longest = self._dimension or MAX_DIMENSION
@@ -240,12 +244,12 @@ class EmbeddingEndpoint:
         Raises:
             _TooMuch: In smaller requests.
         """
-        if batch.names_format and refuses_format(error):
+        if batch.names_format and refuses_format(error, batch.texts):
             self._ways.leave_out_format()
             return True
         count = len(batch.texts)
-        is_long = is_text_too_long(error)
-        if not is_long and (size := fewer_texts(error, count)):
+        is_long = is_text_too_long(error, batch.texts)
+        if not is_long and (size := fewer_texts(error, batch.texts)):
             self._ways.take_fewer(size)
             raise _TooMuch(size)
         if is_long and count > 1:  # one of them, or all together
@@ -268,7 +272,7 @@ class EmbeddingEndpoint:
         if not found.what and isinstance(error, TimeoutError | openai.APITimeoutError):
             said = f"no whole reply came within {self._timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
         to_do = found.to_do
-        if len(batch.texts) == 1 and is_text_too_long(error):
+        if len(batch.texts) == 1 and is_text_too_long(error, batch.texts):
             which = described(batch.texts[0], batch.start, batch.of)
             to_do = (
                 f". The model takes no such long text: {which}. To do: index in smaller chunks, or take another model."

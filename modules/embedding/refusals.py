@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..background_loop import BackgroundLoop
+from ..llm.wire.error_words import is_moderated, without_repeats, words_of
+from ..llm.wire.refusals import refused_by
 
 logger = logging.getLogger(__name__)
 
 _STATUSES = frozenset({400, 413, 422})
 """HTTP statuses of a refused request."""
-_FAILED = 500
-"""llama.cpp refuses a text so that is too long."""
+_FAILED = (500, 501)
+"""llama.cpp refuses a text so that is too long, and others more than one."""
 _TOO_LARGE = 413
-_LONGEST_MESSAGE = 2_000
 _FORMAT = re.compile(r"encoding[_ ]format", re.IGNORECASE)
 _TEXT_TOO_LONG = re.compile(
     r"context[_ ]length|context window|physical batch size|sequence length|"
@@ -34,6 +35,13 @@ _TOO_MANY = re.compile(
     r"max\w*[_ ](?:client[_ ])?(?:batch|input|item)",
     re.IGNORECASE,
 )
+_ONE = re.compile(
+    r"\b(?:only|just|exactly|single|multiple|more than)\b.{0,24}?\b(?:one|a single|single|1|multiple) "
+    r"(?:input|text|item|document|element|string|sentence)"
+    r"|\b(?:multiple|several) (?:input|text|item|document|element|string)s?\b.{0,24}?\b(?:not|n['’]t|un)",
+    re.IGNORECASE,
+)
+"""Words against more than one text in a request."""
 _NUMBER = re.compile(r"(?<![\d.])\d{1,5}(?![\d.]*\d)")
 
 
@@ -67,24 +75,31 @@ def ways_at(loop: BackgroundLoop, base_url: str | None, model: str, name: str, t
     return LearnedWays(model=f"The embedding model {name}", texts_a_call=texts_a_call)
 
 
-def refuses_format(error: Exception) -> bool:
-    """Return whether an endpoint refuses the parameter ``encoding_format`` by its name."""
-    return _status(error) in _STATUSES and bool(_FORMAT.search(_message(error)))
+def refuses_format(error: Exception, texts: Sequence[str] = ()) -> bool:
+    """Return whether an endpoint refuses the parameter ``encoding_format`` of a request for ``texts`` by its name."""
+    if "encoding_format" in refused_by(error):
+        return True
+    said = _message(error, texts)
+    return _status(error) in _STATUSES and bool(_FORMAT.search(said)) and not is_moderated(said)
 
 
-def is_text_too_long(error: Exception) -> bool:
-    """Return whether an endpoint refuses a request since a text has more tokens than the model takes."""
-    return _status(error) in (*_STATUSES, _FAILED) and bool(_TEXT_TOO_LONG.search(_message(error)))
+def is_text_too_long(error: Exception, texts: Sequence[str] = ()) -> bool:
+    """Return whether an endpoint refuses a request since one of its ``texts`` has more tokens than the model takes."""
+    return _status(error) in (*_STATUSES, *_FAILED) and bool(_TEXT_TOO_LONG.search(_message(error, texts)))
 
 
-def fewer_texts(error: Exception, count: int) -> int:
-    """Return how many texts a request may have that was refused with ``count`` for their number; 0 for another cause.
+def fewer_texts(error: Exception, texts: Sequence[str]) -> int:
+    """Return how many texts a request may have that was refused for the number of its ``texts``; 0 for another cause.
 
     The number that the endpoint names is taken if it is smaller, else half.
     """
-    status, message = _status(error), _message(error)
+    count, status, message = len(texts), _status(error), _message(error, texts)
+    if count <= 1 or is_moderated(message):
+        return 0
+    if status in (*_STATUSES, *_FAILED) and _ONE.search(message):
+        return 1
     is_large = status == _TOO_LARGE or (status in _STATUSES and bool(_TOO_MANY.search(message)))
-    if count <= 1 or not is_large:
+    if not is_large:
         return 0
     named = [number for each in _NUMBER.findall(message) if 1 < (number := int(each)) < count]
     return max(named, default=count // 2)
@@ -111,5 +126,5 @@ def _status(error: Exception) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _message(error: Exception) -> str:
-    return str(error)[:_LONGEST_MESSAGE]
+def _message(error: Exception, texts: Sequence[str] = ()) -> str:
+    return without_repeats(words_of(error), {"input": list(texts), "encoding_format": "float"})

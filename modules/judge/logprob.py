@@ -16,6 +16,7 @@ from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError, ModelRequestError, ModelSetupError
 from ..llm.contract import ChatLLM, model_fingerprint
+from ..llm.wire.error_words import is_about_one_prompt
 from .asker import AROUND_A_WORD, SubQuestionAsker
 from .contract import Judge, Verdict
 from .prompts import LOGPROB_JUDGE, alone_messages, needed_messages
@@ -166,7 +167,8 @@ class LogprobJudge:
             first_token = (await self._llm.complete(messages, meter=meter, options=_ONE_WORD)).first_token
         except ModelCallError as error:
             is_refusal = isinstance(error, ModelRequestError) or error.status == _NOT_ALLOWED
-            if not is_refusal or "logprob" not in str(error).casefold():
+            is_of_a_prompt = is_about_one_prompt(error.__cause__ or error)
+            if not is_refusal or is_of_a_prompt or "logprob" not in str(error).casefold():
                 raise
             first_token = ()  # some endpoints refuse the parameter instead of ignoring it
         self._gives_logprobs = bool(first_token)

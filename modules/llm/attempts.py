@@ -15,9 +15,10 @@ import httpx
 import httpx2
 
 from ..calls.reported_usage import usage_told
-from ..errors import ModelCallError, ModelSetupError, ProxyFault, error_class_of
+from ..errors import ModelCallError, ModelRequestError, ModelSetupError, ProxyFault, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
+from .wire.error_words import is_about_one_prompt
 
 _REMEDIES = {
     401: "check the API key",
@@ -27,12 +28,38 @@ _REMEDIES = {
     429: "check the account's quota and balance",
 }
 _MOST_SHOWN = 200
+_OF_A_PROMPT = (400, 403, 422, 451)
+"""HTTP statuses with which endpoints refuse what a prompt says."""
 _PERMANENT = (301, 308)
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
-_NOT_CONNECTED = (httpx.ConnectTimeout, httpx2.ConnectTimeout, httpx.PoolTimeout, httpx2.PoolTimeout)
+_BROKEN = frozenset(
+    {"ServerDisconnectedError", "ClientOSError", "ClientConnectionResetError", "ClientConnectionError"}  # aiohttp
+    | {"ServerConnectionError", "RemoteProtocolError", "RemoteDisconnected", "IncompleteReadError"}
+)
+"""Names of exceptions of a connection that was closed; the transport of aiohttp calls them time-outs."""
+_NO_CONNECTION_IN_TIME = (httpx.ConnectTimeout, httpx2.ConnectTimeout)
+_NOT_CONNECTED = (*_NO_CONNECTION_IN_TIME, httpx.PoolTimeout, httpx2.PoolTimeout)
 MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """Errors on a reply that is not a chat completion, or cannot be used."""
+
+
+class PageReply(Exception):
+    """An endpoint answered with a page, for a browser; ``content_type`` is what it calls that."""
+
+    def __init__(self, content_type: str, *, no: str) -> None:
+        kind = content_type.partition(";")[0].strip()[:_MOST_SHOWN] or "of no named type"
+        super().__init__(f"it is no {no} ({kind}): check the address, which usually ends in /v1")
+
+
+def refuse_page(response: httpx2.Response, body: bytes, *, no: str) -> None:
+    """Refuse the whole ``body`` of a response that is HTML or XML, in place of what ``no`` names.
+
+    Raises:
+        PageReply: It is.
+    """
+    if body[:1_000].lstrip()[:1] == b"<":
+        raise PageReply(response.headers.get("content-type", ""), no=no)
 
 
 class RedirectedError(Exception):
@@ -76,6 +103,8 @@ class EndpointFailure:
     """True where the same request would fail again."""
     what: str
     """The cause in one line; ``""`` where the exception's own text has to do."""
+    is_reached: bool = True
+    """False where no connection to the endpoint could be made."""
     remedy: str
     """What to do, as a clause; ``""`` if only waiting helps."""
     status: int | None = None
@@ -102,11 +131,14 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
     status = getattr(error, "status_code", None)
     error_class = error_class_of(status, str(getattr(error, "code", None) or getattr(error, "type", None) or ""))
     is_final = error_class is not ModelCallError
+    remedy = _REMEDIES.get(status or 0, "check the request and the model's limits") if is_final else ""
+    if error_class is not ModelCallError and status in _OF_A_PROMPT and is_about_one_prompt(error):
+        error_class, remedy = ModelRequestError, "ask in other words, or take a model that is not so moderated"
     return EndpointFailure(
         error_class=error_class,
         is_final=is_final,
         what="",
-        remedy=_REMEDIES.get(status or 0, "check the request and the model's limits") if is_final else "",
+        remedy=remedy,
         status=status,
         through=str(getattr(getattr(error, "response", None), "extensions", {}).get("proxy", "")),
     )
@@ -119,7 +151,7 @@ def is_congestion(error: BaseException) -> bool:
     transport of aiohttp raises one where no connection can be made as well, which says nothing of the number of calls.
     """
     causes = list(_causes(error))
-    if any(_is_of_the_socket(cause) for cause in causes):
+    if any(_is_of_the_socket(cause) or _is_broken(cause) for cause in causes):
         return False
     return any(isinstance(cause, _TIMEOUTS) or _was_refused(cause) for cause in causes)
 
@@ -145,6 +177,11 @@ def _is_of_the_socket(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno not in (None, errno.ETIMEDOUT)
 
 
+def _is_broken(error: BaseException) -> bool:
+    """Return whether a connection was closed by the other side, or broke."""
+    return type(error).__name__ in _BROKEN or isinstance(error, ConnectionResetError | BrokenPipeError)
+
+
 def _was_refused(error: BaseException) -> bool:
     # The status first: aiohttp warns when the code of one of its errors is read.
     return getattr(error, "status_code", None) == 429 and _is_rate_limit(endpoint_failure(error))
@@ -163,7 +200,21 @@ def _connection_failure(error: BaseException) -> EndpointFailure | None:
     causes = list(_causes(error))
     if (fault := next((each for each in causes if isinstance(each, ProxyFault)), None)) is not None:
         return _unreachable(fault.what, fault.remedy, is_final=fault.is_final)
-    return next(filter(None, map(_connection_failure_of, reversed(causes))), None)  # the socket's own error says most
+    if isinstance(error, PageReply):
+        return EndpointFailure(error_class=ModelSetupError, is_final=True, what=str(error), remedy="")
+    # The socket's own error says most.
+    if (failure := next(filter(None, map(_connection_failure_of, reversed(causes))), None)) is not None:
+        return failure
+    has_begun = any(type(cause).__name__ == "ClientPayloadError" for cause in causes) or (
+        isinstance(error, Exception) and usage_told(error) is not None
+    )
+    if any(map(_is_broken, causes)) and not has_begun:
+        what = "the server closed the connection before its reply"
+    elif any(isinstance(cause, _NO_CONNECTION_IN_TIME) for cause in causes):
+        what = "no connection could be made in time"
+    else:
+        return None
+    return EndpointFailure(error_class=ModelCallError, is_final=False, what=what, remedy="")
 
 
 def _connection_failure_of(cause: BaseException) -> EndpointFailure | None:
@@ -188,7 +239,7 @@ def _connection_failure_of(cause: BaseException) -> EndpointFailure | None:
 
 
 def _unreachable(what: str, remedy: str, *, is_final: bool = False) -> EndpointFailure:
-    return EndpointFailure(error_class=ModelSetupError, is_final=is_final, what=what, remedy=remedy)
+    return EndpointFailure(error_class=ModelSetupError, is_final=is_final, what=what, is_reached=False, remedy=remedy)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import httpx
 import httpx2
@@ -36,6 +36,7 @@ from .attempts import (
     MALFORMED_REPLY,
     Attempts,
     EndpointFailure,
+    PageReply,
     endpoint_failure,
     may_be_billed,
     redacted_line,
@@ -53,7 +54,7 @@ from .wire.stop_texts import NoAnswer
 logger = logging.getLogger(__name__)
 
 
-_CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
+_CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError, PageReply)
 
 _WITHOUT_LOGPROBS = "use a judge that needs no log probabilities (logprobs), such as generated"
 
@@ -81,8 +82,6 @@ class _Tries:
     options: CallOptions
     meter: CallMeter
     attempts: Attempts
-    adapted: list[str] = field(default_factory=list)
-    """Parts of the request that were changed since the endpoint refused them by name, each once."""
     started: float = 0.0
     """Begin of the first attempt since the last record; 0 before it."""
 
@@ -185,7 +184,7 @@ class EndpointLLM(JournaledLLM):
             except (*_CLIENT_ERRORS, *MALFORMED_REPLY) as error:
                 await self._prepare_another(error, tries)
                 listeners.start_over()
-        self._chat.adaptations.answered(self._where)
+        self._chat.adaptations.answered(self._where, tries.request.refused)
         is_cut_off = completion.is_cut_off and options.top_logprobs is None  # its one word is complete
         self._record(tries, message.usage_metadata, number=tries.attempts.made, cut_off=is_cut_off)
         return completion
@@ -220,7 +219,6 @@ class EndpointLLM(JournaledLLM):
         else:
             tries.meter.attempt_refused()
         if wait_s is None:
-            self._chat.adaptations.forget(tries.adapted)
             if not tries.meter.records:
                 self._record(tries, None, number=number, error=str(failure))
             raise failure from error
@@ -236,13 +234,13 @@ class EndpointLLM(JournaledLLM):
                 raise found.error_class(refused, status=found.status) from error
 
     def _named(self, error: Exception, found: EndpointFailure, tries: _Tries) -> EndpointFailure:
-        """Learn what an error refuses by name; log probabilities have no substitute here, whatever the status says."""
-        refused = refused_by(error)
-        new = self._chat.adaptations.learn(refused, besides=tries.adapted)
+        """Note what an error refuses by name; log probabilities have no substitute here, whatever the status says."""
+        refused, known = refused_by(error), tries.request.refused
         if LOGPROBS in refused:
-            self._chat.adaptations.answered(self._where)
+            self._chat.adaptations.answered(self._where, {LOGPROBS: refused[LOGPROBS]})
             return replace(found, error_class=ModelRequestError, is_final=True, remedy=_WITHOUT_LOGPROBS)
-        tries.adapted += new
+        new = {part: to for part, to in refused.items() if part not in known}
+        tries.request = replace(tries.request, refused={**known, **new})
         return replace(found, is_adapted=bool(new))
 
     def _refuse_logprobs(self, tries: _Tries) -> None:
@@ -299,8 +297,10 @@ class EndpointLLM(JournaledLLM):
             what = f"refused the call (HTTP {found.status}): {said}"
         elif isinstance(error, NoAnswer):
             what = f"failed: {said}"
-        elif found.what:
+        elif found.what and not found.is_reached:
             what = f"cannot be reached: {found.what} ({attempts.in_words})"
+        elif found.what:
+            what = f"failed in {attempts.in_words}: {found.what}"
         elif isinstance(error, TimeoutError | openai.APITimeoutError):
             allowed = f"{self._chat.call_timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
             what = f"failed in {attempts.in_words}: no whole reply came within {allowed}"

@@ -48,6 +48,11 @@ def is_local(spec: str) -> bool:
     return spec.removeprefix(_COMPLETION).startswith("local:")
 
 
+def without_completion(spec: str) -> str:
+    """Return a spec without the ``completion:`` that it may begin with."""
+    return Address(Address(spec).revealed().removeprefix(_COMPLETION)) if spec.startswith(_COMPLETION) else spec
+
+
 def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
     """Return the endpoint of a spec other than ``local:``, with its key from the settings or the environment.
 
@@ -118,7 +123,7 @@ def create_llm(
     from .wire.adaptations import adaptations_at  # noqa: PLC0415
 
     is_text = spec.startswith(_COMPLETION)
-    spec = Address(Address(spec).revealed().removeprefix(_COMPLETION)) if is_text else spec
+    spec = without_completion(spec)
     if is_local(spec):
         endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
         name = LOCAL_ENDPOINT

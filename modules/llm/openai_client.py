@@ -35,7 +35,7 @@ from ..errors import SessionError
 from ..network.certificates import trusted_certificates
 from ..network.proxies import Proxy, naming_proxy, refuse_proxy_reply, through
 from ..settings import MAX_REPLY_BYTES
-from .attempts import refuse_redirect
+from .attempts import refuse_page, refuse_redirect
 from .wire.adaptations import Adaptations
 from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
 from .wire.refusals import noting_refusals
@@ -49,6 +49,7 @@ CONNECTING_S = 20.0
 _NOT_KEPT = httpx2.Limits(max_keepalive_connections=0)
 _UNPACKED = ("Accept-Encoding", "identity")
 """Header of all requests: a packed reply is refused, see ``cap_reply``."""
+_COMPLETION = "chat completion"
 _ROLES = {"human": "user", "ai": "assistant"}
 _url = functools.lru_cache(maxsize=256)(httpx2.URL)
 
@@ -132,7 +133,10 @@ class ReasoningChatOpenAI(ChatOpenAI):
             async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
                 with telling(NO_TOKENS):  # the reply has begun, so that it may be billed
                     self._cap(stream.response, BYTES_A_BYTE_WHOLE)
-                    return self._result(json.loads(await stream.response.aread()))
+                    whole = await stream.response.aread()
+                refuse_page(stream.response, whole, no=_COMPLETION)
+                with telling(NO_TOKENS):
+                    return self._result(json.loads(whole))
 
     async def _astream(
         self,
@@ -220,7 +224,9 @@ async def _events(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
 
 
 def _is_json(response: httpx2.Response) -> bool:
-    return "json" in response.headers.get("content-type", "")
+    """Return whether a reply is said to be JSON, or a page, which some servers call any reply."""
+    said = response.headers.get("content-type", "").lower()
+    return "json" in said or "html" in said
 
 
 async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:
@@ -228,6 +234,7 @@ async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:
     if not _is_json(stream.response):
         return None
     body = await stream.response.aread()
+    refuse_page(stream.response, body, no=_COMPLETION)
     if body.lstrip().startswith(b"{"):
         return json.loads(body)
     # Some servers label events as JSON. They are read in pieces: a whole body would be decoded in one go on the loop.

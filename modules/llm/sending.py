@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import openai
@@ -15,7 +15,8 @@ from ..calls.messages import Message
 from ..calls.reported_usage import NO_TOKENS, telling, usage_told
 from .openai_client import ReasoningChatOpenAI
 from .wire.chat_reply import starts_over, was_not_streamed
-from .wire.refusals import STREAM, WHOLE, failed_json_in, refused_by
+from .wire.error_words import is_about_one_prompt
+from .wire.refusals import STREAM, WHOLE, Refused, failed_json_in, refused_by
 from .wire.stop_texts import NoAnswer, StopTexts
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class Request:
     params: dict[str, Any]
     stop: tuple[str, ...]
     is_streamed: bool
+    refused: Refused = field(default_factory=dict)
+    """What the endpoint has refused this call by name, with what is sent in its place."""
     repeats: NoAnswer | None = None
     """The failure of the request with stop texts that is repeated without them."""
 
@@ -80,35 +83,40 @@ class Sender:
 
     async def _sent(self, request: Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         message: AIMessage
-        refused = self._chat.adaptations.changes
+        chat = self._chat
+        if request.refused:
+            chat = chat.model_copy(update={"adaptations": chat.adaptations.besides(request.refused)})
+        refused = chat.adaptations.changes
         streams = (request.is_streamed or refused(WHOLE)) and self._streams and not refused(STREAM)
         if streams:
             try:
-                message = await self._stream(request, params, listeners)
+                message = await self._stream(chat, request, params, listeners)
             except openai.APIStatusError as error:
                 is_of_the_stream = error.status_code in _NO_STREAM_STATUS and failed_json_in(error) is None
-                if refused_by(error) or not is_of_the_stream:
+                if refused_by(error) or is_about_one_prompt(error) or not is_of_the_stream:
                     raise
             else:
                 if was_not_streamed(message):
                     self._stop_streaming()
                 return message
-        message = await self._chat.ainvoke(request.prompt, **params)
+        message = await chat.ainvoke(request.prompt, **params)
         if streams:  # the stream was refused and the call was not
             self._stop_streaming()
         with telling(message.usage_metadata):
-            refuse_too_long(message, self._chat.max_reply_bytes)
+            refuse_too_long(message, chat.max_reply_bytes)
         return message
 
-    async def _stream(self, request: Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
-        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, request.stop), False
+    async def _stream(
+        self, chat: ReasoningChatOpenAI, request: Request, params: dict[str, Any], listeners: Listeners
+    ) -> AIMessage:
+        streamed, is_whole = StreamedMessage(chat.max_reply_bytes, request.stop), False
         has_come = False
         try:
-            async for piece in self._chat.astream(request.prompt, **params):
+            async for piece in chat.astream(request.prompt, **params):
                 has_come = True
                 if starts_over(piece):
                     listeners.start_over()
-                    streamed = StreamedMessage(self._chat.max_reply_bytes, request.stop)
+                    streamed = StreamedMessage(chat.max_reply_bytes, request.stop)
                 with telling(piece.usage_metadata):
                     streamed.feed(piece)
                 is_whole = is_whole or was_not_streamed(piece)

@@ -131,6 +131,8 @@ _MADE = {
     "modules/reader/multistep_prompts.py: _action_pattern",
     "graphs/neighbourhood/words.py: _as_written",
     "modules/llm/wire/refusals.py: _word",
+    "modules/llm/wire/refusals.py: _asked_for",
+    "modules/llm/wire/error_words.py: _without_values",
     "modules/language/folding.py: _table",
     "modules/language/scripts.py: _patterns",
 }

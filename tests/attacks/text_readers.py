@@ -46,6 +46,13 @@ from judgetree.modules.language.search_form import words_of_query, words_of_text
 from judgetree.modules.lasting_text import lasting_text
 from judgetree.modules.llm.json_reply import parse_json_reply
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
+from judgetree.modules.llm.wire.error_words import (
+    MOST_READ,
+    is_about_one_prompt,
+    is_moderated,
+    without_repeats,
+    words_of,
+)
 from judgetree.modules.llm.wire.refusals import refused_in
 from judgetree.modules.memory.rewrites import read_rewrite
 from judgetree.modules.reader.evidence import as_material, foreign_addresses, split_evidence
@@ -128,9 +135,9 @@ READERS: Mapping[str, Reader] = {
     "modules.calls.thinking.ThinkingText.feed": lambda text: whole_text(text, ("\n\n",)).new_everything(),
     "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
     "modules.json_objects.object_at": lambda text: list(object_spans(text)),
-    "modules.embedding.refusals.fewer_texts": lambda text: fewer_texts(_Refused(text), 64),
-    "modules.embedding.refusals.is_text_too_long": lambda text: is_text_too_long(_Refused(text)),
-    "modules.embedding.refusals.refuses_format": lambda text: refuses_format(_Refused(text)),
+    "modules.embedding.refusals.fewer_texts": lambda text: fewer_texts(_Refused(text), [text] * 64),
+    "modules.embedding.refusals.is_text_too_long": lambda text: is_text_too_long(_Refused(text), [text]),
+    "modules.embedding.refusals.refuses_format": lambda text: refuses_format(_Refused(text), [text]),
     "modules.index.file_parsers.parse_file": _parsed_here,
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
@@ -147,6 +154,11 @@ READERS: Mapping[str, Reader] = {
     "modules.language.search_form.words_of_query": lambda text: words_of_query(text, "written"),
     "modules.language.search_form.words_of_text": words_of_text,
     "modules.llm.one_prompt.one_prompt": lambda text: messages_of(one_prompt([("system", text), ("user", text)])),
+    "modules.llm.wire.error_words.is_about_one_prompt": lambda text: is_about_one_prompt(_Refused(text)),
+    "modules.llm.wire.error_words.is_moderated": lambda text: is_moderated(text[:MOST_READ]),
+    "modules.llm.wire.error_words.without_repeats": lambda text: without_repeats(text[:MOST_READ], {"input": [text]}),
+    "modules.llm.wire.error_words._texts_in": lambda text: words_of(ValueError({"raw": text})),
+    "modules.llm.wire.error_words._plain": lambda text: without_repeats(text[:MOST_READ], {"prompt": text}),
     "modules.llm.wire.refusals.refused_in": lambda text: refused_in(text, _REQUEST, param=text[:200]),
     "modules.memory.rewrites._without_chatter": lambda text: read_rewrite(text, "Who?", max_tokens=_REWRITE_TOKENS),
     "modules.reader.evidence.foreign_addresses": lambda text: foreign_addresses(text, text[:-9]),
@@ -282,6 +294,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.language.folding._table",
             "modules.language.scripts._patterns",
             "modules.llm.wire.refusals._word",
+            "modules.llm.wire.refusals._asked_for",
         ),
         _MAKES,
     ),
@@ -318,6 +331,9 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._refusing": "reads one sentence of the 2,000 characters that a reader of refusals takes",
     "modules.llm.wire.refusals._refused_in_sentence": "reads one sentence of the 4,000 characters that are read",
     "modules.llm.wire.refusals._limit_in": "reads one sentence of the 4,000 characters that are read",
+    "modules.llm.wire.refusals._renamed_in": "reads one sentence of the 4,000 characters that are read",
+    "modules.llm.wire.error_words._is_passage": "reads a quotation in the 4,000 characters that are read",
+    "modules.llm.wire.error_words._without_values": "reads the 4,000 characters that are read",
     "modules.llm.wire.refusals._changed": "reads at most the 4,000 characters that are read",
     "modules.reader.refusals._main_clause": "reads one sentence of the 2,000 characters that it takes",
     "modules.reader.refusals._answers_still": "reads one sentence of the 2,000 characters that it takes",

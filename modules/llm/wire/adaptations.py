@@ -26,42 +26,33 @@ _IN_WORDS = {
 class Adaptations:
     """The parts of requests that a model refuses, and what it is sent in their place. Thread-safe.
 
-    A part is changed from the first refusal on, and told, once, with the next answer.
+    A call changes what it was refused in its own requests; once one of them is answered, all calls change it.
     """
 
-    def __init__(self) -> None:
-        self._changes: dict[str, str] = {}
-        self._told: dict[str, str] = {}
+    def __init__(self, changes: Refused | None = None) -> None:
+        """Begin with ``changes``, which are known; None for none."""
+        self._changes: dict[str, str] = dict(changes or {})
         self._warned: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
-
-    def learn(self, refused: Refused, *, besides: Iterable[str] = ()) -> list[str]:
-        """Change what is refused from now on, and return its parts, without those of ``besides``."""
-        with self._lock:
-            parts = [part for part in refused if part not in besides]
-            for part in parts:
-                self._changes.pop(refused[part], None)  # the limit of tokens changes its name back
-                self._changes[part] = refused[part]
-            return parts
 
     def changes(self, part: str) -> bool:
         """Return whether a part is refused."""
         return part in self._changes
 
-    def forget(self, parts: Iterable[str]) -> None:
-        """Change parts no longer, unless a changed request was answered: it was not for them that it was refused."""
-        with self._lock:
-            for part in parts:
-                if self._told.get(part) != self._changes.get(part):
-                    self._changes.pop(part, None)
+    def besides(self, own: Refused) -> Adaptations:
+        """Return these changes with those of one call, which were not answered yet."""
+        return Adaptations(_merged(self._changes, own)) if own else self
 
-    def answered(self, where: str) -> None:
-        """Note that the model of ``where`` has answered a request so changed, and warn of what is new in that."""
-        if self._changes == self._told:
+    def answered(self, where: str, own: Refused) -> None:
+        """Note that the model of ``where`` has answered a request with the changes of its call, and warn of new ones.
+
+        Other calls were not refused those parts, so that their answers say nothing of them.
+        """
+        if not own:
             return
         with self._lock:
-            self._told = dict(self._changes)
-            new = {each: None for each in self._told.items() if each not in self._warned}
+            self._changes = _merged(self._changes, own)
+            new = {each: None for each in own.items() if each not in self._warned}
             self._warned |= new.keys()
         if named := [_in_words(part, to) for part, to in new if part != LOGPROBS]:  # a judge warns of those
             logger.warning("%s refuses %s; its calls are sent so", where, ", ".join(named))
@@ -69,7 +60,7 @@ class Adaptations:
     @property
     def told(self) -> list[str]:
         """What is refused and what is done about it, in words, in the order of the refusals."""
-        return [_in_words(part, to) for part, to in list(self._told.items())]
+        return [_in_words(part, to) for part, to in list(self._changes.items())]
 
     def applied(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a request with what it is refused replaced; streams and log probabilities are the caller's."""
@@ -117,6 +108,15 @@ def told_adaptations(models: Iterable[tuple[str, str]] | None = None) -> dict[st
 def forget_adaptations() -> None:
     """Forget what models have refused; a model that was exchanged may take it."""
     _known.clear()
+
+
+def _merged(changes: Refused, newer: Refused) -> dict[str, str]:
+    merged = dict(changes)
+    for part, to in newer.items():
+        for each in (part, to):  # the limit of tokens changes its name back
+            merged.pop(each, None)
+        merged[part] = to
+    return merged
 
 
 def _in_words(part: str, to: str) -> str:

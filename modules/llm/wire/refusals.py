@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from .error_words import MOST_READ, is_moderated, without_repeats, words_of
+
 STATUSES = frozenset({400, 403, 404, 405, 415, 422, 500, 501})
 """HTTP statuses with which endpoints refuse a part of a request; others are about key, account or load."""
 Refused = Mapping[str, str]
@@ -26,22 +28,30 @@ _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "
 _BAD_JSON = "json_validate_failed"
 """Error code of Groq for a reply that is no valid JSON, which comes as an HTTP 400."""
 _TOLD = "refused_by_name"
-_MOST_READ = 4_000
-"""Characters of an error that are read; whatever it quotes of the request comes later."""
+_BY_CODE = frozenset({"unsupported_parameter", "unsupported_value"})
+"""Error codes that leave no doubt."""
 _ESSENTIAL = frozenset({"model", "messages", "prompt", "input"})
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[。；;]")
 _CONDITION = re.compile(r"\b(?:when|if|while|unless)\b", re.IGNORECASE)
 _PLACE = re.compile(r"loc\\{0,3}['\"]: ?[\[(]([^\])]{0,200})[\])]")
 """The place of a fault as pydantic gives it, which vLLM, Mistral and others pass on."""
 _UNSUPPORTED = re.compile(
-    r"unsupported|unrecogni[sz]ed|\b(?:unknown|unexpected|unavailable|forbidden|deprecated|disabled|mandatory)\b"
+    r"unsupported|unrecogni[sz]ed|\b(?:unknown|unavailable|forbidden|deprecated|disabled|mandatory)\b"
+    r"|\bunexpected\b(?! (?:end|eof|error|exception|token|char|close|closing|disconnect|response|failure|status)\b)"
     r"|extraneous|\bextra (?:input|field|param)|cannot find|must be verified|不支持|不可用|未知"
-    r"|(?:\bnot|n['’]t|\bcannot|\bonly)\b.{0,24}?(?:support|permit|allow|accept|enabl|availabl|implement|recogni)",
+    r"|(?:\bnot|n['’]t|\bcannot|\bonly)\b.{0,24}?(?:support|permit|allow|accept|enabl|availabl|implement|recogni|appl(?:y|ic))",
     re.IGNORECASE,
 )
+_UNSUPPORTED_BY_SERVER = re.compile(
+    r"unsupported|unrecogni[sz]ed|\b(?:unknown|unexpected) (?:keyword|param|argument|field|variant|option|role)"
+    r"|\bextra (?:input|field|param)|不支持"
+    r"|(?:\bnot|n['’]t|\bcannot|\bonly)\b.{0,24}?(?:support|permit|allow|accept|implement|recogni|appl(?:y|ic))",
+    re.IGNORECASE,
+)
+"""The same behind the status of a server that failed, which tells of much else."""
 _WRONG = re.compile(
     r"\binvalid\b|\bmust\b|\bshould\b|\bonly\b|\bup to\b|\bbetween\b|\brange\b|not one of|incompatible|greater than"
-    r"|restricted|[<>]=|illegal|非法|无效|不合法",
+    r"|restricted|[<>]=|illegal|\bnot (?:a )?valid\b|非法|无效|不合法",
     re.IGNORECASE,
 )
 """Words against a value; the endpoint's own value is taken in its place."""
@@ -58,7 +68,10 @@ _ROLE = re.compile(
 )
 _ROLES = re.compile(
     r"\broles?\b.{0,60}?\balternat|\b(?:user|assistant)\b.{0,40}?\broles? (?:are|is)\b.{0,20}?support"
-    r"|\bsuccessive (?:user|assistant)\b|\bunexpected role\b",
+    r"|\bsuccessive (?:user|assistant)\b|\bunexpected role\b|\balternat\w*\b.{0,40}?\b(?:user|assistant|model)\b"
+    r"|\brole\b.{0,30}?\b(?:must|should|can only|may only) be\b(?!.{0,60}?\bsystem\b).{0,40}?\b(?:user|assistant)\b"
+    r"|\bfirst (?:message|turn|role)\b.{0,30}?\buser\b|\b(?:start|begin)s? with\b.{0,20}?\buser\b"
+    r"|(?:\bno|\bnot have an?|n['’]t have an?|\bwithout an?) (?:system|developer) role\b",
     re.IGNORECASE,
 )
 """What chat templates say that know the roles user and assistant alone."""
@@ -90,7 +103,10 @@ def noting_refusals(body: Mapping[str, Any]) -> Iterator[None]:
         yield
     except Exception as error:
         if (status := _status_of(error)) in STATUSES and failed_json_in(error) is None:
-            vars(error)[_TOLD] = refused_in(str(error), body, param=_param_of(error), is_server_error=status >= 500)
+            is_named = str(getattr(error, "code", "")) in _BY_CODE
+            vars(error)[_TOLD] = refused_in(
+                words_of(error), body, param=_param_of(error), is_server_error=status >= 500, is_named=is_named
+            )
         raise
 
 
@@ -98,7 +114,7 @@ def failed_json_in(error: BaseException) -> str | None:
     """Return the reply that an endpoint refuses since it is no valid JSON, ``""`` where it is not told; else None."""
     body = getattr(error, "body", None)
     told = body if isinstance(body, Mapping) else {}
-    if "failed_generation" not in told and _BAD_JSON not in str(error)[:_MOST_READ]:
+    if "failed_generation" not in told and _BAD_JSON not in str(error)[:MOST_READ]:
         return None
     return str(told.get("failed_generation") or "")
 
@@ -109,23 +125,31 @@ def refused_by(error: BaseException) -> Refused:
     return refused
 
 
-def refused_in(text: str, body: Mapping[str, Any], *, param: str = "", is_server_error: bool = False) -> Refused:
+def refused_in(
+    text: str, body: Mapping[str, Any], *, param: str = "", is_server_error: bool = False, is_named: bool = False
+) -> Refused:
     """Return the parts of a request that an error names as refused, with what to send in their place.
+
+    What the error repeats of the request names nothing, and the error of a filter of contents refuses no part.
 
     Args:
         text: What the error says.
         body: The request.
         param: The parameter that the error names apart from its text.
         is_server_error: The status is 500 or 501, so that a wrong value is no reason: servers fail for many.
+        is_named: The error's code says that a part is refused, so that no word makes it one of a filter of contents.
 
     >>> refused_in("Unsupported parameter: 'max_tokens' is not supported with this model.", {"max_tokens": 9})
     {'max_tokens': 'max_completion_tokens'}
     >>> refused_in("max_tokens is too large: 9.", {"max_tokens": 9})
     {}
     """
-    text = text[:_MOST_READ]
+    text = text[:MOST_READ]
     if model := str(body.get("model") or ""):  # its name may hold that of a parameter
         text = _word(re.escape(model)).sub("", text)
+    text = without_repeats(text, body)
+    if is_moderated(text) and not is_named:
+        return {}
     places = {part for place in (param, *_PLACE.findall(text)) for part in re.findall(r"\w+", place)}
     found: dict[str, str] = {}
     for sentence in _SENTENCE.split(text):
@@ -142,12 +166,13 @@ def _refused_in_sentence(sentence: str, body: Mapping[str, Any], places: set[str
     if body.get("stream") is False and _NEEDS_STREAM.search(sentence):
         return {WHOLE: STREAM}
     head = _CONDITION.split(sentence, maxsplit=1)[0]
-    said = head if _UNSUPPORTED.search(head) else sentence
-    is_unsupported = bool(_UNSUPPORTED.search(said))
+    unsupported = _UNSUPPORTED_BY_SERVER if is_server_error else _UNSUPPORTED
+    said = head if unsupported.search(head) else sentence
+    is_unsupported = bool(unsupported.search(said))
     is_refused = is_unsupported or (not is_server_error and bool(_WRONG.search(said)))
-    found: dict[str, str] = {}
+    found: dict[str, str] = dict(_renamed_in(said, body))
     roles = {str(each.get("role")) for each in body.get("messages", ())}
-    if _ROLES.search(said) or (is_refused and _ROLE.search(said)):
+    if _ROLES.search(said) or (is_refused and (_ROLE.search(said) or _is_role_at(places, body))):
         found |= {DEVELOPER: "system"} if "developer" in roles else {SYSTEM: "user"} if "system" in roles else {}
     if not is_refused or (places and not places.isdisjoint(body)):  # then the places say what is meant
         return found | _limit_in(said, body, places) if is_unsupported else found
@@ -155,6 +180,29 @@ def _refused_in_sentence(sentence: str, body: Mapping[str, Any], places: set[str
         if name not in _ESSENTIAL and name not in _OTHER_NAME and _pattern(name).search(said):
             found |= _changed(name, body, said)
     return found | _limit_in(said, body, places) if is_unsupported else found
+
+
+def _is_role_at(places: set[str], body: Mapping[str, Any]) -> bool:
+    """Return whether a place is the role of a message that instructs, such as ``messages[0].role``."""
+    if not {"messages", "role"} <= places:
+        return False
+    instructs = [str(each.get("role")) in ("system", "developer") for each in body.get("messages", ())]
+    return any(is_so and str(at) in places for at, is_so in enumerate(instructs))
+
+
+def _renamed_in(said: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the limit of tokens and its other name where that one alone is asked for."""
+    for name, other in _OTHER_NAME.items():
+        if name in body and _asked_for(other).search(said) and not _TOO_MUCH.search(said):
+            yield name, other
+
+
+@functools.cache
+def _asked_for(name: str) -> re.Pattern[str]:
+    asking = r"use|pass|specify|only (?:supports?|accepts?|allows?|takes?)|requires?|expects?|renamed to|replaced (?:by|with)"
+    return re.compile(
+        rf"\b(?:{asking}|did you mean)\b[^\w]{{1,4}}(?:the )?(?:\w{{1,12}} ){{0,2}}['\"`]?{name}\b", re.IGNORECASE
+    )
 
 
 def _limit_in(said: str, body: Mapping[str, Any], places: set[str]) -> dict[str, str]:

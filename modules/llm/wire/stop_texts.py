@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 
 from ...calls.completion import completion_of
 from ...calls.reported_usage import NO_TOKENS, telling
+from .error_words import is_about_one_prompt
 from .refusals import refused_by
 
 _log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class StopTexts:
         self._are_sent = False
 
     def _may_refuse(self, error: Exception) -> bool:
-        if refused_by(error):  # the caller changes what is named
+        if refused_by(error) or is_about_one_prompt(error):  # the caller changes what is named
             return False
         statuses = (getattr(error, name, None) for name in ("status_code", "code"))  # Google's have a code
         status = next((each for each in statuses if isinstance(each, int)), None)

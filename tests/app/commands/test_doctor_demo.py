@@ -77,6 +77,28 @@ def test_a_fault_is_found(cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: s
         assert "To do: start the server, or correct the address" in out
 
 
+def test_a_proxy_that_nothing_is_asked_through_is_no_fault(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    done = cli("doctor").ok()
+    assert (
+        "ok    proxies     ALL_PROXY=socks5://127.0.0.1:9; no address of the settings is asked through them" in done.out
+    )
+    assert "example.org" not in done.out
+
+
+@pytest.mark.parametrize("spec", ["http://models.invalid/v1#m", "completion:http://models.invalid/v1#m"])
+def test_a_proxy_is_named_with_the_address_that_is_asked(cli: Cli, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    monkeypatch.setenv("JUDGETREE_JUDGE_LLM", spec)
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    _, checks, out = doctor(cli)
+    assert checks["proxies"]
+    assert "http://models.invalid/v1 through the proxy http://127.0.0.1:9" in out
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    status, checks, out = doctor(cli)
+    assert (status, checks["proxies"]) == (2, False)
+    assert "add models.invalid to NO_PROXY" in out
+
+
 def test_settings_that_cannot_be_read_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGETREE_DURABILITY", "sometimes")
     cli("doctor").refused("JUDGETREE_DURABILITY")

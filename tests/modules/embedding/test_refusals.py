@@ -13,7 +13,7 @@ import pytest
 
 from judgetree import Index, Retriever
 from judgetree.modules.embedding.embedder import create_embeddings
-from judgetree.modules.errors import ModelCallError, ModelRequestError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.settings import Settings
 from tests.loopback import QuietHandler, serving
 
@@ -46,6 +46,11 @@ REFUSALS: Mapping[str, Refusal] = {
     "one at a time": _at_most(1, 400, "This model takes a maximum of {limit} input; batches are refused."),
     "tokens of a request": _at_most(5, 400, "Invalid 'input': maximum request size is 300000 tokens per request."),
     "format": _no_format,
+    "format 500": lambda body: (500, "encoding_format is not supported") if "encoding_format" in body else None,
+    "format 501": lambda body: (501, "unsupported parameter: encoding_format") if "encoding_format" in body else None,
+    "only one": _at_most(1, 400, "only one input is supported"),
+    "a single one": _at_most(1, 500, "This model supports only a single input per request"),
+    "not several": _at_most(1, 422, "Multiple inputs are not supported"),
     "both": lambda body: _no_format(body) or _at_most(4, 422, "batch size must be <= {limit}")(body),
 }
 
@@ -143,6 +148,52 @@ def test_a_text_that_is_too_long_is_named(tmp_path: Path, status: int, message: 
         server.taken.clear()
         embedder.embed_documents(texts[:40])
     assert server.taken == [40], "fewer texts in a request would not help"
+
+
+DOCUMENTS = [f"Document {number}: a batch of 2 gaskets, encoding_format 3." for number in range(64)]
+MISREAD = {
+    "moderation": "Batch rejected by moderation",
+    "a policy": "A text of the batch is against our content policy: 3",
+    "a quotation": f"Invalid characters in '{DOCUMENTS[5]}'",
+    "a part of one": f'Invalid characters in "{DOCUMENTS[5][:40]}…"',
+}
+
+
+@pytest.mark.parametrize("message", MISREAD.values(), ids=MISREAD)
+def test_what_a_refusal_says_of_texts_changes_no_request(tmp_path: Path, message: str) -> None:
+    bad: list[dict[str, object]] = []
+
+    def refuse(body: dict[str, object]) -> tuple[int, str] | None:
+        bad.append(body)
+        return (400, message) if len(bad) == 1 else None
+
+    with endpoint(refuse) as server:
+        embedder = create_embeddings(f"{server.url}#m", settings_at(tmp_path, server.url), cache=False)
+        with pytest.raises(ModelRequestError):
+            embedder.embed_documents(DOCUMENTS)
+        embedder.embed_documents(DOCUMENTS)
+    assert (server.refused, server.taken) == ([64], [64])
+    assert all("encoding_format" in body for body in bad)
+
+
+def test_numbers_of_quoted_documents_are_no_cap(tmp_path: Path) -> None:
+    with endpoint(_at_most(32, 413, f"batch of {{count}} too large, beginning with '{DOCUMENTS[7]}'")) as server:
+        embedder = create_embeddings(f"{server.url}#m", settings_at(tmp_path, server.url), cache=False)
+        embedder.embed_documents(DOCUMENTS)
+    assert server.taken == [32, 32]
+
+
+def test_a_page_in_place_of_vectors_is_final(tmp_path: Path) -> None:
+    class Page(QuietHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.answer(b"<html>log in</html>", headers={"Content-Type": "text/html"})
+
+    with serving(Page) as address:
+        settings = settings_at(tmp_path, address).model_copy(update={"retries": 3})
+        embedder = create_embeddings(f"{address}#m", settings, cache=False)
+        with pytest.raises(ModelSetupError, match=r"1 of 4: it is no list of embeddings \(text/html\).* ends in /v1"):
+            embedder.embed_documents(["a"])
 
 
 def test_another_refusal_is_an_error_at_once(tmp_path: Path) -> None:

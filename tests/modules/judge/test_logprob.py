@@ -416,6 +416,14 @@ def test_fallback_judges_from_then_on_and_the_verdict_says_so(reply: Reply) -> N
     assert fallback.expanded == [True, False]
 
 
+def test_a_filtered_prompt_about_logprobs_is_no_endpoint_without_them() -> None:
+    filtered = ModelRequestError("HTTP 403: your input was flagged: 'What are logprobs?'")
+    llm = script(filtered)
+    judge = LogprobJudge(llm, thresholds=BOTH, fallback=FixedJudge(Verdict(status="judged", score=2)))
+    assert [verdict_of(judge).status for _ in range(2)] == ["unknown", "unknown"]
+    assert len(llm.asked) == 2, "the next chunk is asked about as before"
+
+
 @pytest.mark.parametrize("reply", [OMITTED, REFUSED], ids=["omitted", "refused"])
 def test_judges_that_run_together_fall_back_together(reply: Reply) -> None:
     llm, fallback = script(reply), FixedJudge(Verdict(status="judged", score=2))

@@ -30,6 +30,8 @@ class Row:
     more: int = 1
     """Requests that the host refuses."""
     model: str = IMAGINED
+    question: str = ""
+    """What is asked; ``""`` for the usual question."""
 
     @property
     def body(self) -> str:
@@ -121,6 +123,13 @@ ROWS: dict[str, Row] = {
         ),
         status=500,
     ),
+    "use the other max_tokens": limit(error("Use 'max_completion_tokens' instead of 'max_tokens'.")),
+    "only the other max_tokens": limit(error("This model only supports max_completion_tokens")),
+    "python max_tokens": limit(error("create() got an unexpected keyword argument 'max_tokens'"), status=500),
+    "coded max_tokens": limit(
+        error("Unsupported parameter: 'max_tokens'. See our policy.", code="unsupported_parameter")
+    ),
+    "by field max_tokens": limit({"errors": {"max_tokens": ["unknown field"]}}),
     "fastapi 422 max_tokens": limit({"detail": [extra("max_tokens")]}, status=422),
     # temperature
     "openai temperature": temperature(
@@ -144,6 +153,15 @@ ROWS: dict[str, Row] = {
         status=422,
     ),
     "azure temperature": temperature(error("Unrecognized request argument supplied: temperature")),
+    "does not apply temperature": temperature(error("temperature does not apply to this model")),
+    "several values temperature": temperature(error("temperature=0.0 and max_tokens=50 are not supported")),
+    "litellm values temperature": temperature(
+        error("m does not support parameters: {'temperature': 0.0}, for model=m")
+    ),
+    "temperature beside a quotation": temperature(
+        error('temperature is not supported (the text is "Is \\"moderation\\" a safety policy?")'),
+        question='Is "moderation" a safety policy?',
+    ),
     "chinese temperature": temperature(error("参数 temperature 不支持")),
     "temperature 404": temperature(error("Parameter temperature is not supported by this deployment"), status=404),
     "temperature 403": temperature(error("temperature is not allowed here"), status=403),
@@ -199,6 +217,25 @@ ROWS: dict[str, Row] = {
         model="o9",
         more=2,
     ),
+    "mistral 422 role": system(
+        {
+            "detail": [
+                {
+                    "type": "literal_error",
+                    "loc": ["body", "messages", 0, "role"],
+                    "msg": "Input should be 'user' or 'assistant'",
+                    "input": "system",
+                }
+            ]
+        },
+        status=422,
+    ),
+    "one of two roles": system(error("messages[0].role must be one of: user, assistant")),
+    "first message": system(error('first message must use the "user" role')),
+    "start with user": system(error("Conversations must start with a user message"), status=500),
+    "gemini roles": system([error("Please ensure that multiturn requests alternate between user and model.")]),
+    "has no such role": system(error("This model does not have a system role")),
+    "no such role": system(error("No system role in this model's template"), status=500),
     # JSON
     "openai json_schema": schema(
         error(

@@ -9,9 +9,10 @@ import itertools
 import json
 import re
 import socket
+import socketserver
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 
@@ -277,7 +278,6 @@ def test_thinking_that_used_up_all_tokens_is_not_paid_for_again(server: Scripted
 
 
 MALFORMED = {
-    "page": (200, {"Content-Type": "text/html"}, "<html>log in</html>"),
     "null": (200, {}, "null"),
     "list": (200, {}, "[]"),
     "no choices": (200, {}, "{}"),
@@ -313,6 +313,92 @@ def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer, stream
     raw.will_send(answer)
     with pytest.raises(ModelCallError, match="attempt 1 of 1"):
         ask(llm_at(raw.base_url, retries=0), on_text=on_text)
+
+
+PAGES = {
+    "a login page": (200, {"Content-Type": "text/html; charset=utf-8"}, "\n<!DOCTYPE html><html>log in</html>"),
+    "XML": (200, {"Content-Type": "text/html"}, "<?xml version='1.0'?><a/>"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_page_in_place_of_a_reply_is_final_and_not_booked(raw: RawEndpoint, page: Answer, streamed: bool) -> None:
+    raw.will_send(page)
+    meter = CallMeter(node="generate")
+    words = r"it is no chat completion \(text/html\): check the address, which usually ends in /v1"
+    with pytest.raises(ModelSetupError, match=words):
+        ask(llm_at(raw.base_url), meter, on_text=Snapshots() if streamed else None)
+    (record,) = meter.records
+    assert (record["prompt_tokens"], record["attempts"], len(raw.bodies)) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_reply_that_is_called_a_page_is_read(raw: RawEndpoint, streamed: bool) -> None:
+    status, _, body = stream_reply({"content": "42"}) if streamed else chat_reply("42")
+    raw.will_send((status, {"Content-Type": "text/html"}, body))
+    assert ask(llm_at(raw.base_url), on_text=Snapshots() if streamed else None).text == "42"
+
+
+@contextlib.contextmanager
+def closing_server() -> Iterator[str]:
+    """The address of a server that reads a request and closes the connection."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_connection_that_is_closed_before_the_reply_is_no_time_out(streamed: bool) -> None:
+    meter, clock, gate = CallMeter(node="generate"), Clock(), CallGate(4)
+    words = "failed in attempt 3 of 3: the server closed the connection before its reply"
+    with closing_server() as base_url, pytest.raises(ModelCallError, match=words) as caught:
+        llm = llm_at(base_url, sleep=clock.sleep, gate=gate)
+        ask(llm, meter, on_text=Snapshots() if streamed else None)
+    assert not isinstance(caught.value, ModelSetupError)
+    assert "TIMEOUT" not in str(caught.value)
+    assert not is_congestion(caught.value)
+    assert not is_congestion(caught.value.__cause__ or caught.value)
+    (record,) = meter.records
+    assert (record["prompt_tokens"], record["attempts"], len(clock.slept_s)) == (0, 3, 2)
+
+
+@pytest.mark.parametrize("kind", [httpx.RemoteProtocolError, httpx2.RemoteProtocolError, ConnectionResetError])
+def test_every_clients_word_for_a_closed_connection_is_known(kind: type[Exception]) -> None:
+    error = openai.APIConnectionError(request=httpx2.Request("POST", "http://x"))
+    error.__cause__ = kind("Server disconnected without sending a response.")
+    assert endpoint_failure(error).what == "the server closed the connection before its reply"
+
+
+PROMPTS = {
+    "openrouter": (403, "Input was flagged", {"metadata": {"reasons": ["x"], "flagged_input": "?"}}, True),
+    "xai": (403, "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO", {}, True),
+    "a code": (403, "Forbidden", {"code": "content_filter"}, True),
+    "a policy": (403, "The prompt is against our policy", {}, True),
+    "an account": (403, "Your account was flagged for a violation of our policies", {}, False),
+    "a key": (403, "The key may not use this model", {}, False),
+    "aws": (403, "User is not authorized: no identity-based policy allows this request", {}, False),
+}
+
+
+@pytest.mark.parametrize(("status", "message", "more", "is_one_prompt"), PROMPTS.values(), ids=PROMPTS)
+def test_what_a_prompt_says_is_no_fault_of_the_key(
+    raw: RawEndpoint, status: int, message: str, more: dict[str, object], is_one_prompt: bool
+) -> None:
+    raw.will_send((status, {}, json.dumps({"error": {"message": message, **more}})))
+    with pytest.raises(ModelCallError) as caught:
+        ask(llm_at(raw.base_url))
+    assert type(caught.value) is (ModelRequestError if is_one_prompt else ModelSetupError)
+    assert ("key may use" in str(caught.value)) == (not is_one_prompt)
+    assert len(raw.bodies) == 1
 
 
 @pytest.mark.parametrize("streamed", [False, True])

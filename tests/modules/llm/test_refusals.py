@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -23,18 +24,30 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import CallOptions, Message
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import ModelRequestError, ModelSetupError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.llm.wire.adaptations import Adaptations, told_adaptations
 from judgetree.modules.llm.wire.refusals import refused_in
-from tests.modules.llm.refusal_rows import IMAGINED, LOGPROB_ROWS, ROWS, Row, error, has, left_out, limit, temperature
+from tests.modules.llm.refusal_rows import (
+    IMAGINED,
+    LOGPROB_ROWS,
+    ROWS,
+    Row,
+    error,
+    has,
+    left_out,
+    limit,
+    system,
+    temperature,
+)
 from tests.modules.model_endpoints import PATIENCE_S, QUESTION, saying
 
 VERDICT = '{"reason": "It names it.", "score": 2, "next_query": ""}'
 CHAT, TEXT = "", "completion:"
+GASKET = "What temperature must a gasket take?"
 IN_JSON = [("user", "What is six by nine? Answer in JSON.")]
-_OF_CHATS = ("system", "developer", "roles", "thinking", "whole", "non-streaming")
+_OF_CHATS = ("system", "developer", "roles", "role", "message", "with user", "thinking", "whole", "non-streaming")
 
 
 class Host:
@@ -60,8 +73,8 @@ class Host:
 
         return post
 
-    def llm(self, prefix: str = CHAT, model: str = IMAGINED) -> ChatLLM:
-        return create_llm(f"{prefix}{self.server.base_url}#{model}", load_settings(retries=2), CallGate(64))
+    def llm(self, prefix: str = CHAT, model: str = IMAGINED, retries: int = 2) -> ChatLLM:
+        return create_llm(f"{prefix}{self.server.base_url}#{model}", load_settings(retries=retries), CallGate(64))
 
 
 @contextmanager
@@ -75,7 +88,8 @@ def hosting(*rows: Row) -> Iterator[Host]:
 def ask(llm: ChatLLM, row: Row, meter: CallMeter | None = None) -> Completion:
     options: dict[str, Any] = dict(row.asks)
     system = [("system", options.pop("system"))] if "system" in options else []
-    messages: list[Message] = [*system, *(IN_JSON if "json_format" in options else QUESTION)]
+    asked = [("user", row.question)] if row.question else QUESTION
+    messages: list[Message] = [*system, *(IN_JSON if "json_format" in options else asked)]
     listeners: Mapping[str, Any] = {"on_text": lambda _: None} if row.streams else {}
     meter = meter or CallMeter(node="generate")
     call = llm.complete(messages, meter=meter, options=CallOptions(**options), **listeners)
@@ -173,6 +187,67 @@ UNNAMED: dict[str, Row] = {
     "another clause": temperature(error("Please try again with a lower temperature, or write to us")),
     "its own name": temperature(error("The model 'temperature' does not exist or is not supported"), status=404),
     "a filter": temperature(error("The prompt was filtered.", param="prompt", code="content_filter")),
+    "a policy": temperature(
+        error(f'The text "{GASKET}" is not allowed by our policy.', code="content_policy_violation"), question=GASKET
+    ),
+    "openrouter": temperature(
+        {
+            "error": {
+                "message": 'This model requires moderation and your input was flagged for "harassment".',
+                "code": 403,
+                "metadata": {"reasons": ["harassment"], "flagged_input": GASKET, "provider_name": "OpenAI"},
+            }
+        },
+        status=403,
+        question=GASKET,
+    ),
+    "in an error": temperature(
+        {
+            "error": {
+                "message": "Provider returned error",
+                "metadata": {"raw": json.dumps(error(f"'{GASKET}' is not allowed", code="content_filter"))},
+            }
+        },
+        question=GASKET,
+    ),
+    "dashscope": temperature(
+        error(f"Input data may hold what is not permitted: {GASKET}", code="data_inspection_failed"), question=GASKET
+    ),
+    "azure": temperature(
+        error(
+            f"The prompt '{GASKET}' is invalid and not accepted.",
+            code="bad",
+            innererror={"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"jailbreak": {}}},
+        ),
+        question=GASKET,
+    ),
+    "a quotation": temperature(error(f"Unsupported language: “{GASKET[:30]}…”"), question=GASKET),
+    "a quotation in a quotation": temperature(
+        error('Invalid text: "Which "maximum temperature" holds?"'), question='Which "maximum temperature" holds?'
+    ),
+    "a whole question": temperature(error(f"Invalid text: {GASKET} (is it English?)"), question=GASKET),
+    "pydantic's input": temperature(
+        {"detail": [{"loc": ["body", "messages", 0, "content"], "msg": "Invalid", "input": f"no {GASKET}"}]},
+        status=422,
+        question=GASKET,
+    ),
+    "a jailbreak": system(error("Invalid system prompt detected: jailbreak not allowed")),
+    "an end": Row(
+        refuses=has("model"),
+        says=error("internal error: stream disconnected unexpected EOF"),
+        status=500,
+        streams=True,
+    ),
+    "an end that is refused": Row(
+        refuses=has("model"), says=error("stream disconnected: unexpected EOF"), status=403, streams=True
+    ),
+    "a repeated request": temperature(error("Invalid request: {'temperature': 0.0, 'messages': [{'role': 'system'}]}")),
+    "a repeated request in braces": temperature(error('Bad body: {"temperature": 0.0}, which is invalid')),
+    "parameters of a crash": limit(
+        error("CUDA error: device-side assert, SamplingParams(n=1, temperature=0.0, max_tokens=50) unexpected"),
+        status=500,
+    ),
+    "a crash": temperature(error("unknown failure while the temperature was set, worker unavailable"), status=500),
 }
 
 
@@ -181,9 +256,10 @@ def test_what_is_not_named_is_not_changed(name: str) -> None:
     row = UNNAMED[name]
     with hosting(row) as host:
         meter = CallMeter(node="generate")
-        kinds = (ModelSetupError, ModelRequestError)
-        with pytest.raises(kinds) as caught:
-            ask(host.llm(model="temperature" if name == "its own name" else IMAGINED), row, meter)
+        llm = host.llm(model="temperature" if name == "its own name" else IMAGINED, retries=0)
+        with pytest.raises(ModelCallError) as caught:
+            ask(llm, row, meter)
+        assert isinstance(caught.value, ModelSetupError | ModelRequestError) == (row.status < 500)
         assert (len(host.sent), len(meter.records), told_adaptations()) == (1, 1, {})
         assert caught.value.status == row.status
 
@@ -214,14 +290,48 @@ def test_many_calls_in_flight_warn_once_and_are_all_answered(caplog: pytest.LogC
         assert len(host.sent) <= 100
 
 
+def test_answers_of_other_calls_confirm_no_change() -> None:
+    """A misread refusal of one question took the temperature from all others."""
+    misread = error("temperature is not supported")
+    with hosting() as host:
+        post, answered = host.server._endpoints._posts["/v1/chat/completions"], threading.Event()
+        repeated = threading.Event()
+
+        def refusing(raw: bytes) -> Outgoing:
+            asks_first = json.loads(raw)["messages"][0]["content"] == "first"
+            if asks_first and "temperature" not in json.loads(raw):
+                repeated.set()
+                assert answered.wait(PATIENCE_S)
+            outgoing = post(raw)
+            return Outgoing(status=400, body=json.dumps(misread).encode()) if asks_first else outgoing
+
+        host.server._endpoints._posts["/v1/chat/completions"] = refusing
+        llm = host.llm()
+
+        async def both() -> None:
+            first = asyncio.ensure_future(llm.complete([("user", "first")], meter=CallMeter(node="n")))
+            assert await asyncio.to_thread(repeated.wait, PATIENCE_S)
+            for _ in range(3):
+                await llm.complete([("user", "second")], meter=CallMeter(node="n"))
+            answered.set()
+            with pytest.raises(ModelRequestError):
+                await first
+            await llm.complete([("user", "third")], meter=CallMeter(node="n"))
+
+        background_loop().run(asyncio.wait_for(both(), PATIENCE_S))
+        others = [each for each in host.sent if each["messages"][0]["content"] != "first"]
+        assert [each["temperature"] for each in others] == [0.0] * 4
+        assert told_adaptations() == {}
+
+
 def test_openais_own_name_of_the_limit_is_exchanged_too() -> None:
     """Hosts of an older protocol, or a proxy before one."""
     says = "property 'max_completion_tokens' is unsupported, did you mean 'max_tokens'?"
     body = {"model": "m", "max_completion_tokens": 5}
     known = Adaptations()
-    assert known.learn(refused_in(says, body)) == ["max_completion_tokens"]
+    known.answered("m", refused_in(says, body))
     assert known.applied(body) == {"model": "m", "max_tokens": 5}
-    assert known.learn(refused_in("Unsupported parameter: 'max_tokens'", {"max_tokens": 5})) == ["max_tokens"]
+    known.answered("m", refused_in("Unsupported parameter: 'max_tokens'", {"max_tokens": 5}))
     assert (
         known.applied({"max_tokens": 5}) == {"max_completion_tokens": 5} == known.applied({"max_completion_tokens": 5})
     )

@@ -1,0 +1,177 @@
+"""The words of an endpoint's error: without what it repeats of the request, and whether they are about one prompt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+MOST_READ = 4_000
+"""Characters of an error that are read."""
+_MOST_PARTS = 1_000
+_MOST_MARKS = 100
+_MOST_CLOSING = 8
+_REPEATS = frozenset(
+    {"input", "inputs", "flagged_input", "messages", "prompt", "request", "request_body", "received", "documents"}
+    | {"ctx", "url", "failed_generation", "body"}
+)
+"""Fields of errors that repeat the request."""
+_FILTERS = (
+    r"(?<![-/])moderat(?:ion|ed|or)(?!-)|content[_ ]?(?:policy|filter|management)|policy_?violation|responsible[_ ]?ai"
+    r"|(?<![-/\w])safety(?:\b(?!-)|_(?:check|block|filter|system|violation))|jailbreak|\bflagged|data_?inspection"
+    r"|inappropriate|harmful|guardrail|prohibited[_ ]?content|content exists risk|\bhigh risk\b|敏感|违规|不安全"
+)
+"""What filters of contents say, but not the names of models that filter."""
+_MODERATED = re.compile(rf"{_FILTERS}|\bpolic(?:y|ies)\b|usage guidelines|审核", re.IGNORECASE)
+_OF_A_PROMPT = re.compile(
+    rf"{_FILTERS}|\b(?:prompt|input|content|text|request|message|question|query|output|response)s?\b.{{0,80}}?"
+    r"\b(?:polic(?:y|ies)|guidelines)\b",
+    re.IGNORECASE,
+)
+_OF_THE_ACCOUNT = re.compile(
+    r"\b(?:account|organi[sz]ation|project|workspace|tenant|subscription|api key|access|user)\b[^.]{0,40}?"
+    r"\b(?:flagged|terminated|suspended|deactivated|disabled|blocked|banned|denied|restricted|revoked)\b"
+    r"|\b(?:iam|identity|access|network|resource|data|privacy|service control|firewall|organi[sz]ation|api key|tenant"
+    r"|project)\b[\w'’ -]{0,20}?\bpolic",
+    re.IGNORECASE,
+)
+_CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』"}
+_TOKEN = re.compile(r"[A-Za-z0-9_.\-\[\]]*")
+_ESCAPED = re.compile(r"\\[nrt]")
+_ROLE = re.compile(r"""['"]role['"]\s?:\s?['"]\w{1,20}['"]""")
+_NAMES_THEM = re.compile(
+    r"(?:support\w*|permitted|allowed|unrecogni[sz]ed|unknown|extra)\W{1,3}(?:(?:the|these|following|request|sampling)\W"
+    r"{1,3}){0,3}(?:param\w*|arguments?|fields?|options?|values?)?\W{0,3}$",
+    re.IGNORECASE,
+)
+_ARE = re.compile(r"\W{0,3}(?:is|are|both|can|cannot)\b", re.IGNORECASE)
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an error of an HTTP client says: the texts of its body, but for those that repeat the request.
+
+    At most ``MOST_READ`` characters; without a body it is the error's own text.
+    """
+    body = error.args[0] if isinstance(error, ValueError) and error.args else getattr(error, "body", None)
+    if not isinstance(body, Mapping | list | tuple):
+        return str(error)[:MOST_READ]
+    said, length = [], 0
+    for text in _texts_in(body):
+        said.append(text[:MOST_READ])
+        length += len(text)
+        if length > MOST_READ:
+            break
+    return ", ".join(said)[:MOST_READ] or str(error)[:MOST_READ]
+
+
+def without_repeats(text: str, body: Mapping[str, Any]) -> str:
+    """Return an error's text without what it repeats of a request: quoted passages, and values by their names."""
+    return _without_values(_without_passages(text, _sent_in(body)), body)
+
+
+def is_moderated(text: str) -> bool:
+    """Return whether an error, by its words or codes, is of a filter of contents."""
+    return bool(_MODERATED.search(text))
+
+
+def is_about_one_prompt(error: BaseException) -> bool:
+    """Return whether an error refuses what one prompt says, rather than a key, an account or a model.
+
+    >>> is_about_one_prompt(ValueError("Your input was flagged by moderation"))
+    True
+    >>> is_about_one_prompt(ValueError("Your account was flagged"))
+    False
+    """
+    said = words_of(error)
+    return bool(_OF_A_PROMPT.search(said)) and not _OF_THE_ACCOUNT.search(said)
+
+
+def _texts_in(body: object) -> Iterator[str]:
+    waiting: deque[tuple[str, object]] = deque([("", body)])
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        name, part = waiting.popleft()
+        if isinstance(part, str) and part[:1] in ("{", "["):  # an error in an error
+            with suppress(ValueError, RecursionError):
+                part = json.loads(part)
+        if name == "loc" and isinstance(part, list | tuple):
+            yield f"'loc': {list(part[:20])!r}"
+        elif isinstance(part, Mapping):
+            yield from (each for each in map(str, part) if _MODERATED.search(each[:100]))
+            inner = [(str(key), value) for key, value in part.items() if key not in _REPEATS]
+            waiting.extendleft(reversed(inner))
+        elif isinstance(part, list | tuple):
+            waiting.extendleft((name, each) for each in reversed(part[:_MOST_PARTS]))
+        elif isinstance(part, str):
+            yield f"{name}: {part}" if name else part
+
+
+def _sent_in(body: Mapping[str, Any]) -> list[str]:
+    """Return the texts of a request, as ``_plain`` writes them."""
+    messages, texts = body.get("messages"), body.get("input")
+    sent = [each.get("content") for each in messages if isinstance(each, Mapping)] if isinstance(messages, list) else []
+    sent += texts if isinstance(texts, list) else [texts]
+    return [_plain(str(each)).lower() for each in (*sent, body.get("prompt")) if each]
+
+
+def _plain(text: str) -> str:
+    return " ".join(_ESCAPED.sub(" ", text).replace("\\", "").split())
+
+
+def _without_passages(text: str, sent: list[str]) -> str:
+    """Return a text without quoted passages of what was sent, which may hold quotation marks, or be cut short."""
+    text = _plain(text)
+    if not sent:
+        return text
+    everything = "\n".join(sent)
+    for each in sent:
+        if 12 <= len(each) < len(text) and (at := text.lower().find(each)) >= 0:
+            text = f"{text[:at]}{text[at + len(each) :]}"
+    kept, at = [], 0
+    for opening in [place for place, each in enumerate(text) if each in _CLOSING][:_MOST_MARKS]:
+        if opening < at:
+            continue
+        ends = _ends(text, opening)
+        end = next((each for each in reversed(ends) if _is_passage(text[opening + 1 : each], everything)), 0)
+        if end:
+            kept.append(text[at : opening + 1])
+            at = end
+    return "".join(kept) + text[at:]
+
+
+def _ends(text: str, opening: int) -> list[int]:
+    """Return where a quotation may end: at one of the next marks."""
+    ends: list[int] = []
+    place, mark = opening, _CLOSING[text[opening]]
+    while len(ends) < _MOST_CLOSING and (place := text.find(mark, place + 1)) >= 0:
+        ends.append(place)
+    return ends
+
+
+def _is_passage(quoted: str, everything: str) -> bool:
+    quoted = quoted.strip().rstrip(".…").strip().lower()
+    return len(quoted) >= 4 and not _TOKEN.fullmatch(quoted) and quoted in everything
+
+
+def _without_values(text: str, body: Mapping[str, Any]) -> str:
+    """Return a text without parameters that are merely repeated with their values: two or more, or one in braces."""
+    text = _ROLE.sub("", text)
+    names = [re.escape(name[:100]) for name in body if name not in ("model", "messages", "prompt", "input")]
+    if not names:
+        return text
+    pair = re.compile(
+        rf"""(?<!\w)['"]?({"|".join(names)})['"]?\s?[:=]\s?(?:-?\d[\d.]{{0,20}}|true\b|false\b|null\b|none\b|['"\[{{(])""",
+        re.IGNORECASE,
+    )
+    found = list(pair.finditer(text))
+    is_in_braces = bool(found) and text[: found[0].start()].rstrip()[-1:] == "{"
+    if not found or (len({each[1].lower() for each in found}) < 2 and not is_in_braces):
+        return text
+    before = text[max(0, found[0].start() - 80) : found[0].start()]
+    if _NAMES_THEM.search(before.rstrip(" {[(")) or _ARE.match(text, found[-1].end()):
+        return text
+    return pair.sub("", text)
