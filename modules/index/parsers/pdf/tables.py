@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise, takewhile
 
-from .pdf_lines import Line, joined_lines
-from .pdf_rows import PARAGRAPH, Row, Span, divided
+from .lines import Line, joined_lines
+from .rows import PARAGRAPH, Row, Span, divided
 
 
 def row_text(rows: Sequence[Row], gutters: Sequence[Span]) -> str:

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from .pdf_words import Word
-from .scripts import with_marks
+from .words import Word
+from ..scripts import with_marks
 
 GUTTER = 0.7
 """Least width of the space between columns, in heights of letters; also the least gap that can be such a space."""

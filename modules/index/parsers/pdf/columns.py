@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from .pdf_bands import bands_of
-from .pdf_lines import Line, joined_lines
-from .pdf_pictures import Rule
-from .pdf_rows import PARAGRAPH, Row, Span, divided, rows_of
-from .pdf_tables import row_text, ruled_lines
-from .pdf_words import Word
+from .bands import bands_of
+from .lines import Line, joined_lines
+from .pictures import Rule
+from .rows import PARAGRAPH, Row, Span, divided, rows_of
+from .tables import row_text, ruled_lines
+from .words import Word
 
 _LEAST_LINES = 3
 _LEAST_WIDTH = 9.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .scripts import Script
+from ..scripts import Script
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
