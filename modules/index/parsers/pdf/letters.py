@@ -32,7 +32,9 @@ _BETWEEN = r"\t\n\r \xa0\u2000-\u200a\u3000\x00\ufffe"
 _WORD = re.compile(f"[^{_BETWEEN}]+")
 _PART = re.compile(rf"(?:(?!{RIGHT_TO_LEFT.pattern})[^\W_])+|[^{_BETWEEN}]")
 """Letters of one direction or a single other one, on pages with words that are written from right to left."""
-_LEAST_HEIGHT, _MOST_HEIGHT = 0.1, 4.0
+_SAME = 0.1
+"""Most difference of the edges of letters in one font on one line, in sizes of the font."""
+_LEAST_HEIGHT, _MOST_HEIGHT = 0.1, 0.8
 """Heights of letters in sizes of their font; a font with others has measures of its own."""
 
 
@@ -80,7 +82,7 @@ class PageLetters:
         sides = places.tolist()
         self._lefts, self._tops, self._rights, self._bottoms = (sides[side::4] for side in range(4))
         self._gaps = list(map(sub, self._lefts[1:], self._rights))
-        self._font: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+        self._fonts: dict[tuple[float, float], tuple[float, float]] = {}
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the letters within the edges of the page, in the order of the file."""
@@ -108,13 +110,13 @@ class PageLetters:
         low_x, low_y, high_x, high_y = self._edges
         if left < low_x or right > high_x or bottom < low_y or top > high_y:
             return None
-        count = end - start
         base, size = self._base_and_size(start, bottom, top)
-        if count > 1:
-            gaps = self._gaps[start : end - 1]
+        if end - start > 1:
+            bottoms, tops, gaps = self._bottoms[start:end], self._tops[start:end], self._gaps[start : end - 1]
+            most = _SAME * size
             if (
-                self._bottoms[start:end].count(bottom) < count
-                or self._tops[start:end].count(top) < count
+                max(bottoms) - min(bottoms) > most
+                or max(tops) - min(tops) > most
                 or max(gaps) > SPACE * size
                 or min(gaps) < -0.5 * size
             ):
@@ -137,10 +139,11 @@ class PageLetters:
 
     def _base_and_size(self, at: int, bottom: float, top: float) -> tuple[float, float]:
         """Return the base and size of an upright letter, asked for once for all letters of a line in one font."""
-        if self._font[:2] != (bottom, top):
+        found = self._fonts.get((bottom, top))
+        if found is None:
             _, y, size = self._font_at(at, top - bottom)
-            self._font = (bottom, top, y, size)
-        return self._font[2:]
+            found = self._fonts[bottom, top] = y, size
+        return found
 
     def _font_at(self, at: int, height: float) -> tuple[float, float, float]:
         """Return where the base line of a letter begins, and the size of its font as displayed."""

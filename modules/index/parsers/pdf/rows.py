@@ -69,15 +69,17 @@ def rows_of(words: Sequence[Word]) -> list[Row]:
             rows[-1].append(word)
         else:
             rows.append([word])
-    among = has_right_to_left(words) and is_backwards(words)
+    ordered = [sorted(row, key=lambda word: word.left) for row in rows]
+    mixed = {at for at, row in enumerate(ordered) if has_right_to_left(row)}
+    among = 2 * sum(is_backwards(ordered[at]) for at in mixed) > len(rows)
     return [
         Row(
             row[0].base,
             median(word.size for word in row),
             tuple(_segments(row)),
-            has_right_to_left(row) and is_backwards(row, among=among),
+            at in mixed and is_backwards(row, among=among),
         )
-        for row in (sorted(row, key=lambda word: word.left) for row in rows)
+        for at, row in enumerate(ordered)
     ]
 
 
