@@ -44,7 +44,7 @@ _Read = tuple[_Unit, bool]
 
 def has_right_to_left(words: Sequence[Word]) -> bool:
     """Return whether a word is written from right to left."""
-    return any(RIGHT_TO_LEFT.search(word.text) for word in words)
+    return RIGHT_TO_LEFT.search(" ".join([word.text for word in words])) is not None
 
 
 def is_backwards(words: Sequence[Word], *, among: bool = False) -> bool:

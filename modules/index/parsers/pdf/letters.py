@@ -26,9 +26,9 @@ _SHOWN = str.maketrans(
 _LINE_HYPHEN = "\x02"
 """What PDFium gives for a hyphen at the end of a line."""
 _LAST_CODE = 0x10FFFF
-_UNREADABLE = "\0\ufffe"
+_UNREADABLE = "\0\ufffe\U0010ffff"
 _BREAKS = frozenset("\r\n" + _UNREADABLE)
-_BETWEEN = r"\t\n\r \xa0\u2000-\u200a\u3000\x00\ufffe"
+_BETWEEN = r"\t\n\r \xa0\u2000-\u200a\u3000\x00\ufffe\U0010ffff"
 _WORD = re.compile(f"[^{_BETWEEN}]+")
 _PART = re.compile(rf"(?:(?!{RIGHT_TO_LEFT.pattern})[^\W_])+|[^{_BETWEEN}]")
 """Letters of one direction or a single other one, on pages with words that are written from right to left."""
@@ -73,11 +73,14 @@ class PageLetters:
         places = array("f", bytes(16 * count))
         start = places.buffer_info()[0]
         box_of = self._of["FPDFText_GetLooseCharBox"]
-        has_box = map(box_of, repeat(self._page), range(count), range(start, start + 16 * count, 16))
-        chars = [chr(code) if code <= _LAST_CODE else "\0" for code in codes]
-        self.unreadable = chars.count("\0") + chars.count("\ufffe")
+        has_box = bytes(map(box_of, repeat(self._page), range(count), range(start, start + 16 * count, 16)))
+        text = "".join(
+            map(chr, (min(code, _LAST_CODE) for code in codes) if codes and max(codes) > _LAST_CODE else codes)
+        )
+        self.unreadable = sum(map(text.count, _UNREADABLE))
         """Number of characters whose letters the file does not tell."""
-        text = "".join(char if has else "\0" for char, has in zip(chars, has_box, strict=True))
+        if 0 in has_box:
+            text = "".join(char if has else "\0" for char, has in zip(text, has_box, strict=True))
         self._text = text.replace(_LINE_HYPHEN, "-")
         sides = places.tolist()
         self._lefts, self._tops, self._rights, self._bottoms = (sides[side::4] for side in range(4))
@@ -90,7 +93,11 @@ class PageLetters:
         behind, blanks, own, is_apart, is_broken = 0, 0, 0, True, False
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
-            if between := self._text[behind:start].strip(_UNREADABLE):
+            between = self._text[behind:start]
+            if between == " ":
+                is_apart = True
+                blanks += 1
+            elif between := between.strip(_UNREADABLE):
                 blanks += 1
                 is_apart = is_apart or not _BREAKS.issuperset(between)
                 is_broken = is_broken or not _BREAKS.isdisjoint(between)
@@ -110,7 +117,12 @@ class PageLetters:
         low_x, low_y, high_x, high_y = self._edges
         if left < low_x or right > high_x or bottom < low_y or top > high_y:
             return None
-        base, size = self._base_and_size(start, bottom, top)
+        font = self._fonts.get((bottom, top))
+        if font is None:  # asked for once for all letters of a line with these edges, which takes long
+            _, base, size = self._font_at(start, top - bottom)
+            self._fonts[bottom, top] = base, size
+        else:
+            base, size = font
         if end - start > 1:
             bottoms, tops, gaps = self._bottoms[start:end], self._tops[start:end], self._gaps[start : end - 1]
             most = _SAME * size
@@ -137,14 +149,6 @@ class PageLetters:
             base = x * sin + y * cos
             yield Piece(self._shown_text(at, at + 1), (own + self._shown) % 360, min(xs), max(xs), base, size)
 
-    def _base_and_size(self, at: int, bottom: float, top: float) -> tuple[float, float]:
-        """Return the base and size of an upright letter, asked for once for all letters of a line in one font."""
-        found = self._fonts.get((bottom, top))
-        if found is None:
-            _, y, size = self._font_at(at, top - bottom)
-            found = self._fonts[bottom, top] = y, size
-        return found
-
     def _font_at(self, at: int, height: float) -> tuple[float, float, float]:
         """Return where the base line of a letter begins, and the size of its font as displayed."""
         x, y, matrix = ctypes.c_double(), ctypes.c_double(), (ctypes.c_float * 6)()
@@ -164,7 +168,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     from pypdfium2 import raw  # noqa: PLC0415 - keeps the package's import fast
 
     number, place, real, double = ctypes.c_int, ctypes.c_void_p, ctypes.c_float, ctypes.c_double
-    kinds: dict[str, tuple[object, ...]] = {
+    kinds: dict[str, tuple[Any, ...]] = {
         "FPDFText_GetUnicode": (ctypes.c_uint, place, number),
         "FPDFText_GetLooseCharBox": (number, place, number, place),
         "FPDFText_GetCharOrigin": (number, place, number, place, place),
@@ -173,5 +177,6 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "FPDFText_GetFontSize": (double, place, number),
     }
     return {
-        name: ctypes.PYFUNCTYPE(*kind)(ctypes.cast(getattr(raw, name), place).value) for name, kind in kinds.items()
+        name: ctypes.PYFUNCTYPE(*kind)(ctypes.cast(getattr(raw, name), place).value or 0)
+        for name, kind in kinds.items()
     }

@@ -48,11 +48,17 @@ class Row:
     backwards: bool = False
     """True if it is read from right to left."""
 
-    def text(self, segments: Sequence[Segment]) -> str:
-        """Return some of its segments as a reader reads them, with marks before scripts."""
+    def text(self, segments: Sequence[Segment], *, backwards: bool = False) -> str:
+        """Return some of its segments as a reader reads them, with marks before scripts.
+
+        Args:
+            segments: The segments, from left to right.
+            backwards: True if they are read from right to left though the row may not be.
+        """
+        backwards = backwards or self.backwards
         words = [word for segment in segments for word in segment.words]
-        if self.backwards or has_right_to_left(words):
-            return with_marks(in_order(words, backwards=self.backwards))
+        if backwards or has_right_to_left(words):
+            return with_marks(in_order(words, backwards=backwards))
         return " ".join(
             with_marks(
                 [((" " if at and word.is_apart else "") + word.text, word.script) for at, word in enumerate(each.words)]
@@ -70,7 +76,7 @@ def rows_of(words: Sequence[Word]) -> list[Row]:
         else:
             rows.append([word])
     ordered = [sorted(row, key=lambda word: word.left) for row in rows]
-    mixed = {at for at, row in enumerate(ordered) if has_right_to_left(row)}
+    mixed = {at for at, row in enumerate(ordered) if has_right_to_left(row)} if has_right_to_left(words) else set()
     among = 2 * sum(is_backwards(ordered[at]) for at in mixed) > len(rows)
     return [
         Row(
@@ -96,9 +102,10 @@ def _segments(row: Sequence[Word]) -> Iterator[Segment]:
 
 
 def is_from_right(rows: Sequence[Row]) -> bool:
-    """Return whether the columns of some rows are read from right to left."""
-    return any(row.backwards for row in rows) and is_backwards(
-        [word for row in rows for segment in row.segments for word in segment.words]
+    """Return whether the columns of some rows are read from right to left, as the first row or most of them are."""
+    return rows[0].backwards or (
+        any(row.backwards for row in rows)
+        and is_backwards([word for row in rows for segment in row.segments for word in segment.words])
     )
 
 

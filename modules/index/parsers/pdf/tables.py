@@ -14,7 +14,10 @@ def row_text(rows: Sequence[Row], gutters: Sequence[Span], *, from_right: bool) 
     """Return the rows of lines of one row of a table, cell by cell, also empty ones before the last."""
     columns = zip(*(divided(row, gutters) for row in rows), strict=True)
     cells = [
-        joined_lines((row.text(line), False) for row, line in zip(rows, column, strict=True)).replace("\n", " ")
+        joined_lines(
+            (row.text(line, backwards=from_right and bool(gutters)), False)
+            for row, line in zip(rows, column, strict=True)
+        ).replace("\n", " ")
         for column in columns
     ]
     if from_right:
