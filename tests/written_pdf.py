@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 HELVETICA = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
@@ -30,8 +30,14 @@ class WrittenPage:
     objects: Sequence[str] = field(default=())
 
 
-def written_pdf(*pages: WrittenPage, catalog: str = "", trailer: str = "", font: str = HELVETICA) -> bytes:
-    """Return the bytes of a file with these pages."""
+def written_pdf(
+    *pages: WrittenPage,
+    catalog: str = "",
+    trailer: str = "",
+    font: str = HELVETICA,
+    letters: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return the bytes of a file with these pages; ``letters`` are what characters of their contents stand for."""
     objects: list[bytes] = [f"<< /Type /Catalog /Pages 2 0 R {catalog} >>".encode("latin-1"), b"", font.encode()]
     kids: list[int] = []
 
@@ -44,6 +50,11 @@ def written_pdf(*pages: WrittenPage, catalog: str = "", trailer: str = "", font:
         head = f"<< /Length {len(packed)} /Filter /FlateDecode {entries} >>\nstream\n".encode()
         return add(head + packed + b"\nendstream")
 
+    if letters:
+        pairs = "".join(f"<{ord(char):02X}> <{ord(letter):04X}>\n" for char, letter in letters.items())
+        codes = f"1 begincodespacerange <00> <FF> endcodespacerange {len(letters)} beginbfchar\n{pairs}endbfchar"
+        named = stream(f"/CIDInit /ProcSet findresource begin begincmap {codes} endcmap end".encode())
+        objects[2] = font.replace(">>", f"/ToUnicode {named} 0 R >>").encode()
     for page in pages:
         content, resources = page.content, "/Font << /F1 3 0 R >>"
         if page.image:

@@ -16,7 +16,7 @@ from ..reading.delimited_text import fitting_separator, table_rows
 from .parsers.html import parse_html
 from .parsers.markdown import parse_markdown
 from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, read_lines, titled
-from .parsers.pdf import parse_pdf
+from .parsers.pdf.document import parse_pdf
 from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
 

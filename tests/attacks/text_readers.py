@@ -32,7 +32,7 @@ from judgetree.modules.index.parser_process import needs_process
 from judgetree.modules.index.parsers.html_sheets import hidden_names
 from judgetree.modules.index.parsers.html_text import lines_of
 from judgetree.modules.index.parsers.markdown import parse_markdown
-from judgetree.modules.index.parsers.pdf_lines import joined_lines
+from judgetree.modules.index.parsers.pdf.lines import joined_lines
 from judgetree.modules.index.parsers.scripts import with_marks
 from judgetree.modules.json_objects import object_spans
 from judgetree.modules.judge.asker import question_in
@@ -142,7 +142,7 @@ READERS: Mapping[str, Reader] = {
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
-    "modules.index.parsers.pdf_lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
+    "modules.index.parsers.pdf.lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
     "modules.index.parsers.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
@@ -275,7 +275,7 @@ EXCUSED: Mapping[str, str] = {
         (
             "modules.index.parsers.html.parse_html",
             "modules.index.parsers.html_text.HtmlText._raised_steps",
-            "modules.index.parsers.pdf_fields._place",
+            "modules.index.parsers.pdf.fields._place",
             "modules.index.row_parsers._parse_objects",
             "modules.index.file_parsers._parse_json",
             "modules.index.file_parsers._parse_jsonl",

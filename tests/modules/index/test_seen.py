@@ -11,11 +11,12 @@ from judgetree.modules.index.file_parsers import LoadLimits, parse_file
 from judgetree.modules.index.folder_scan import scan_files
 from judgetree.modules.index.parsers.parsed import ParsedFile
 from judgetree.modules.index.plan import ChunkSizes, read_changes
-from tests.modules.index import seen_pages, seen_pdfs
+from tests.modules.index import seen_pages, seen_pdfs, turned_pdfs
 
 FILES: dict[str, tuple[str, bytes, list[str]]] = {
     **{f"page: {name}": (".html", page.encode(), texts) for name, (page, texts) in seen_pages.SEEN.items()},
     **{f"PDF: {name}": (".pdf", data, texts) for name, (data, texts) in seen_pdfs.SEEN.items()},
+    **{f"PDF from the right: {name}": (".pdf", data, texts) for name, (data, texts) in turned_pdfs.TURNED.items()},
 }
 LACKING = {
     **{f"page: {name}": (".html", page.encode(), left_out) for name, (page, left_out) in seen_pages.LEFT_OUT.items()},

@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from .pdf_words import Word
-from .scripts import with_marks
+from ..scripts import with_marks
+from .directions import has_right_to_left, in_order, is_backwards
+from .words import Word
 
 GUTTER = 0.7
 """Least width of the space between columns, in heights of letters; also the least gap that can be such a space."""
@@ -24,6 +25,7 @@ class Segment:
     """Words of a line without a wide gap."""
 
     words: tuple[Word, ...]
+    """From left to right."""
 
     @cached_property
     def left(self) -> float:
@@ -35,15 +37,6 @@ class Segment:
         """Where the segment ends."""
         return max(word.right for word in self.words)
 
-    @property
-    def text(self) -> str:
-        """The words as a reader reads them, with marks before scripts."""
-        pieces = [
-            (("" if not number or not word.is_apart else " ") + word.text, word.script)
-            for number, word in enumerate(self.words)
-        ]
-        return with_marks(pieces)
-
 
 @dataclass(frozen=True)
 class Row:
@@ -52,6 +45,26 @@ class Row:
     base: float
     size: float
     segments: tuple[Segment, ...]
+    backwards: bool = False
+    """True if it is read from right to left."""
+
+    def text(self, segments: Sequence[Segment], *, backwards: bool = False) -> str:
+        """Return some of its segments as a reader reads them, with marks before scripts.
+
+        Args:
+            segments: The segments, from left to right.
+            backwards: True if they are read from right to left though the row may not be.
+        """
+        backwards = backwards or self.backwards
+        words = [word for segment in segments for word in segment.words]
+        if backwards or has_right_to_left(words):
+            return with_marks(in_order(words, backwards=backwards))
+        return " ".join(
+            with_marks(
+                [((" " if at and word.is_apart else "") + word.text, word.script) for at, word in enumerate(each.words)]
+            )
+            for each in segments
+        )
 
 
 def rows_of(words: Sequence[Word]) -> list[Row]:
@@ -62,26 +75,38 @@ def rows_of(words: Sequence[Word]) -> list[Row]:
             rows[-1].append(word)
         else:
             rows.append([word])
-    return [Row(row[0].base, median(word.size for word in row), tuple(_segments(row))) for row in rows]
+    ordered = [sorted(row, key=lambda word: word.left) for row in rows]
+    mixed = {at for at, row in enumerate(ordered) if has_right_to_left(row)} if has_right_to_left(words) else set()
+    among = 2 * sum(is_backwards(ordered[at]) for at in mixed) > len(rows)
+    return [
+        Row(
+            row[0].base,
+            median(word.size for word in row),
+            tuple(_segments(row)),
+            at in mixed and is_backwards(row, among=among),
+        )
+        for at, row in enumerate(ordered)
+    ]
 
 
 def _segments(row: Sequence[Word]) -> Iterator[Segment]:
-    order = sorted(row, key=lambda word: word.left)
-    segment = [order[0]]
-    reach = order[0].right
-    for word in order[1:]:
+    segment = [row[0]]
+    reach = row[0].right
+    for word in row[1:]:
         if word.left - reach >= GUTTER * max(word.size, segment[-1].size):
-            yield Segment(tuple(_read(segment)))
+            yield Segment(tuple(segment))
             segment = []
         segment.append(word)
         reach = max(reach, word.right) if len(segment) > 1 else word.right
-    yield Segment(tuple(_read(segment)))
+    yield Segment(tuple(segment))
 
 
-def _read(words: list[Word]) -> list[Word]:
-    """Return words from left to right in their order of reading."""
-    right_to_left = sum(len(word.text) for word in words if "\u0590" <= word.text[0] <= "\u08ff")
-    return words[::-1] if 2 * right_to_left > sum(len(word.text) for word in words) else words
+def is_from_right(rows: Sequence[Row]) -> bool:
+    """Return whether the columns of some rows are read from right to left, as the first row or most of them are."""
+    return rows[0].backwards or (
+        any(row.backwards for row in rows)
+        and is_backwards([word for row in rows for segment in row.segments for word in segment.words])
+    )
 
 
 def divided(row: Row, gutters: Sequence[Span]) -> list[tuple[Segment, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from .pdf_rows import GUTTER, PARAGRAPH, Row, Span
+from .rows import GUTTER, PARAGRAPH, Row, Span
 
 _LEAST_ROWS = 3
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .pdf_words import Word
+from .words import Word
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage

@@ -6,21 +6,28 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise, takewhile
 
-from .pdf_lines import Line, joined_lines
-from .pdf_rows import PARAGRAPH, Row, Span, divided
+from .lines import Line, joined_lines
+from .rows import PARAGRAPH, Row, Span, divided
 
 
-def row_text(rows: Sequence[Row], gutters: Sequence[Span]) -> str:
+def row_text(rows: Sequence[Row], gutters: Sequence[Span], *, from_right: bool) -> str:
     """Return the rows of lines of one row of a table, cell by cell, also empty ones before the last."""
     columns = zip(*(divided(row, gutters) for row in rows), strict=True)
     cells = [
-        joined_lines((" ".join(each.text for each in line), False) for line in column).replace("\n", " ")
+        joined_lines(
+            (row.text(line, backwards=from_right and bool(gutters)), False)
+            for row, line in zip(rows, column, strict=True)
+        ).replace("\n", " ")
         for column in columns
     ]
+    if from_right:
+        cells.reverse()
     return " | ".join(cells).rstrip(" |") if any(cells[1:]) else cells[0]
 
 
-def ruled_lines(rows: Sequence[Row], gutters: Sequence[Span], heights: Sequence[float]) -> Iterator[Line]:
+def ruled_lines(
+    rows: Sequence[Row], gutters: Sequence[Span], heights: Sequence[float], *, from_right: bool
+) -> Iterator[Line]:
     """Yield a line for the rows between each two of the rules of a table, whose heights are sorted from below.
 
     Above the first rule and below the last one, only rows that stand close to it are of the table.
@@ -35,7 +42,7 @@ def ruled_lines(rows: Sequence[Row], gutters: Sequence[Span], heights: Sequence[
             far = len(part) - _near(part[::-1], heights[-1])
             groups = [*([row] for row in part[:far]), part[far:]]
         for group in filter(None, groups):
-            yield row_text(group, gutters), False
+            yield row_text(group, gutters, from_right=from_right), False
 
 
 def _near(rows: Sequence[Row], rule: float) -> int:

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ...errors import LoadingError
-from .parsed import LeftOut, Piece
-from .pdf_columns import in_reading_order
-from .pdf_fields import fields_of
-from .pdf_pictures import crossing_rules, untold
-from .pdf_words import words_of
+from ....errors import LoadingError
+from ..parsed import LeftOut, Piece
+from .columns import in_reading_order
+from .fields import fields_of
+from .pictures import crossing_rules, untold
+from .words import words_of
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from .pdf_bands import bands_of
-from .pdf_lines import Line, joined_lines
-from .pdf_pictures import Rule
-from .pdf_rows import PARAGRAPH, Row, Span, divided, rows_of
-from .pdf_tables import row_text, ruled_lines
-from .pdf_words import Word
+from .bands import bands_of
+from .lines import Line, joined_lines
+from .pictures import Rule
+from .rows import PARAGRAPH, Row, Span, divided, is_from_right, rows_of
+from .tables import row_text, ruled_lines
+from .words import Word
 
 _LEAST_LINES = 3
 _LEAST_WIDTH = 9.0
@@ -43,22 +43,23 @@ def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int) -> Iterator[L
     """Yield the lines of some rows in the order of reading."""
     last: Row | None = None
     for band, gutters in bands_of(rows):
+        from_right = is_from_right(band)
         crossing = [rule for rule in rules if any(rule[1] < left and right < rule[2] for left, right in gutters)]
         heights = sorted({y for y, _, _ in crossing if band[-1].base < y < band[0].base})
         if columns := [each for each in gutters if depth and len(heights) < 2 and _is_between_columns(band, each)]:
-            for part in _cut(band, columns):
+            for part in _cut(band, columns, from_right=from_right):
                 for number, (line, is_new) in enumerate(_lines(part, rules, depth - 1)):
                     yield line, is_new or not number
             last = None
             continue
         if len(heights) >= 2:
-            yield from ruled_lines(band, gutters, sorted({y for y, _, _ in crossing}))
+            yield from ruled_lines(band, gutters, sorted({y for y, _, _ in crossing}), from_right=from_right)
             last = None
             continue
         cells = [gutter for gutter in gutters if _is_between_cells(band, gutter)]
         for row in band:
             is_new = last is None or last.base - row.base > PARAGRAPH * max(row.size, last.size)
-            yield row_text([row], cells), is_new
+            yield row_text([row], cells, from_right=from_right), is_new
             last = row
 
 
@@ -78,7 +79,8 @@ def _is_between_cells(rows: Sequence[Row], gutter: Span) -> bool:
     return sum(row.segments[0].right <= middle <= row.segments[-1].left for row in rows) >= 2
 
 
-def _cut(rows: Sequence[Row], gutters: Sequence[Span]) -> Iterator[list[Row]]:
-    """Yield the rows of each column, from left to right."""
-    parts = [[Row(row.base, row.size, part) for part in divided(row, gutters)] for row in rows]
-    yield from ([row for row in column if row.segments] for column in zip(*parts, strict=True))
+def _cut(rows: Sequence[Row], gutters: Sequence[Span], *, from_right: bool) -> Iterator[list[Row]]:
+    """Yield the rows of each column in the order of reading."""
+    parts = [[Row(row.base, row.size, part, row.backwards) for part in divided(row, gutters)] for row in rows]
+    columns = [[row for row in column if row.segments] for column in zip(*parts, strict=True)]
+    yield from reversed(columns) if from_right else columns

@@ -1,0 +1,182 @@
+"""The characters that PDFium finds on a page, with their places: letters side by side as one piece."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
+from operator import sub
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage, PdfTextPage
+
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
+"""Letters, digits and marks of scripts that are written from right to left, such as Arabic and Hebrew."""
+SPACE = 0.22
+"""Least gap between words, in sizes of their letters."""
+_SHOWN = str.maketrans(
+    dict(zip(map(chr, range(0xFB00, 0xFB07)), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
+)
+_LINE_HYPHEN = "\x02"
+"""What PDFium gives for a hyphen at the end of a line."""
+_LAST_CODE = 0x10FFFF
+_UNREADABLE = "\0\ufffe\U0010ffff"
+_BREAKS = frozenset("\r\n" + _UNREADABLE)
+_BETWEEN = r"\t\n\r \xa0\u2000-\u200a\u3000\x00\ufffe\U0010ffff"
+_WORD = re.compile(f"[^{_BETWEEN}]+")
+_PART = re.compile(rf"(?:(?!{RIGHT_TO_LEFT.pattern})[^\W_])+|[^{_BETWEEN}]")
+"""Letters of one direction or a single other one, on pages with words that are written from right to left."""
+_SAME = 0.1
+"""Most difference of the edges of letters in one font on one line, in sizes of the font."""
+_LEAST_HEIGHT, _MOST_HEIGHT = 0.1, 0.8
+"""Heights of letters in sizes of their font; a font with others has measures of its own."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """Letters side by side on one line, in one font. Places are in points, as if the text stood upright."""
+
+    text: str
+    turn: int
+    """Degrees by which the text is turned clockwise on the page as displayed, in steps of five."""
+    left: float
+    right: float
+    base: float
+    size: float
+    """Size of the font as displayed."""
+    is_apart: bool = False
+    """True if a blank is before it."""
+    is_broken: bool = False
+    """True if PDFium sees the end of a line before it, also between letters that are placed one by one."""
+    blanks: int = 0
+    """Number of blanks before it in the file; two in a row and the end of a line count as one."""
+    is_alone: bool = False
+    """True if its place says what stands beside it, not the order of the file."""
+
+
+class PageLetters:
+    """The characters of a page."""
+
+    def __init__(self, page: PdfPage, textpage: PdfTextPage) -> None:
+        """Read the characters; the text page stays open while their pieces are asked for."""
+        self._edges, self._shown = page.get_bbox(), page.get_rotation()
+        self._of = _functions()
+        self._page = ctypes.cast(textpage.raw, ctypes.c_void_p).value
+        count = textpage.count_chars()
+        codes = list(map(self._of["FPDFText_GetUnicode"], repeat(self._page), range(count)))
+        places = array("f", bytes(16 * count))
+        start = places.buffer_info()[0]
+        box_of = self._of["FPDFText_GetLooseCharBox"]
+        has_box = bytes(map(box_of, repeat(self._page), range(count), range(start, start + 16 * count, 16)))
+        text = "".join(
+            map(chr, (min(code, _LAST_CODE) for code in codes) if codes and max(codes) > _LAST_CODE else codes)
+        )
+        self.unreadable = sum(map(text.count, _UNREADABLE))
+        """Number of characters whose letters the file does not tell."""
+        if 0 in has_box:
+            text = "".join(char if has else "\0" for char, has in zip(text, has_box, strict=True))
+        self._text = text.replace(_LINE_HYPHEN, "-")
+        sides = places.tolist()
+        self._lefts, self._tops, self._rights, self._bottoms = (sides[side::4] for side in range(4))
+        self._gaps = list(map(sub, self._lefts[1:], self._rights))
+        self._fonts: dict[tuple[float, float], tuple[float, float]] = {}
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the letters within the edges of the page, in the order of the file."""
+        has_both = RIGHT_TO_LEFT.search(self._text) is not None
+        behind, blanks, own, is_apart, is_broken = 0, 0, 0, True, False
+        for found in (_PART if has_both else _WORD).finditer(self._text):
+            start, end = found.span()
+            between = self._text[behind:start]
+            if between == " ":
+                is_apart = True
+                blanks += 1
+            elif between := between.strip(_UNREADABLE):
+                blanks += 1
+                is_apart = is_apart or not _BREAKS.issuperset(between)
+                is_broken = is_broken or not _BREAKS.isdisjoint(between)
+            behind = end
+            if is_apart or is_broken:
+                own = 5 * round(math.degrees(self._of["FPDFText_GetCharAngle"](self._page, start)) / 5) % 360
+            piece = None if own else self._whole(start, end)
+            for each in [piece] if piece else self._one_by_one(start, end, own):
+                each.is_apart, each.is_broken, each.blanks = is_apart, is_broken, blanks
+                each.is_alone = has_both and not (each.text[0].isalnum() and not RIGHT_TO_LEFT.match(each.text))
+                is_apart = is_broken = False
+                yield each
+
+    def _whole(self, start: int, end: int) -> Piece | None:
+        """Return upright letters of one font without gaps between them, None if they are no such letters."""
+        left, right, bottom, top = self._lefts[start], self._rights[end - 1], self._bottoms[start], self._tops[start]
+        low_x, low_y, high_x, high_y = self._edges
+        if left < low_x or right > high_x or bottom < low_y or top > high_y:
+            return None
+        font = self._fonts.get((bottom, top))
+        if font is None:  # asked for once for all letters of a line with these edges, which takes long
+            _, base, size = self._font_at(start, top - bottom)
+            self._fonts[bottom, top] = base, size
+        else:
+            base, size = font
+        if end - start > 1:
+            bottoms, tops, gaps = self._bottoms[start:end], self._tops[start:end], self._gaps[start : end - 1]
+            most = _SAME * size
+            if (
+                max(bottoms) - min(bottoms) > most
+                or max(tops) - min(tops) > most
+                or max(gaps) > SPACE * size
+                or min(gaps) < -0.5 * size
+            ):
+                return None
+        return Piece(self._shown_text(start, end), self._shown, left, right, base, size)
+
+    def _one_by_one(self, start: int, end: int, own: int) -> Iterator[Piece]:
+        """Yield letters turned by an angle as they stand after the page is turned back by it."""
+        low_x, low_y, high_x, high_y = self._edges
+        cos, sin = math.cos(math.radians(own)), math.sin(math.radians(own))
+        for at in range(start, end):
+            left, right, bottom, top = self._lefts[at], self._rights[at], self._bottoms[at], self._tops[at]
+            if not (low_x <= (left + right) / 2 <= high_x and low_y <= (bottom + top) / 2 <= high_y):
+                continue  # cut off by the edge of the page
+            xs = [a * cos - b * sin for a in (left, right) for b in (bottom, top)]
+            ys = [a * sin + b * cos for a in (left, right) for b in (bottom, top)]
+            x, y, size = self._font_at(at, max(ys) - min(ys))
+            base = x * sin + y * cos
+            yield Piece(self._shown_text(at, at + 1), (own + self._shown) % 360, min(xs), max(xs), base, size)
+
+    def _font_at(self, at: int, height: float) -> tuple[float, float, float]:
+        """Return where the base line of a letter begins, and the size of its font as displayed."""
+        x, y, matrix = ctypes.c_double(), ctypes.c_double(), (ctypes.c_float * 6)()
+        self._of["FPDFText_GetCharOrigin"](self._page, at, ctypes.addressof(x), ctypes.addressof(y))
+        self._of["FPDFText_GetMatrix"](self._page, at, ctypes.addressof(matrix))
+        size = self._of["FPDFText_GetFontSize"](self._page, at) * math.hypot(matrix[2], matrix[3])
+        return x.value, y.value, size if _LEAST_HEIGHT * size <= height <= _MOST_HEIGHT * size else height
+
+    def _shown_text(self, start: int, end: int) -> str:
+        text = self._text[start:end]
+        return text if text.isascii() else text.translate(_SHOWN)
+
+
+@cache
+def _functions() -> dict[str, Callable[..., Any]]:
+    """Return functions of PDFium by name that take addresses as numbers, since objects for them take longest."""
+    from pypdfium2 import raw  # noqa: PLC0415 - keeps the package's import fast
+
+    number, place, real, double = ctypes.c_int, ctypes.c_void_p, ctypes.c_float, ctypes.c_double
+    kinds: dict[str, tuple[Any, ...]] = {
+        "FPDFText_GetUnicode": (ctypes.c_uint, place, number),
+        "FPDFText_GetLooseCharBox": (number, place, number, place),
+        "FPDFText_GetCharOrigin": (number, place, number, place, place),
+        "FPDFText_GetCharAngle": (real, place, number),
+        "FPDFText_GetMatrix": (number, place, number, place),
+        "FPDFText_GetFontSize": (double, place, number),
+    }
+    return {
+        name: ctypes.PYFUNCTYPE(*kind)(ctypes.cast(getattr(raw, name), place).value or 0)
+        for name, kind in kinds.items()
+    }

@@ -1,0 +1,137 @@
+"""The words of a PDF page with their places, out of the letters that PDFium finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..scripts import Script
+from .letters import SPACE, PageLetters, Piece
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage
+
+MAX_PLACED = 100_000
+"""Most characters of a page that are placed; a page with more is taken in the order of its file."""
+_TOUCHING = 0.1
+"""Most distance of letters of a word between which PDFium sees the end of a line, in sizes of the letters."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Word:
+    """Letters side by side. Places are in points, as if the text stood upright: x to the right, y up."""
+
+    text: str
+    turn: int
+    """Degrees by which the text is turned clockwise on the page as displayed, in steps of five."""
+    left: float
+    right: float
+    base: float
+    """Height of the line on which the letters stand; for a script that of the word it belongs to."""
+    size: float
+    """Size of its font; for a script that of the word it belongs to."""
+    is_apart: bool = True
+    """True if a space is before it."""
+    script: Script = ""
+    blanks: int = 0
+    """Number of blanks before it in the file."""
+
+
+@dataclass(kw_only=True)
+class PageWords:
+    """The words of a page in the order of the file."""
+
+    words: list[Word] = field(default_factory=list)
+    unreadable: int = 0
+    """Number of characters whose letters the file does not tell."""
+    in_stream_order: str = ""
+    """The text of a page that cannot be placed; "" for all others."""
+
+
+def words_of(page: PdfPage) -> PageWords:
+    """Return the words that stand on a page, without those of annotations."""
+    textpage = page.get_textpage()
+    try:
+        if textpage.count_chars() > MAX_PLACED:
+            return PageWords(in_stream_order=textpage.get_text_range())
+        letters = PageLetters(page, textpage)
+        pieces = list(letters.pieces())
+        if _is_vertical(pieces):
+            return PageWords(in_stream_order=textpage.get_text_range())
+    finally:
+        textpage.close()
+    return PageWords(words=_joined(pieces), unreadable=letters.unreadable)
+
+
+def _is_vertical(pieces: Sequence[Piece]) -> bool:
+    """Return whether most letters follow each other downwards, as in vertical Chinese and Japanese."""
+    down = sum(
+        len(after.text) == 1
+        and abs(after.left - before.left) < 0.5 * after.size
+        and 0.5 < (before.base - after.base) / (after.size or 1) < 2
+        for before, after in pairwise(pieces)
+    )
+    return 2 * down > sum(len(piece.text) for piece in pieces) > 3
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Word]:
+    """Return letters as words; one that is raised or lowered beside a word becomes its script."""
+    words: list[Word] = []
+    last: Piece | None = None
+    base_word: Word | None = None
+    for piece in pieces:
+        if last is not None and not piece.is_apart and _continues(last, piece):
+            word = words[-1]
+            word.text += piece.text
+            word.left, word.right = min(word.left, piece.left), max(word.right, piece.right)
+            last = piece
+            continue
+        word = Word(
+            text=piece.text,
+            turn=piece.turn,
+            left=piece.left,
+            right=piece.right,
+            base=piece.base,
+            size=piece.size,
+            is_apart=piece.is_apart or last is None or not _touches(last, piece) or _is_far(last, piece),
+            blanks=piece.blanks,
+        )
+        if base_word is not None and (script := _script(base_word, words[-1], word)):
+            word.script, word.base, word.size, word.is_apart = script, base_word.base, base_word.size, False
+        else:
+            base_word = word
+        words.append(word)
+        last = piece
+    return words
+
+
+def _continues(last: Piece, piece: Piece) -> bool:
+    if piece.is_alone or last.is_alone or last.turn != piece.turn:
+        return False
+    if abs(last.base - piece.base) > 0.1 * last.size or abs(last.size - piece.size) > 0.12 * last.size:
+        return False
+    return _touches(last, piece) and not _is_far(last, piece)
+
+
+def _touches(last: Piece, piece: Piece) -> bool:
+    """Return whether an end of a line between two letters, if there is one, is none that a reader sees."""
+    return not piece.is_broken or abs(piece.left - last.right) <= _TOUCHING * last.size
+
+
+def _is_far(last: Piece, piece: Piece) -> bool:
+    if abs(last.base - piece.base) > max(last.size, piece.size):
+        return True
+    gap = piece.left - last.right
+    return gap > SPACE * last.size or gap < -max(last.size, piece.size)
+
+
+def _script(base: Word, before: Word, word: Word) -> Script:
+    """Return whether a word is raised or lowered beside a base word, or beside another script of that."""
+    if base.turn != word.turn or not -0.3 < (word.left - before.right) / base.size < 0.15:
+        return ""
+    raised, ratio = (word.base - base.base) / base.size, word.size / base.size
+    if ratio > 1.02 or (ratio > 0.88 and not 0.2 < abs(raised) < 0.6):
+        return ""
+    return "^" if 0.12 < raised < 0.8 else "_" if -0.45 < raised < -0.06 else ""
