@@ -76,10 +76,12 @@ SETUP: dict[str, Misbehaviour] = {
     "404": says("404 Not Found", _error("no such model")),
     "429-quota": says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
     "redirects-to-itself": says("308 Permanent Redirect", b"", "Location: /v1/chat/completions"),
+    "html": says("200 OK", b"<html>Log in</html>", "X: y"),
 }
 """After these nothing else is worth asking."""
 
 REQUEST: dict[str, Misbehaviour] = {
+    "403-flagged": says("403 Forbidden", _error("your input was flagged")),
     "400": says("400 Bad Request", _error("content filter", code="content_filter")),
     "413": says("413 Content Too Large", _error("too long")),
 }
@@ -88,7 +90,6 @@ REQUEST: dict[str, Misbehaviour] = {
 OTHER: dict[str, Misbehaviour] = {
     "500": says("500 Internal Server Error", b"\xff\xfe not text"),
     "empty": says("200 OK", b""),
-    "html": says("200 OK", b"<html>Log in</html>", "X: y"),
     "closes": _raw(b""),
     "no-http": _raw(b"SSH-2.0-OpenSSH_9.2\r\n" * 1000),
     "garbage-gzip": says("200 OK", b"\x1f\x8b no gzip", "Content-Encoding: gzip"),

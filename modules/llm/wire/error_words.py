@@ -12,8 +12,8 @@ from typing import Any
 MOST_READ = 4_000
 """Characters of an error that are read."""
 _MOST_PARTS = 1_000
-_MOST_MARKS = 100
-_MOST_CLOSING = 8
+_MOST_MARKS = 60
+_MOST_CLOSING = 6
 _REPEATS = frozenset(
     {"input", "inputs", "flagged_input", "messages", "prompt", "request", "request_body", "received", "documents"}
     | {"ctx", "url", "failed_generation", "body"}

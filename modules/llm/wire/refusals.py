@@ -199,7 +199,7 @@ def _renamed_in(said: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 @functools.cache
 def _asked_for(name: str) -> re.Pattern[str]:
-    asking = r"use|pass|specify|only (?:supports?|accepts?|allows?|takes?)|requires?|expects?|renamed to|replaced (?:by|with)"
+    asking = r"use|pass|specify|only (?:supports?|accepts?|allows?|takes?)|requires?|expects?|renamed to|replaced by"
     return re.compile(
         rf"\b(?:{asking}|did you mean)\b[^\w]{{1,4}}(?:the )?(?:\w{{1,12}} ){{0,2}}['\"`]?{name}\b", re.IGNORECASE
     )
