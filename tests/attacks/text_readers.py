@@ -32,7 +32,9 @@ from judgetree.modules.index.parser_process import needs_process
 from judgetree.modules.index.parsers.html_sheets import hidden_names
 from judgetree.modules.index.parsers.html_text import lines_of
 from judgetree.modules.index.parsers.markdown import parse_markdown
+from judgetree.modules.index.parsers.pdf.directions import in_order
 from judgetree.modules.index.parsers.pdf.lines import joined_lines
+from judgetree.modules.index.parsers.pdf.words import Word
 from judgetree.modules.index.parsers.scripts import with_marks
 from judgetree.modules.json_objects import object_spans
 from judgetree.modules.judge.asker import question_in
@@ -94,6 +96,15 @@ def _stopped(text: str) -> None:
     until.finish()
 
 
+def _from_right(text: str) -> None:
+    """Read the letters of a text as they would stand on a line, once from each side."""
+    words = [
+        Word(text=char, turn=0, left=at, right=at + 1, base=0, size=1, blanks=at // 7) for at, char in enumerate(text)
+    ]
+    for backwards in (False, True):
+        in_order(words, backwards=backwards)
+
+
 def _parsed_here(text: str) -> None:
     """Parse a text as each format that needs no process of its own."""
     for suffix in PARSERS:
@@ -142,6 +153,8 @@ READERS: Mapping[str, Reader] = {
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
+    "modules.index.parsers.pdf.directions._units": _from_right,
+    "modules.index.parsers.pdf.directions._with_marks": _from_right,
     "modules.index.parsers.pdf.lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
     "modules.index.parsers.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
@@ -276,6 +289,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.index.parsers.html.parse_html",
             "modules.index.parsers.html_text.HtmlText._raised_steps",
             "modules.index.parsers.pdf.fields._place",
+            "modules.index.parsers.pdf.letters.PageLetters.pieces",
             "modules.index.row_parsers._parse_objects",
             "modules.index.file_parsers._parse_json",
             "modules.index.file_parsers._parse_jsonl",

@@ -12,15 +12,19 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..scripts import Script
 from .letters import RIGHT_TO_LEFT, SPACE
 from .words import Word
 
-_APART = 0.05
+_APART = 0.13
 """Least gap between words that have a blank between them in the file, in sizes of their letters."""
 _LONGEST_UNIT = 3
+_MOST_MARKS = 100
+"""Most characters of a letter with its marks, since putting marks in order takes the square of their number."""
 _WITHIN_NUMBERS = frozenset(".,:/\u066b\u066c")
+_ARABIC = re.compile("[\u0600-\u07bf\u0860-\u08ff]")
 _FORMS = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]+")
 _CLOSING = {"(": ")", "[": "]", "{": "}", "«": "»", "‹": "›"}
 _OPENING = {closing: opening for opening, closing in _CLOSING.items()}
@@ -71,6 +75,7 @@ def in_order(words: Sequence[Word], *, backwards: bool) -> list[tuple[str, Scrip
     return [((" " if is_apart and at else "") + unit.text, unit.script) for at, (unit, is_apart) in enumerate(order)]
 
 
+@lru_cache(maxsize=10_000)
 def _kind(text: str) -> str:
     """Return the kind of a text by its first letter that has a direction, or by its digits."""
     kinds = [unicodedata.bidirectional(char) for char in text]
@@ -88,8 +93,7 @@ def _units(words: Sequence[Word]) -> list[_Unit]:
         least = SPACE if before and before.blanks == word.blanks else _APART
         units.append(_Unit(text, word.script, _kind(text), is_apart=gap > least * word.size))
         before = word
-    is_arabic = any(unicodedata.bidirectional(char) == "AL" for unit in units for char in unit.text)
-    if not is_arabic:
+    if not _ARABIC.search("".join([unit.text for unit in units])):
         _add_signs(units)
     return units
 
@@ -97,6 +101,8 @@ def _units(words: Sequence[Word]) -> list[_Unit]:
 def _add_signs(units: Sequence[_Unit]) -> None:
     """Let signs that touch a number be of it, such as $ and %, and - between two numbers."""
     for at, sign in enumerate(units):
+        if sign.kind:
+            continue
         is_after = at > 0 and units[at - 1].kind == "N" and not sign.is_apart
         is_before = at + 1 < len(units) and units[at + 1].kind == "N" and not units[at + 1].is_apart
         bidi = unicodedata.bidirectional(sign.text[0])
@@ -111,22 +117,25 @@ def _without_forms(found: re.Match[str]) -> str:
 
 def _with_marks(words: Sequence[Word]) -> Iterator[tuple[Word, str]]:
     """Yield words with their texts, those of the marks that stand above or below them included."""
-    letters = [word for word in words if not _is_mark(word)]
+    marks = [word for word in words if _is_mark(word.text[0])]
+    letters = [word for word in words if not _is_mark(word.text[0])] if marks else []
     middles = [word.left + word.right for word in letters]
     texts = {id(word): word.text for word in words}
-    for mark in filter(_is_mark, words):
+    for mark in marks:
         middle = mark.left + mark.right
         at = bisect_left(middles, middle)
         near = [each for each in letters[max(0, at - 1) : at + 1] if 2 * each.left <= middle <= 2 * each.right]
-        if near:
+        if near and len(texts[id(near[0])]) < _MOST_MARKS:
             texts[id(near[0])] += texts.pop(id(mark))
     for word in words:
         if id(word) in texts:
-            yield word, unicodedata.normalize("NFC", _FORMS.sub(_without_forms, texts[id(word)]))
+            text = texts[id(word)]
+            yield word, text if text.isascii() else unicodedata.normalize("NFC", _FORMS.sub(_without_forms, text))
 
 
-def _is_mark(word: Word) -> bool:
-    return unicodedata.category(word.text[0]) == "Mn"
+@lru_cache(maxsize=10_000)
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char) == "Mn"
 
 
 def _from_right(units: Sequence[_Unit]) -> Iterator[_Read]:

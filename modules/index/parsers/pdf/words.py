@@ -129,7 +129,8 @@ def _is_far(last: Piece, piece: Piece) -> bool:
 
 def _script(base: Word, before: Word, word: Word) -> Script:
     """Return whether a word is raised or lowered beside a base word, or beside another script of that."""
-    if base.turn != word.turn or not -0.3 < (word.left - before.right) / base.size < 0.15:
+    gaps = (word.left - before.right, before.left - word.right)  # the file may have it before what stands left of it
+    if base.turn != word.turn or not any(-0.3 < gap / base.size < 0.15 for gap in gaps):
         return ""
     raised, ratio = (word.base - base.base) / base.size, word.size / base.size
     if ratio > 1.02 or (ratio > 0.88 and not 0.2 < abs(raised) < 0.6):
