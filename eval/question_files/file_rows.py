@@ -15,10 +15,10 @@ from ...modules.errors import LoadingError, SettingsError, needs_extra
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.parser_process import ParserProcess
 from ...modules.index.row_parsers import table_parser
-from ...modules.index.text_encoding import UTF_8, decode
 from ...modules.reading.delimited_text import separator_of
 from ...modules.reading.regular_files import read_named
 from ...modules.reading.spreadsheet_cells import of_cell
+from ...modules.reading.text_encoding import UTF_8, decode
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _LINES = (".jsonl", ".ndjson")

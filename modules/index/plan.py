@@ -19,6 +19,7 @@ from ..embedding.cache import Vector
 from ..errors import LoadingError
 from ..language.search_form import SearchForm, words_of_text
 from ..progress import StageProgress
+from ..reading.text_encoding import UTF_8, decode
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES, split_documents
 from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile, file_digest
 from .dense_fields import Embedders
@@ -27,7 +28,6 @@ from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
 from .parsers.parsed import ParsedFile
 from .schema import PK_FIELD, SEARCH_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
-from .text_encoding import UTF_8, decode
 
 logger = logging.getLogger(__name__)
 

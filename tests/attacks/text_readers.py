@@ -5,6 +5,7 @@ Those that need nothing else are found by themselves (``reading_functions.called
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -96,13 +97,12 @@ def _stopped(text: str) -> None:
     until.finish()
 
 
-def _from_right(text: str) -> None:
-    """Read the letters of a text as they would stand on a line, once from each side."""
+def _on_a_line(text: str, *, backwards: bool) -> None:
+    """Read the letters of a text as they would stand on a line."""
     words = [
         Word(text=char, turn=0, left=at, right=at + 1, base=0, size=1, blanks=at // 7) for at, char in enumerate(text)
     ]
-    for backwards in (False, True):
-        in_order(words, backwards=backwards)
+    in_order(words, backwards=backwards)
 
 
 def _parsed_here(text: str) -> None:
@@ -153,8 +153,8 @@ READERS: Mapping[str, Reader] = {
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
-    "modules.index.parsers.pdf.directions._units": _from_right,
-    "modules.index.parsers.pdf.directions._with_marks": _from_right,
+    "modules.index.parsers.pdf.directions._units": functools.partial(_on_a_line, backwards=True),
+    "modules.index.parsers.pdf.directions._with_marks": functools.partial(_on_a_line, backwards=False),
     "modules.index.parsers.pdf.lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
     "modules.index.parsers.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
@@ -354,8 +354,8 @@ EXCUSED: Mapping[str, str] = {
     "modules.reader.refusals._is_title": "reads the 2,000 characters that a reader of refusals takes",
     "modules.reader.refusals._refuses_in_chinese": "reads the 2,000 characters that a reader of refusals takes",
     "modules.index.parsers.word.numbering.Numbering.label": "reads the format of one level, at most nine places long",
-    "modules.index.text_encoding._guessed": "reads a sample of at most 64 kB, by patterns of two characters",
-    "modules.index.text_encoding._letters": "reads a sample of at most 64 kB, by a pattern of two characters",
+    "modules.reading.text_encoding._guessed": "reads a sample of at most 64 kB, by patterns of two characters",
+    "modules.reading.text_encoding._letters": "reads a sample of at most 64 kB, by a pattern of two characters",
     "modules.language.folding._invisible": "reads single characters",
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable
 
-from ..text_encoding import decode
+from ...reading.text_encoding import decode
 from .html_text import HtmlText, lines_of, tree_of
 from .parsed import LeftOut, Piece, titled
 
