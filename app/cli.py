@@ -19,6 +19,7 @@ import typer
 from .commands.ask import ask
 from .commands.chat import chat
 from .commands.collections import collections
+from .commands.config import config
 from .commands.conversations import conversations_app
 from .commands.demo import demo
 from .commands.doctor import doctor
@@ -63,6 +64,7 @@ for command in (
     threads,
     collections,
     serve,
+    config,
     settings,
     trust,
     doctor,

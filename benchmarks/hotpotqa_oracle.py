@@ -20,9 +20,10 @@ from langchain_core.documents import Document
 from judgetree.app.scripted.answers import parse_prompt
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
 from judgetree.evaluation.runs.gold import gold_table
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter

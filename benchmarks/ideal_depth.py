@@ -7,8 +7,8 @@ is retrieval and depth.
 from __future__ import annotations
 
 from judgetree.evaluation.datasets.standards_qa import Question, gold_facts
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.settings import Settings
 

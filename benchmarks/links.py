@@ -21,9 +21,10 @@ from judgetree.evaluation.metrics.retrieval import supporting_recall
 from judgetree.evaluation.metrics.statistics import compare_paired
 from judgetree.evaluation.runs.gold import gold_table
 from judgetree.evaluation.runs.services import open_corpus
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message

@@ -31,7 +31,7 @@ from judgetree.evaluation.replay.simulated import SimulatedWorld
 from judgetree.evaluation.replay.world import NotRecorded
 from judgetree.evaluation.runs.gold import gold_table
 from judgetree.evaluation.runs.services import open_corpus
-from judgetree.graphs.threads.context import Limits
+from judgetree.graphs.config.limits import Limits
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.gold import GoldTable

@@ -24,9 +24,10 @@ from judgetree.evaluation.metrics.context import answer_in_context, redundancy
 from judgetree.evaluation.metrics.retrieval import all_supporting
 from judgetree.evaluation.metrics.statistics import compare_paired
 from judgetree.evaluation.runs.services import open_corpus
+from judgetree.modules.config.reading import EvidenceRanker
 from judgetree.modules.index.index import Index
 from judgetree.modules.reader.evidence_choice import EvidenceChoice, passage_tokens
-from judgetree.modules.reader.evidence_selection import RANK_DECAY, EvidenceRanker
+from judgetree.modules.reader.evidence_selection import RANK_DECAY
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.retriever.selection import OBJECTIVES, SELECTIONS, Candidates, greedy_within
 
@@ -66,8 +67,8 @@ class Seen:
 
 def chosen_within(coarse: Sequence[Sequence[Document]], tokens: int) -> Chosen:
     """What a reader sees of the hits of rrf within a limit of tokens."""
-    choices = {name: EvidenceChoice(kind="all", max_tokens=tokens, ranker=name) for name in RANKERS}
-    usual = {RRF: EvidenceChoice(kind="all", max_tokens=tokens)}
+    choices = {name: EvidenceChoice(evidence="all", evidence_tokens=tokens, evidence_ranker=name) for name in RANKERS}
+    usual = {RRF: EvidenceChoice(evidence="all", evidence_tokens=tokens)}
     chosen = {name: [choice.of_chunks(each) for each in coarse] for name, choice in {**usual, **choices}.items()}
     return chosen | {PACKED: [packed(each, tokens) for each in coarse]}
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from statistics import median
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits
 from judgetree.modules.settings import Record, Settings
 
 from .corpus import COLLECTION, ask_all, questions, scripted_standards

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from judgetree.evaluation.datasets.standards_qa import Question
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits
 from judgetree.modules.settings import Settings
 
 from .corpus import COLLECTION, ask_all, is_right, questions, scripted_standards

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from judgetree.evaluation.datasets.standards_qa import Question
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.factory import create_judge

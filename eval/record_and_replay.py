@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..graphs.config.limits import Limits
+from ..graphs.search.depth import check_depth
 from ..graphs.search.expansion_rule import follows_links
-from ..graphs.threads.context import Limits, RagContext
-from ..graphs.threads.depth import check_depth
+from ..graphs.threads.context import RagContext
 from ..modules.calls.prices import load_prices
+from ..modules.config.reading import EvidenceKind, EvidenceRanker
 from ..modules.errors import LoadingError, SettingsError
 from ..modules.judge.noise import Noise
 from ..modules.judge.sub_questions import ModelWriter
-from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
-from ..modules.reader.evidence_selection import EvidenceRanker
+from ..modules.reader.evidence_choice import EvidenceChoice
 from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
 from .replay.noisy_world import NoisyWorld
@@ -171,7 +172,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         noise = made_of_spec("judge", judge, {"noisy": Noise})
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
     depth = recording.depth if depth is None else depth
-    choice = EvidenceChoice(kind=evidence, max_tokens=evidence_tokens, ranker=evidence_ranker)
+    choice = EvidenceChoice(evidence=evidence, evidence_tokens=evidence_tokens, evidence_ranker=evidence_ranker)
     trees = {key: ShownTrees(world, choice) for key, world in worlds.items()} if keep_trees else {}
 
     def keep(question: str, policy: str, budget: int, played: Played) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any
 
 from langgraph.types import Command
 
 from ..modules.background_loop import async_twin, blocking
 from .rag.result import RagResult
-from .services import SessionOptions
 from .session import RagSession
 from .threads.context import RunEvent
 
@@ -22,7 +21,7 @@ async def ask(
     thread_id: str | None = None,
     resume: bool = False,
     on_event: Callable[[RunEvent], None] | None = None,
-    **options: Unpack[SessionOptions],
+    **options: Any,
 ) -> RagResult:
     """Answer one question and close all services again; use a ``RagSession`` for several questions.
 

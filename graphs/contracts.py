@@ -40,12 +40,13 @@ from ..modules.llm.contract import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.retriever import Retriever
+from .config.limits import Limits
 from .contract_rules import ContractError, awaited, check_fingerprint, chunk_of, require, run_check
 from .from_langchain import from_langchain
 from .rag.graph import RagGraph
 from .rag.search_tree import SearchTree
 from .systems.registry import GraphBuilder
-from .threads.context import Limits, RagContext
+from .threads.context import RagContext
 
 _QUERY = "Which oil does KS-1 need?"
 _TEXTS = ("KS-1 needs the oil VG 68.", "", "压力保持三十五分钟。", "word " * 20_000, "tabs\tand\nlines {} </passage>")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Self, Unpack
+from typing import Any, Self
 
 from ..modules.background_loop import async_twin, blocking
 from ..modules.errors import SettingsError, UnknownConversation
@@ -21,7 +21,6 @@ from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
 from .conversation.turn.store import ConversationPage, ConversationSummary
 from .rag.graph import RagGraph
-from .services import SessionOptions
 from .session import RagSession
 from .threads.recording import Recording
 
@@ -42,7 +41,7 @@ class Conversations:
         limits_of_prompts: How much of a conversation a prompt shows; None takes the limits of the settings.
         memory: Memory of all turns; None takes the Milvus collection of the settings.
         web: Web search of ``web_or_rag``; None takes SearXNG at the address in the settings, if there is one.
-        **session: Keyword arguments of ``RagSession``: system, topk, judge, prompts, limits, settings, …
+        **session: Arguments of ``RagSession`` by name: config, system, settings, and keys such as topk and judge.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Conversations:
         limits_of_prompts: TurnLimits | None = None,
         memory: TurnMemory | None = None,
         web: WebSearch | None = None,
-        **session: Unpack[SessionOptions],
+        **session: Any,
     ) -> None:
         # What is said in a conversation is recorded on request only.
         settings = session.setdefault("settings", load_settings())

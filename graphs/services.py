@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import cast
 
 from langchain_core.tools import BaseTool
 
@@ -25,10 +25,8 @@ from ..modules.llm.factory import create_llm, is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import bounded, tuned
 from ..modules.prebuilt.files import is_prebuilt
-from ..modules.prompts.reading import GivenPrompts
-from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
-from ..modules.reader.evidence_selection import EvidenceRanker
-from ..modules.reader.strategies import AnswerStrategy
+from ..modules.progress import StageProgress
+from ..modules.reader.evidence_choice import EvidenceChoice
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.graph_list import GraphList
 from ..modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
@@ -36,13 +34,14 @@ from ..modules.retriever.own import create_own_retriever, needs_index, prebuilt_
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
+from .config.given_keys import GivenKeys
+from .config.limits import Limits
 from .search.expansion_rule import follows_links
-from .search.policy import Policy
-from .search.stop import Stop
-from .systems.registry import GraphBuilder, System
-from .threads.context import Limits, RagContext
-from .threads.overrides import Overrides, overridden
-from .threads.recording import Recording
+from .search.policies.registry import create_policy
+from .search.stop import create_stop
+from .systems.registry import System
+from .threads.context import RagContext
+from .threads.overrides import GivenLLM, overridden, search_arguments
 
 _MOST_FILTERS = 16
 """Models whose filters are kept; a caller may give each question a new one."""
@@ -54,26 +53,16 @@ class SessionServices:
 
     collection: str
     system: System
-    topk: int
-    search_type: str
-    search_graph: str | None
-    retriever: str | object | None
-    judge: str | object
-    policy: Policy
-    stop: Stop
-    evidence: EvidenceChoice
-    llm: ChatLLM | LangChainModel | None
-    strategy: AnswerStrategy
+    keys: GivenKeys
     prompts: Prompts
-    tools: Sequence[str | BaseTool]
-    limits: Limits | None
     context: RagContext | None
     settings: Settings
-    on_progress: Callable[[int, int, str], None] | None
+    on_progress: StageProgress | None
     gate: CallGate | None = None
 
     def __post_init__(self) -> None:
-        self._llm = None if self.llm is None else as_chat_llm(self.llm)
+        given = self.keys.objects.get("llm")
+        self._llm = None if given is None else as_chat_llm(cast(ChatLLM | LangChainModel, given))
         self._opened = self.context
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
@@ -82,12 +71,13 @@ class SessionServices:
         self._free: tuple[str, ...] = ()
         self._filters: dict[int, InsertBlockFilter] = {}  # which keep their models alive
 
-    async def open(self, overrides: Overrides | None = None) -> RagContext:
+    async def open(self, overrides: GivenKeys | None = None) -> RagContext:
         """Return the services, opened at the first call, with the overrides of one question."""
         async with self._opening:
             if self._opened is None:
-                self._opened = await asyncio.to_thread(self._open)
-            if not overrides:
+                opened = await asyncio.to_thread(self._open)
+                self._opened = replace(opened, insert_block=await self._insert_block(opened, self.keys))
+            if overrides is None or not overrides.names():
                 return self._opened
             services = await overridden(self._opened, overrides, self.open_llm)
             services = replace(services, insert_block=await self._insert_block(self._opened, overrides))
@@ -95,7 +85,7 @@ class SessionServices:
             return replace(services, prices=await asyncio.to_thread(self._prices))
         return services
 
-    async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
+    async def open_llm(self, given: GivenLLM) -> ChatLLM:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
         if isinstance(given, LangChainModel):
             if id(given) not in self._llms:
@@ -109,16 +99,17 @@ class SessionServices:
             self._llms[key] = self._tuned(llm)
         return self._llms[key]
 
-    async def _insert_block(self, services: RagContext, overrides: Overrides) -> InsertBlockFilter | None:
-        """Return the filter of one question: what its session has, or one of the model that is named or judges."""
-        wanted, given = overrides.get("insert_block"), overrides.get("insert_block_llm")
-        if not wanted:
-            return services.insert_block if wanted is None else None
+    async def _insert_block(self, services: RagContext, keys: GivenKeys) -> InsertBlockFilter | None:
+        """Return the filter of a session or question, by the named model or else the one that judges."""
+        if "insert_block" not in keys.names() and "insert_block_llm" not in keys.names():
+            return services.insert_block
+        if not (keys.config.insert_block if "insert_block" in keys.names() else services.insert_block):
+            return None
         if services.retriever is None:
             raise SettingsError("insert_block filters chunks: leave it out for a system without a search.")
         settings = self.settings
         judging = None if settings.judge_spec == settings.llm_spec else settings.judge_spec
-        llm = await self.open_llm(given or judging or services.reader)
+        llm = await self.open_llm(cast(GivenLLM, keys["insert_block_llm"] or judging or services.reader))
         if id(llm) not in self._filters:
             if len(self._filters) >= _MOST_FILTERS:
                 self._filters.clear()
@@ -132,9 +123,10 @@ class SessionServices:
 
     def _open(self) -> RagContext:
         settings = self.settings
+        keys, config = self.keys, self.keys.config
         if self.system.judges:
-            own_judge(self.judge)  # one that can be none is refused before a collection is opened
-        tools = create_tools(self.tools, settings)
+            own_judge(keys["judge"])  # one that can be none is refused before a collection is opened
+        tools = create_tools(cast(Sequence[str | BaseTool], keys["tools"]), settings)
         retriever: ChunkRetriever | None = None
         if self.system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
@@ -144,21 +136,22 @@ class SessionServices:
             llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self.on_progress)
             reader = self._tuned(llm)
             self._free = (llm.model,) if is_local(settings.llm_spec) else ()
-        limits = self.limits or Limits()
+        limits = config.part(Limits)
         return RagContext(
             reader=reader,
             retriever=retriever,
             links=self._links(retriever) if self.system.judges and follows_links(limits.expansion) else None,
             judge=self._create_judge(llm),
             limits=limits,
-            policy=self.policy,
-            stop=self.stop,
-            evidence=self.evidence,
+            policy=create_policy(keys["policy"]),
+            stop=create_stop(config.stop),
+            evidence=config.part(EvidenceChoice),
             context_tokens=settings.llm_max_tokens,
-            strategy=self.strategy,
+            strategy=config.strategy,
             prompts=self.prompts,
-            prices=self._prices() if self.limits and self.limits.max_tree_cost_usd is not None else None,
+            prices=self._prices() if limits.max_tree_cost_usd is not None else None,
             tools=tools,
+            config=keys.saved(),
         )
 
     def _prices(self) -> Prices:
@@ -172,20 +165,16 @@ class SessionServices:
         return bounded(llm, self.settings.llm_max_tokens)
 
     def _open_retriever(self) -> ChunkRetriever:
-        if isinstance(self.retriever, str) and is_prebuilt(self.retriever):
-            return prebuilt_retriever(
-                self.retriever,
-                self.settings,
-                topk=self.topk,
-                search_type=self.search_type,
-                on_progress=self.on_progress,
-            )
-        if self.retriever is not None:
-            index = self._open_index() if needs_index(self.retriever) else None
-            return create_own_retriever(self.retriever, index=index, topk=self.topk, settings=self.settings)
-        index, kind = self._open_index(), self.search_graph
+        given, config = self.keys["retriever"], self.keys.config
+        arguments = {"topk": config.topk, "search_type": config.search_type, **search_arguments(self.keys)}
+        if isinstance(given, str) and is_prebuilt(given):
+            return prebuilt_retriever(given, self.settings, on_progress=self.on_progress, **arguments)
+        if given is not None:
+            index = self._open_index() if needs_index(given) else None
+            return create_own_retriever(given, index=index, topk=config.topk, settings=self.settings)
+        index, kind = self._open_index(), config.search_graph
         graph = None if kind is None else GraphList(index, self.settings.home, kind=kind)
-        retriever = Retriever(index, topk=self.topk, search_type=self.search_type, graph=graph)
+        retriever = Retriever(index, graph=graph, **arguments)
         retriever.check_args()
         return retriever
 
@@ -207,30 +196,4 @@ class SessionServices:
             llm = create_llm(spec, settings, self._gate, on_progress=self.on_progress)
         elif self._llm is not None:
             spec = ""
-        return create_judge(self.judge, self._bounded(llm), spec=spec, settings=settings, prompts=self.prompts)
-
-
-class SessionOptions(TypedDict, total=False):
-    """Keyword arguments of ``RagSession``."""
-
-    system: str | GraphBuilder
-    topk: int
-    search_type: str
-    search_graph: str | None
-    retriever: str | object | None
-    judge: str | object
-    policy: str | object
-    stop: str
-    evidence: EvidenceKind
-    evidence_tokens: int | None
-    evidence_ranker: EvidenceRanker | None
-    llm: ChatLLM | LangChainModel | None
-    strategy: AnswerStrategy
-    prompts: GivenPrompts
-    tools: Sequence[str | BaseTool]
-    limits: Limits
-    context: RagContext
-    settings: Settings
-    recording: Recording | None
-    on_progress: Callable[[int, int, str], None]
-    gate: CallGate
+        return create_judge(self.keys["judge"], self._bounded(llm), spec=spec, settings=settings, prompts=self.prompts)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Any, Self, Unpack, get_args
+from collections.abc import Callable
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
 from langgraph.types import Command, Interrupt
 
 from ..modules.background_loop import async_twin, blocking
@@ -18,13 +17,12 @@ from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, Unkn
 from ..modules.index.schema import refuse_reserved
 from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
-from ..modules.llm.langchain_chat import LangChainModel
-from ..modules.prompts.reading import GivenPrompts, load_prompts
-from ..modules.reader.evidence_choice import EvidenceChoice, EvidenceKind
-from ..modules.reader.evidence_selection import EvidenceRanker
-from ..modules.reader.strategies import AnswerStrategy
+from ..modules.progress import StageProgress
+from ..modules.prompts.reading import load_prompts
 from ..modules.retriever.own import check_beside, needs_index
 from ..modules.settings import Settings, load_settings
+from .config.given_keys import GivenKeys
+from .config.rag_config import RagConfig
 from .conversation.conversation import Conversation
 from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions
@@ -34,14 +32,12 @@ from .rag.result import RagResult
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.telemetry import TelemetrySender
-from .search.policies.registry import create_policy
-from .search.stop import create_stop
 from .services import SessionServices
 from .systems.registry import GraphBuilder, find_system
 from .threads.checkpoints import locks_of
-from .threads.context import Limits, RagContext, RunEvent
+from .threads.context import RagContext, RunEvent
 from .threads.interrupts import interrupts_in, waiting_words
-from .threads.overrides import Overrides
+from .threads.overrides import GivenLLM
 from .threads.recording import Recording
 from .threads.snapshots import NewThreadId, is_new_thread
 
@@ -58,119 +54,60 @@ class RagSession(TreeSession):
             print(session.ask("How long is the pressure held?").answer)
 
     Args:
-        collection: Name of the collection; not needed for ``system="llm"``.
+        collection: Name of the collection; not needed for ``system="llm"``, nor beside a ``retriever``.
+        config: What decides the answers; None for the defaults.
         system: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
             "ircot", "iter_retgen", "self_ask", "react". Or one of your own: ``module:name`` of a ``GraphBuilder``, a
             plug-in's name, or the builder itself.
-        topk: Chunks that each query retrieves.
-        search_type: "hybrid", "dense" or "sparse".
-        search_graph: Kind of a graph of the collection, such as "entities", whose ranking is one more list of the
-            search (``judgetree index --graph entities``).
-        retriever: What is searched in place of a collection: ``prebuilt:PATH``, an index that others have built (see
-            ``open_prebuilt``); or a retriever of your own in place of ``search_type``: ``module:name``, a plug-in's
-            name, an object (see ``retriever.own``), or a class or function that makes it and may take ``index``,
-            ``topk`` and ``settings``.
-        judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a ``Judge``, or
-            a class or function that makes it and may take ``llm``, ``settings`` and ``prompts``.
-        llm: The model that answers, and judges unless the settings name another for that: a ``ChatLLM``, or a
-            model of LangChain (see ``from_langchain``). None takes that of the settings.
-        policy: Chooses the chunks that ask their sub-questions: "breadth" (all), "best_first", "value_cost", "wider",
-            "mcts" or "random", with parameters such as "mcts:c=1.4"; or one of your own: a ``Policy``, or a class or
-            function that makes one; itself, its ``module:name`` or a plug-in's name. ``Limits(width=…)`` bounds its
-            rounds.
-        stop: Closes a query whose verdicts suffice: "set" (a chunk scores 2, or the judge says that the chunks suffice
-            together), "any" (a chunk scores 2), "confidence:p=0.9" or "never".
-        evidence: What a reader sees: "useful" chunks (score 1, 2 or unknown, else all), "sufficient" ones (2, else
-            useful) or "all" (see ``EvidenceChoice``).
-        evidence_tokens: Most tokens of the passages that a reader sees; None for no limit.
-        evidence_ranker: How that limit chooses: None by verdicts, "mmr", "facility_location" or "log_det" also by how
-            little the passages repeat each other.
-        strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
-            ``modules.reader.strategies.read_evidence``. Closed book has none.
-        prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
-            those of the settings.
-        tools: Tools besides the search, for ``system="react"`` or one of your own: "calculator", "web", or tools of
-            LangChain: themselves, their ``module:name`` or a plug-in's name.
-        limits: Limits of depth and model calls.
-        context: Services to use instead of those that the settings describe.
-        settings: None reads environment and ``.env``.
+        context: Services to use instead of those that keys and settings describe.
+        settings: None reads environment and ``.env``. Models and prompts of the keys win.
         recording: Which texts of model calls are kept, and where; None goes by the settings.
         on_progress: Called with (done, total, stage) while a local model is downloaded and started.
         gate: Cap on model calls at once that several sessions share; None makes one of ``settings.max_concurrency``.
+        **keys: Keys of ``RagConfig``, which win over those of ``config``; ``judgetree keys`` lists them. ``llm``,
+            ``judge_llm``, ``judge``, ``policy``, ``retriever``, ``rerank``, ``insert_block_llm`` and ``tools`` may also
+            be objects: a ``ChatLLM`` or a model of LangChain, a ``Judge``, a ``Policy``, a retriever (see
+            ``retriever.own``), tools of LangChain; or a class or function that makes one.
     """
 
-    def __init__(  # noqa: PLR0913 - a front door, where everything has a default that fits
+    def __init__(
         self,
         collection: str = "",
+        config: RagConfig | None = None,
         *,
         system: str | GraphBuilder = "judge",
-        topk: int = 3,
-        search_type: str = "hybrid",
-        search_graph: str | None = None,
-        retriever: str | object | None = None,
-        judge: str | object = "auto",
-        policy: str | object = "breadth",
-        stop: str = "set",
-        evidence: EvidenceKind = "useful",
-        evidence_tokens: int | None = None,
-        evidence_ranker: EvidenceRanker | None = None,
-        llm: ChatLLM | LangChainModel | None = None,
-        strategy: AnswerStrategy = "stuff",
-        prompts: GivenPrompts = None,
-        tools: Sequence[str | BaseTool] = (),
-        limits: Limits | None = None,
         context: RagContext | None = None,
         settings: Settings | None = None,
         recording: Recording | None = None,
-        on_progress: Callable[[int, int, str], None] | None = None,
+        on_progress: StageProgress | None = None,
         gate: CallGate | None = None,
+        **keys: object,
     ) -> None:
         chosen = find_system(system)
-        if strategy not in get_args(AnswerStrategy):
-            allowed = ", ".join(get_args(AnswerStrategy))
-            raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
-        if not chosen.judges and (policy, stop, evidence) != ("breadth", "set", "useful"):
-            raise SettingsError(
-                f"The system {system!r} judges nothing: leave policy, stop and evidence out, or take the system judge."
-            )
-        if not chosen.retrieves and evidence_tokens is not None:
-            raise SettingsError(f"The system {system!r} has no evidence: leave evidence_tokens out.")
-        if tools and not chosen.uses_tools:
-            raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
-        if retriever is not None:
-            check_beside(retriever, collection=collection, search_type=search_type, search_graph=search_graph)
-        has_to_search = context is None and chosen.retrieves and (retriever is None or needs_index(retriever))
+        given = GivenKeys.of(config, keys, where="The session")
+        given.refuse_unused(str(system), chosen.has)
+        self.retriever = given["retriever"]
+        """What is searched in place of the collection, as it was given; None for nothing."""
+        check_beside(self.retriever, given.config, collection=collection)
+        has_to_search = context is None and chosen.retrieves and (self.retriever is None or needs_index(self.retriever))
         if not collection and has_to_search:
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")
-        if context is not None and prompts is not None:
-            raise SettingsError("Give the prompts to the context: RagContext(prompts=load_prompts(…), …).")
-        if context is not None and tools:
-            raise SettingsError("Give the tools to the context: RagContext(tools=create_tools(…), …).")
-        self.settings = settings or load_settings()
+        if context is not None and (names := given.names()):
+            raise SettingsError(
+                f"{', '.join(names)} cannot be set beside a context, which holds the services that they describe: give "
+                "them to RagContext(…)."
+            )
+        self.settings = given.config.applied_to(settings or load_settings())
         if collection:
             refuse_reserved(collection, self.settings)
-        given = self.settings.prompts if prompts is None else prompts
-        self.prompts = context.prompts if context else load_prompts(given)
+        self.prompts = context.prompts if context else given.config.prompts or load_prompts(self.settings.prompts)
         """The prompts of one's own, by name."""
         self.collection = collection
-        self.retriever = retriever
-        """What is searched in place of the collection, as it was given."""
         self._services = SessionServices(
             collection=collection,
             system=chosen,
-            topk=topk,
-            search_type=search_type,
-            search_graph=search_graph,
-            retriever=retriever,
-            judge=judge,
-            policy=create_policy(policy),
-            stop=create_stop(stop),
-            evidence=EvidenceChoice(kind=evidence, max_tokens=evidence_tokens, ranker=evidence_ranker),
-            llm=llm,
-            strategy=strategy,
+            keys=given,
             prompts=self.prompts,
-            tools=tools,
-            limits=limits,
             context=context,
             settings=self.settings,
             on_progress=on_progress,
@@ -202,7 +139,7 @@ class RagSession(TreeSession):
         resume: bool = False,
         repeat: int = 0,
         on_event: Callable[[RunEvent], None] | None = None,
-        **overrides: Unpack[Overrides],
+        **keys: object,
     ) -> RagResult:
         """Answer one question. If the model fails, the result has status "failed" and the thread can be resumed.
 
@@ -216,7 +153,7 @@ class RagSession(TreeSession):
             resume: Refuse a thread that does not exist.
             repeat: Number that distinguishes repeats of one question in fingerprints.
             on_event: Called, on judgetree's own thread, with each live event of the run and its sub-runs.
-            **overrides: What this question has otherwise than the session: llm, topk, rerank, … (``Overrides``).
+            **keys: What this question has otherwise than the session: llm, topk, rerank, max_llm_calls, …
 
         Raises:
             UserError: The settings, collection, thread, API key or model name need a correction.
@@ -237,7 +174,7 @@ class RagSession(TreeSession):
                 raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
             named = NewThreadId(thread_id) if is_new else thread_id
             config: RunnableConfig = {"configurable": {"thread_id": named, "repeat": repeat}}
-            context, error = await self.open_services(overrides), ""
+            context, error = await self.open_services(GivenKeys.of_question(keys)), ""
             sender = self.open_sender()  # a missing extra is reported before the question is paid for
             interrupts: tuple[Interrupt, ...] = ()
             try:
@@ -357,7 +294,7 @@ class RagSession(TreeSession):
         calls = await journal.calls_of(thread_id) if journal else {}
         return {record["call_id"]: record for call in calls.values() for record in call.records}
 
-    async def open_services(self, overrides: Overrides | None = None) -> RagContext:
+    async def open_services(self, overrides: GivenKeys | None = None) -> RagContext:
         """Return the services, opened at the first call. Await it on judgetree's own loop.
 
         ``overrides`` are those of one question.
@@ -367,7 +304,7 @@ class RagSession(TreeSession):
         """
         return await self._services.open(overrides)
 
-    async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
+    async def open_llm(self, given: GivenLLM) -> ChatLLM:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call.
 
         Raises:

@@ -65,7 +65,7 @@ def part_of(kind: PartKind, given: object) -> Part:
     """
     if isinstance(given, str):
         return find_part(kind, given)
-    return Part(name=_name_of(given), value=given, source=source_of(given))
+    return Part(name=name_of(given), value=given, source=source_of(given))
 
 
 def remembered(given: object) -> str:
@@ -78,7 +78,7 @@ def remembered(given: object) -> str:
     >>> remembered(Part)
     'judgetree.modules.parts:Part'
     """
-    name = _name_of(given)
+    name = name_of(given)
     _GIVEN[name] = given
     return name
 
@@ -112,9 +112,10 @@ def digest_of_fields(value: object, *, besides: type = object) -> str:
     return _digest({name: getattr(value, name, None) for name in names if name not in known})
 
 
-def _name_of(value: object) -> str:
+def name_of(value: object) -> str:
+    """Return the name of an object, see ``remembered``; the object is not kept."""
     if isinstance(value, functools.partial):
-        return f"{_name_of(value.func)}({_digest([value.args, value.keywords])})"
+        return f"{name_of(value.func)}({_digest([value.args, value.keywords])})"
     if not isinstance(getattr(value, "__qualname__", None), str):
         name = f"{type(value).__module__}:{type(value).__qualname__}"
         has_own = hasattr(value, "fingerprint")
@@ -122,7 +123,7 @@ def _name_of(value: object) -> str:
         return f"{name}({digest})"
     name = f"{value.__module__}:{value.__qualname__}"  # type: ignore[attr-defined]
     if inspect.ismethod(value) and not inspect.isclass(value.__self__):
-        return f"{name}({_digest(_name_of(value.__self__))})"
+        return f"{name}({_digest(name_of(value.__self__))})"
     held = _held_by(value) if inspect.isfunction(value) else None
     return f"{name}({_digest(held)})" if held else name
 

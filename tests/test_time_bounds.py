@@ -48,3 +48,32 @@ def test_no_test_bounds_the_time_on_the_clock() -> None:
 )
 def test_a_bound_is_found(line: str, is_found: bool) -> None:
     assert bool(list(bounds_of_wall_time(line))) == is_found
+
+
+REQUESTS = {f"httpx.{name}" for name in ("Client", "AsyncClient", "get", "post", "put", "delete", "request", "stream")}
+
+
+def impatient_clients(source: str) -> Iterator[int]:
+    """Lines of HTTP clients and requests that give up after httpx's own five seconds."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in REQUESTS:
+            named = {each.arg for each in node.keywords}
+            if named.isdisjoint(("timeout", "transport", None)):  # None: **options
+                yield node.lineno
+
+
+def test_every_http_client_of_a_test_waits_for_a_busy_machine() -> None:
+    found = [
+        f"{path.relative_to(TESTS).as_posix()}:{line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line in impatient_clients(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [("httpx.get(url)", True), ("httpx.Client(base_url=url)", True), ("httpx.get(url, timeout=60)", False)],
+)
+def test_an_impatient_client_is_found(line: str, is_found: bool) -> None:
+    assert bool(list(impatient_clients(line))) == is_found

@@ -79,7 +79,7 @@ class ChatSession:
             question.query,
             parent_turn_id=question.parent_turn_id,
             regenerate=question.regenerate,
-            **question.overrides,
+            **question.keys,
         )
         try:
             for event in events:

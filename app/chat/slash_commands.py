@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...graphs.conversation.conversation import FIRST, Conversation
 from ...graphs.rag.search_tree import SearchTree
-from ...graphs.threads.overrides import Overrides
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.turns import QaPair
 from ...modules.settings import Settings
@@ -45,7 +45,7 @@ class Question:
     parent_turn_id: str | None = None
     """Id of the parent turn; None for the newest turn of the active branch."""
     regenerate: bool = False
-    overrides: Overrides = field(default_factory=Overrides)
+    keys: Mapping[str, Any] = field(default_factory=dict)
     """What it has otherwise than the chat."""
 
 
@@ -94,15 +94,15 @@ class ChatCommands:
     def question(self, query: str) -> Question:
         """Make a question after the chosen turn, and reset the choice to the newest turn."""
         follows, self._follows = self._follows, None
-        return Question(query=query, parent_turn_id=follows[1] if follows else None, overrides=self._options.overrides)
+        return Question(query=query, parent_turn_id=follows[1] if follows else None, keys=self._options.keys)
 
     def open_question(self) -> Question | None:
         """Return the question of the open turn, to resume it; None without an open turn."""
         waiting, self._follows = self._talk.open_turn, None
         if waiting is None:
             return None
-        overrides = read_options(waiting.get("overrides", {}))
-        return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"], overrides=overrides)
+        keys = read_options(waiting.get("overrides", {}))
+        return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"], keys=keys)
 
     def prompt(self) -> str:
         """Return branch and number of the next turn: ``main 3> ``."""
@@ -156,7 +156,7 @@ class ChatCommands:
             query=last["query"],
             parent_turn_id=last["parent_turn_id"],
             regenerate=True,
-            overrides=self._options.overrides,
+            keys=self._options.keys,
         )
 
     def _resume(self, _: str) -> Question:

@@ -10,42 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .options import (
-    Collection,
-    CondenseLlm,
-    Evidence,
-    EvidenceRanker,
-    EvidenceTokens,
-    Expand,
-    InsertBlock,
-    InsertBlockLlm,
-    JudgeKind,
-    JudgeLlm,
-    Llm,
-    MaxDepth,
-    MaxSubRuns,
-    MaxTreeCost,
-    MaxTreeSeconds,
-    MaxTreeTokens,
-    Policy,
-    Prompts,
-    PromptsNoThinking,
-    PromptsThinking,
-    Record,
-    Retriever,
-    SearchGraph,
-    SearchType,
-    Sharing,
-    Stop,
-    Strategy,
-    System,
-    Thinking,
-    Tools,
-    TopK,
-    Width,
-)
+from .config_options import takes
+from .options import Collection, CondenseLlm, PromptsNoThinking, PromptsThinking, Record, System
 
 if TYPE_CHECKING:
     from ...graphs.conversations import Conversations
@@ -54,9 +23,11 @@ if TYPE_CHECKING:
 
 # Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
+_FLAGS = {"set_keys": "--set", "config_file": "--config"}
 _NOT_REPEATED = ("collection", "conversation", "switch_collection", "as_json")
 
 
+@takes(RagConfig)
 def chat(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     *,
@@ -65,35 +36,9 @@ def chat(  # noqa: PLR0913 - one parameter an option
         str | None, typer.Option(metavar="NAME", help="Conversation to start or continue; default: a new one.")
     ] = None,
     system: System = None,
-    retriever: Retriever = None,
-    search_type: SearchType = None,
-    search_graph: SearchGraph = None,
-    judge: JudgeKind = None,
-    llm: Llm = None,
-    thinking: Thinking = None,
-    judge_llm: JudgeLlm = None,
     condense_llm: CondenseLlm = None,
-    topk: TopK = None,
-    max_depth: MaxDepth = None,
-    policy: Policy = None,
-    stop: Stop = None,
-    evidence: Evidence = None,
-    evidence_tokens: EvidenceTokens = None,
-    evidence_ranker: EvidenceRanker = None,
-    width: Width = None,
-    max_sub_runs: MaxSubRuns = None,
-    sharing: Sharing = None,
-    expand: Expand = None,
-    max_tree_tokens: MaxTreeTokens = None,
-    max_tree_cost_usd: MaxTreeCost = None,
-    max_tree_seconds: MaxTreeSeconds = None,
-    strategy: Strategy = None,
-    tool: Tools = None,
-    prompts: Prompts = None,
     prompts_thinking: PromptsThinking = None,
     prompts_no_thinking: PromptsNoThinking = None,
-    insert_block: InsertBlock = False,
-    insert_block_llm: InsertBlockLlm = None,
     answer_from_history: Annotated[
         FromHistoryName | None,
         typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
@@ -117,60 +62,30 @@ def chat(  # noqa: PLR0913 - one parameter an option
     ] = False,
     record: Record = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
+    config: RagConfig,
 ) -> None:
     """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
     with busy("starting"):
         from ...graphs.conversation.turn.context import ConversationOptions
         from ...graphs.conversations import Conversations
-        from ...graphs.threads.context import Limits
         from ...modules.settings import load_settings
         from ..chat.turn_view import StatusLine
 
-    settings = load_settings().with_models(
-        llm=llm,
-        judge_llm=judge_llm,
-        condense_llm=condense_llm,
-        thinking=thinking,
-        prompts=prompts,
-        record=record,
-    )
-    if not collection and system != "llm" and retriever is None:
+    settings = load_settings().with_models(condense_llm=condense_llm, record=record)
+    if not collection and system != "llm" and config.retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     name = new_name() if conversation is None else conversation
-    status, usual = StatusLine(), Limits()
+    status = StatusLine()
     with Conversations(
         collection or "",
+        config=config,
         system=system or "judge",
-        retriever=retriever,
-        search_type=search_type or "hybrid",
-        search_graph=search_graph,
-        judge=judge or "auto",
-        policy=policy or "breadth",
-        stop=stop or "set",
-        evidence=evidence or "useful",
-        evidence_tokens=evidence_tokens,
-        evidence_ranker=evidence_ranker,
-        topk=3 if topk is None else topk,
-        strategy=strategy or "stuff",
-        tools=tool or (),
-        limits=Limits(
-            max_rec_depth=usual.max_rec_depth if max_depth is None else max_depth,
-            width=width,
-            max_sub_runs=max_sub_runs,
-            sharing=sharing or "off",
-            expansion=expand or "sub_question",
-            max_tree_tokens=max_tree_tokens,
-            max_tree_cost_usd=max_tree_cost_usd,
-            max_tree_seconds=max_tree_seconds,
-        ),
         options=ConversationOptions(
             answer_from_history=answer_from_history or "assessed",
             direct_answer=direct_answer,
             web_or_rag=web_or_rag,
             answer_without_evidence=answer_without_evidence,
             summary_memory=summary_memory,
-            insert_block=insert_block,
-            insert_block_llm=insert_block_llm,
             prompts_thinking=prompts_thinking,
             prompts_no_thinking=prompts_no_thinking,
             switch_collection=switch_collection,
@@ -219,9 +134,9 @@ def command_to_return(name: str, options: Mapping[str, object]) -> str:
     words = ["judgetree", "chat"]
     rest = {option: value for option, value in options.items() if option not in _NOT_REPEATED}
     for option, value in {"c": options.get("collection"), "conversation": name, **rest}.items():
-        flag = f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"
-        if option == "thinking" and value is False:
-            words.append("--no-thinking")
+        flag = f"-{option}" if len(option) == 1 else _FLAGS.get(option, f"--{option.replace('_', '-')}")
+        if value is False and option in RagConfig.model_fields:
+            words.append(f"--no-{flag[2:]}")
         elif value is not None and value is not False:
             given = value if isinstance(value, tuple | list) else [value]
             words += (

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import LoadingError, SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, progress_bar, say
-from .ask import AskOptions, ask_and_watch, say_outcome
+from .ask import SearchChoice, ask_and_watch, say_outcome
 
 if TYPE_CHECKING:
     from ...evaluation.datasets.standards_dialogues import Dialogue
@@ -58,8 +59,10 @@ def demo(
     with _model(found, scripted=scripted) as settings:
         _index(found.corpus, settings)
         # On this machine's processor a call takes seconds, and this question needs one level.
-        options = AskOptions(collection=COLLECTION, max_depth=1 if is_local(settings.llm_spec) else None)
-        result = ask_and_watch(found.question.question, options, settings)
+        choice = SearchChoice(
+            collection=COLLECTION, config=RagConfig(max_rec_depth=1) if is_local(settings.llm_spec) else RagConfig()
+        )
+        result = ask_and_watch(found.question.question, choice, settings)
     is_answered_right = _judge(result, found.question)
     say_outcome(result)
     files.write(result.tree)

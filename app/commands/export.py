@@ -9,7 +9,8 @@ import typer
 
 from ...modules.errors import needs_extra
 from ..terminal.terminal import busy, say, write_result
-from .options import RunFolder, SomeSystems, names_in
+from .config_options import names_in
+from .options import RunFolder, SomeSystems
 
 # Copied, as in ``options``.
 WhatName = Literal["judge", "sub_question", "reader", "preference"]

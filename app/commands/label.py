@@ -11,7 +11,8 @@ import typer
 
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import busy, say, write_json, write_result
-from .options import Json, RunFolder, names_in
+from .config_options import names_in
+from .options import Json, RunFolder
 
 if TYPE_CHECKING:
     from ...evaluation.labels.labelling import Labelling

@@ -7,22 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...graphs.threads.depth import MAX_REC_DEPTH
+from ...graphs.config.rag_config import RagConfig
+from ...modules.config.reading import Evidence
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
-from .options import (
-    CacheModeName,
-    Evidence,
-    EvidenceRanker,
-    EvidenceTokens,
-    Json,
-    Llm,
-    RunFolder,
-    Stop,
-    Strategy,
-    Thinking,
-    Width,
-)
+from .config_options import takes
+from .options import CacheModeName, Json, RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +20,18 @@ if TYPE_CHECKING:
     from ...evaluation.replay.outcome import Replay
     from ...evaluation.replay.readers import ReplayReaders
 
+_PLAYED = (
+    "stop",
+    "evidence",
+    "evidence_tokens",
+    "evidence_ranker",
+    "max_rec_depth",
+    "width",
+    "llm",
+    "thinking",
+    "strategy",
+)
+"""Keys that a replay can play otherwise than they were recorded, or that its readers need."""
 _SHOWN = (
     "complete",
     "low",
@@ -47,6 +49,7 @@ _SHOWN = (
 )
 
 
+@takes(RagConfig, only=_PLAYED)
 def replay(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     *,
@@ -58,15 +61,6 @@ def replay(  # noqa: PLR0913 - one parameter an option
     judge: Annotated[
         str, typer.Option(metavar="noisy:auc=.8", help="Judge anew from gold and noise; default as recorded.")
     ] = "",
-    stop: Stop = None,
-    evidence: Evidence = None,
-    evidence_tokens: EvidenceTokens = None,
-    evidence_ranker: EvidenceRanker = None,
-    max_depth: Annotated[
-        int | None,
-        typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of questions; default as recorded."),
-    ] = None,
-    width: Width = None,
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A row for each question, policy and budget.")
@@ -81,14 +75,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
     answer: Annotated[
         bool, typer.Option("--answer", help="Let a model answer from what each tree shows its readers: EM and F1.")
     ] = False,
-    llm: Llm = None,
-    thinking: Thinking = None,
-    strategy: Strategy = None,
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before it pays more calls.")] = None,
     max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before it pays more dollars.")] = None,
     cache: Annotated[CacheModeName, typer.Option(help="How its calls are kept.")] = "write",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before its calls.")] = False,
     as_json: Json = False,
+    config: RagConfig,
 ) -> None:
     """Compare policies on a recording of `judgetree eval record`; without --answer no model is called.
 
@@ -105,21 +97,19 @@ def replay(  # noqa: PLR0913 - one parameter an option
             policies=tuple(policy or POLICIES),
             budgets=_budgets(budget),
             judge=judge,
-            stop=stop or "set",
-            evidence=evidence or "useful",
-            evidence_tokens=evidence_tokens,
-            evidence_ranker=evidence_ranker,
-            depth=max_depth,
-            width=width,
+            stop=config.stop,
+            **config.part(Evidence).model_dump(),
+            depth=config.given.get("max_rec_depth"),
+            width=config.width,
             baseline=baseline,
             keep_trees=answer,
             on_progress=lambda done, total: show(done, total, ""),
         )
     if answer:
         readers = ReplayReaders(
-            llm=llm,
-            thinking=thinking,
-            strategy=strategy or "stuff",
+            llm=config.llm,
+            thinking=config.thinking,
+            strategy=config.strategy,
             max_calls=max_calls,
             max_cost=max_cost,
             cache=cache,

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import DependencyError, SettingsError
 from ..terminal.terminal import busy, say
-from .options import JudgeKind, JudgeLlm, Llm, MaxDepth, MaxTreeCost, MaxTreeSeconds, MaxTreeTokens, Policy, TopK
+from .config_options import takes
 
 
+@takes(RagConfig)
 def serve(  # noqa: PLR0913 - one parameter an option
     *,
     collection: Annotated[
@@ -29,15 +31,6 @@ def serve(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(metavar="NAME", help="Name under which the server is called, may be repeated."),
     ] = None,
-    llm: Llm = None,
-    judge_llm: JudgeLlm = None,
-    judge: JudgeKind = None,
-    policy: Policy = None,
-    topk: TopK = None,
-    max_depth: MaxDepth = None,
-    max_tree_tokens: MaxTreeTokens = None,
-    max_tree_cost_usd: MaxTreeCost = None,
-    max_tree_seconds: MaxTreeSeconds = None,
     fast_llm: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Model of titles and tags; default: that of follow-ups.")
     ] = None,
@@ -77,6 +70,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
     ] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log each request as a JSON document.")] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
+    config: RagConfig,
 ) -> None:
     """Serve chat completions for other programs, and a web page, until Ctrl-C."""
     with busy("starting"):
@@ -99,13 +93,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "collections": tuple(collection) if collection else None,
         "systems": tuple(system) if system else None,
         "allowed_hosts": tuple(allowed_host or ()),
-        "judge": judge,
-        "policy": policy,
-        "topk": topk,
-        "max_rec_depth": max_depth,
-        "max_tree_tokens": max_tree_tokens,
-        "max_tree_cost_usd": max_tree_cost_usd,
-        "max_tree_seconds": max_tree_seconds,
+        "config": config,
         "fast_llm": fast_llm,
         "llms": _named(name_llm or []),
         "runs": runs,
@@ -121,16 +109,16 @@ def serve(  # noqa: PLR0913 - one parameter an option
         {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
     )
     options = within_descriptors(options)
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
+    settings = config.applied_to(load_settings())
     if options.demands_keys:
         with closing(KeyTables(settings)) as tables:
             check_can_start(options, KeyBook(tables))
-    config = uvicorn_config(create_app(settings, options), options)
+    server = uvicorn_config(create_app(settings, options), options)
     _log(as_json=log_json)
     with listening_socket(options) as listening:
         name = f"[{host}]" if ":" in host else host
         say(f"Serving on http://{name}:{listening.getsockname()[1]} - Ctrl-C ends it.")
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(server).run(sockets=[listening])
 
 
 def _named(given: list[str]) -> dict[str, str]:

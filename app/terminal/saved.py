@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from ...graphs.config.rag_config import RagConfig
 from ...graphs.rag.graph import RagGraph
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.rag.thread_runs import ThreadSummary
@@ -70,6 +71,20 @@ def read_fingerprint(settings: Settings, thread_id: str) -> Fingerprint:
     fingerprint = dict(values.get("fingerprint") or {})
     check_names(settings.checkpoint_url, fingerprint)
     return fingerprint
+
+
+def read_saved_choice(settings: Settings, thread_id: str) -> tuple[str | None, str, RagConfig]:
+    """Read collection, system and configuration of a root thread; a key that is younger than it has its default.
+
+    Raises:
+        SettingsError: It names code of the current folder, and its home is not trusted.
+    """
+    with open_graph(settings) as graph:
+        values = graph.get_state({"configurable": {"thread_id": thread_id}}).values
+    fingerprint, keys = dict(values.get("fingerprint") or {}), dict(values.get("config") or {})
+    check_names(settings.checkpoint_url, {**fingerprint, **{name: str(value) for name, value in keys.items()}})
+    config = RagConfig.of(keys, where=f"The saved configuration of thread {thread_id!r}")
+    return fingerprint.get("retriever.collection"), system_of(fingerprint), config
 
 
 def check_names(url: str, fingerprint: Fingerprint) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from ...graphs.config.limits import Limits
 from ...graphs.search.candidate import Ancestor, Candidate, Expansion, SearchLimits, SkipReason, Spent
 from ...graphs.search.policy import Policy
 from ...graphs.search.rounds import affordable, skip_reason
 from ...graphs.search.stop import Stop
-from ...graphs.threads.context import Limits
 from ...modules.calls.budget import CallBudget
 from ...modules.errors import BudgetSpent
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice

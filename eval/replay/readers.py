@@ -18,8 +18,9 @@ from ...modules.calls.prices import FREE, Cost, Prices, load_prices, usage_by_mo
 from ...modules.calls.prompts import Prompts
 from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import CallMeter, UsageTotals, total_usage
+from ...modules.config.models import CacheMode
+from ...modules.config.reading import AnswerStrategy
 from ...modules.errors import ModelCallError, RunLimitReached, UserError, ungrouped
-from ...modules.llm.cache import CacheMode
 from ...modules.llm.contract import ChatLLM
 from ...modules.llm.factory import priced_as
 from ...modules.llm.tuned import tuned
@@ -28,7 +29,7 @@ from ...modules.prompts.reading import load_prompts
 from ...modules.reader.evidence import render_evidence, split_evidence
 from ...modules.reader.prompts import reader_messages
 from ...modules.reader.refusals import is_refusal
-from ...modules.reader.strategies import AnswerStrategy, read_evidence
+from ...modules.reader.strategies import read_evidence
 from ...modules.settings import Settings
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer

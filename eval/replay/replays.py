@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pandas as pd
 
+from ...graphs.config.limits import Limits
 from ...graphs.search.policies.registry import create_policy, spec_of
 from ...graphs.search.policy import Policy
 from ...graphs.search.stop import create_stop
-from ...graphs.threads.context import Limits
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .oracle_order import OracleOrder

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, get_args
 
+from ...graphs.search.depth import check_depth
 from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.checkpoints import open_call_journal
-from ...graphs.threads.depth import check_depth
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError

@@ -9,14 +9,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...graphs.config.given_keys import GivenKeys
+from ...graphs.config.limits import Limits
 from ...graphs.search.expansion_rule import follows_links
 from ...graphs.search.policies.registry import POLICIES, create_policy
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import find_system, retrieves
-from ...graphs.threads.context import Limits, RagContext
+from ...graphs.threads.context import RagContext
+from ...graphs.threads.overrides import search_arguments
 from ...modules.calls.prices import LOCAL, load_prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS
 from ...modules.calls.usage import Payer
+from ...modules.config.models import CacheMode
 from ...modules.errors import CollectionError, SettingsError
 from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
@@ -25,7 +29,7 @@ from ...modules.judge.contract import AnyJudge
 from ...modules.judge.factory import create_judge, noise_of
 from ...modules.judge.gold import GoldTable
 from ...modules.judge.noisy import NoisyWriter
-from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
+from ...modules.llm.cache import CacheableLLM, CachedLLM, CompletionCache, without_reading
 from ...modules.llm.call_gate import CallGate
 from ...modules.llm.contract import ChatLLM, model_fingerprint
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
@@ -38,7 +42,7 @@ from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.graph_list import GraphList
 from ...modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
-from ...modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
+from ...modules.retriever.own import check_beside, create_own_retriever, needs_index, prebuilt_retriever
 from ...modules.retriever.prebuilt import PrebuiltIndex
 from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
@@ -130,6 +134,7 @@ class Services:
 
     def __post_init__(self) -> None:
         self._prompts = self.experiment.prompts or DEFAULT_PROMPTS
+        self._keys = GivenKeys(config=self.experiment)
         self._resources = ExitStack()
         self._tools: tuple[Tool, ...] = ()
         self._models: list[CacheableLLM] = []
@@ -165,18 +170,6 @@ class Services:
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
         noise = noise_of(self.experiment.judge)
         judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if find_system(system).judges else None
-        limits = Limits(
-            max_rec_depth=self.experiment.max_rec_depth,
-            max_llm_calls=self.experiment.max_llm_calls,
-            judge_leaves=self.experiment.judge_leaves,
-            width=self.experiment.width,
-            max_sub_runs=self.experiment.max_sub_runs,
-            sharing=self.experiment.sharing,
-            expansion=self.experiment.expansion,
-            max_tree_tokens=self.experiment.max_tree_tokens,
-            max_tree_cost_usd=self.experiment.max_tree_cost_usd,
-            max_tree_seconds=self.experiment.max_tree_seconds,
-        )
         return RagContext(
             reader=bounded(
                 tuned(
@@ -191,14 +184,10 @@ class Services:
             judge=judge,
             links=self._links if judge is not None else None,
             writer=NoisyWriter(self._gold, noise) if noise and self._gold and judge else None,
-            limits=limits,
+            limits=self.experiment.part(Limits),
             policy=create_policy(self.experiment.policy),
             stop=create_stop(self.experiment.stop),
-            evidence=EvidenceChoice(
-                kind=self.experiment.evidence,
-                max_tokens=self.experiment.evidence_tokens,
-                ranker=self.experiment.evidence_ranker,
-            ),
+            evidence=self.experiment.part(EvidenceChoice),
             strategy=self.experiment.strategy,
             prompts=self._prompts,
             prices=load_prices(self.settings.home).with_free(self.local_models),
@@ -248,18 +237,16 @@ class Services:
 
     def _open_retriever(self) -> ChunkRetriever:
         experiment = self.experiment
+        arguments = {"topk": experiment.topk, "search_type": experiment.search_type, **search_arguments(self._keys)}
         if experiment.retriever is not None:
-            experiment.refuse_unused_search()
+            check_beside(experiment.retriever, experiment)
             if is_prebuilt(experiment.retriever):
                 self.own_retriever = retriever = prebuilt_retriever(
                     experiment.retriever,
                     self.settings,
-                    topk=experiment.topk,
-                    search_type=experiment.search_type,
-                    ranker_type=experiment.ranker_type,
-                    ranker_params=experiment.ranker_params,
                     admissions=self.admissions,
                     on_progress=self.on_progress,
+                    **arguments,
                 )
                 if name_in(experiment.dataset) == OWN_QUESTIONS and isinstance(retriever.vector_store, PrebuiltIndex):
                     refuse_unknown_gold(self.dataset, retriever.vector_store.corpus)
@@ -274,14 +261,7 @@ class Services:
         if self._is_of_others and name_in(experiment.dataset) == OWN_QUESTIONS and not self.is_indexed:
             check_gold_of(self.dataset, self.index)
         self._graph = self._open_graph_list(self.index)
-        retriever = Retriever(
-            self.index,
-            topk=experiment.topk,
-            search_type=experiment.search_type,
-            ranker_type=experiment.ranker_type,
-            ranker_params=experiment.ranker_params,
-            graph=self._graph,
-        )
+        retriever = Retriever(self.index, graph=self._graph, **arguments)
         retriever.check_args()
         return retriever
 

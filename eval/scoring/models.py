@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...modules.calls.prices import LOCAL, Prices
-from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache
+from ...modules.config.models import CacheMode
+from ...modules.llm.cache import CachedLLM, CompletionCache
 from ...modules.llm.call_gate import CallGate
 from ...modules.llm.contract import ChatLLM
 from ...modules.llm.factory import create_llm, is_local

@@ -10,45 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...graphs.config.rag_config import RagConfig
+from ...modules.config.retrieval import OF_BUILT_IN_SEARCH
 from ...modules.errors import SettingsError
 from ...modules.parts import remembered
+from ...modules.retriever.own import check_beside
 from ...modules.settings import without_secrets
-from ..runs.experiment import OF_BUILT_IN_SEARCH, Experiment, experiment_keys, load_experiment, refuse_unknown_key
+from ..runs.experiment import Experiment, experiment_keys, load_experiment, refuse_unknown_key
 
-SWEPT = (
-    "corpus",
-    "llm",
-    "judge_llm",
-    "temperature",
-    "thinking",
-    "topk",
-    "search_type",
-    "ranker_type",
-    "search_graph",
-    "strategy",
-    "prompts",
-    "retriever",
-    "judge",
-    "policy",
-    "stop",
-    "evidence",
-    "evidence_tokens",
-    "evidence_ranker",
-    "width",
-    "max_sub_runs",
-    "sharing",
-    "expansion",
-    "max_tree_tokens",
-    "max_tree_cost_usd",
-    "max_tree_seconds",
-    "max_rec_depth",
-    "max_llm_calls",
-    "judge_leaves",
-    "history",
-)
-"""The keys of an experiment that may list values: each is one value of one run, and the questions stay the same."""
 _LISTS = ("systems", "tools", "ids", "metrics")
 """The keys whose own value is a list."""
+SWEPT = tuple(name for name in (*RagConfig.model_fields, "corpus", "history") if name not in _LISTS)
+"""The keys of an experiment that may list values: each is one value of one run, and the questions stay the same."""
 _LONGEST_NAME = 80
 _LEFT_OUT = "default"
 
@@ -114,7 +87,7 @@ def load_sweep(path: Path | None = None, **overrides: object) -> Sweep:
         chosen = dict(zip(axes, values, strict=True))
         try:
             experiment = load_experiment(None, **_keys_of_point(keys, chosen, axes))
-            experiment.refuse_unused_search()
+            check_beside(experiment.retriever, experiment)
         except SettingsError as error:
             shown = ", ".join(f"{key}: {_public(value)}" for key, value in chosen.items())
             raise SettingsError(f"The combination {shown} cannot be run. {error}") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ...graphs.threads.depth import check_depth
+from ...graphs.search.depth import check_depth
 from ...modules.calls.prices import Cost, Prices, load_prices
 from ...modules.calls.record import NOTHING, Spend
 from ...modules.disk import refusing_full_disk

@@ -10,7 +10,6 @@ from typing import cast
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, free_name, new_branch
-from ..threads.overrides import described
 from .request import FIRST, Request
 from .turn.state import ConversationState
 
@@ -79,7 +78,7 @@ def opened(
         collection=collection,
         fingerprint=fingerprint,
     )
-    if overrides := described(request.overrides):
+    if overrides := request.overrides.described():
         turn["overrides"] = overrides
     if request.chat_history:
         turn["given_history"] = request.history_digest

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from langchain_core.runnables import RunnableConfig
 
+from ..config.given_keys import GivenKeys
 from ..threads.fingerprint import EXTRA_INPUTS, fingerprint_of
-from ..threads.overrides import Overrides
 from ..threads.snapshots import is_absent
 from .services import ConversationServices, Opened
 from .turn.context import ConversationOptions
@@ -16,7 +16,7 @@ from .turn.store import turn_thread
 
 
 async def can_go_on(
-    root: str, services: ConversationServices, opened: Opened, options: ConversationOptions, overrides: Overrides
+    root: str, services: ConversationServices, opened: Opened, options: ConversationOptions, overrides: GivenKeys
 ) -> bool:
     """Return whether the turn whose search is the thread ``root`` has its search behind it, or can go on with it.
 

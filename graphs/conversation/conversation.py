@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Unpack
 
 from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.calls.record import CallRecord
@@ -12,8 +11,8 @@ from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
+from ..config.given_keys import GivenKeys
 from ..rag.search_tree import SearchTree
-from ..threads.overrides import Overrides
 from . import branches
 from .delivery import Delivery
 from .record import ConversationRecord
@@ -77,7 +76,7 @@ class Conversation:
         regenerate: bool = False,
         chat_history: GivenHistory = (),
         on_event: Listener | None = None,
-        **overrides: Unpack[Overrides],
+        **keys: object,
     ) -> TurnResult:
         """Answer one question of the conversation. If the model fails, the result has status "failed".
 
@@ -93,14 +92,14 @@ class Conversation:
             regenerate: Start a new turn even if the same question is open.
             chat_history: Earlier turns that the caller keeps, used instead of the conversation's own.
             on_event: Called, on judgetree's own thread, with each event of the turn.
-            **overrides: What this turn has otherwise than the session: llm, topk, rerank, … (``Overrides``). The same
-                question with others is another turn; the turn names them.
+            **keys: What this turn has otherwise than the session: llm, topk, rerank, max_llm_calls, … The same question
+                with others is another turn; the turn names them.
 
         Raises:
             UserError: The settings, collection, parent, API key or model name need a correction.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
-        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, overrides)
+        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, keys)
         return await self._runner.ask(request, on_event)
 
     aask = async_twin(ask)
@@ -115,7 +114,7 @@ class Conversation:
         regenerate: bool = False,
         chat_history: GivenHistory = (),
         delivery: Delivery | None = None,
-        **overrides: Unpack[Overrides],
+        **keys: object,
     ) -> AsyncIterator[ConversationEvent]:
         """Yield the events of ``ask`` as they happen; the last is a ``DoneEvent``, which holds the result.
 
@@ -125,13 +124,13 @@ class Conversation:
         Raises:
             UserError: See ``ask``; an ``ErrorEvent`` precedes it.
         """
-        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, overrides)
+        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, keys)
         return self._runner.stream(replace(request, delivery=delivery))
 
     astream = async_twin(stream)
 
     @blocking
-    async def regenerate(self, *, on_event: Listener | None = None, **overrides: Unpack[Overrides]) -> TurnResult:
+    async def regenerate(self, *, on_event: Listener | None = None, **keys: Any) -> TurnResult:
         """Ask the newest question of the active branch again, in a new turn on a new branch.
 
         Raises:
@@ -142,7 +141,7 @@ class Conversation:
             raise SettingsError(f"The conversation {self.name!r} has no turn yet.")
         last = history[-1]
         return await self.aask(
-            last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event, **overrides
+            last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event, **keys
         )
 
     aregenerate = async_twin(regenerate)
@@ -313,7 +312,7 @@ def _request(
     request_id: str,
     regenerate: bool,
     chat_history: GivenHistory,
-    overrides: Overrides,
+    keys: Mapping[str, object],
 ) -> Request:
     return Request(
         query=query,
@@ -321,5 +320,5 @@ def _request(
         request_id=request_id,
         regenerate=regenerate,
         chat_history=pairs_of(chat_history),
-        overrides=overrides,
+        overrides=GivenKeys.of_question(keys),
     )

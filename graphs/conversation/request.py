@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id, check_text
 from ...modules.memory.turns import QaPair
-from ..threads.overrides import Overrides, described
+from ..config.given_keys import GivenKeys
 from .delivery import Delivery
 from .turn.state import ConversationState
 
@@ -26,7 +26,7 @@ class Request:
     request_id: str
     regenerate: bool
     chat_history: list[tuple[str, str]]
-    overrides: Overrides = field(default_factory=Overrides)
+    overrides: GivenKeys = field(default_factory=GivenKeys)
     delivery: Delivery | None = None
     """Tells when the answer has arrived; None for one that arrives with the end of the call."""
 
@@ -40,7 +40,6 @@ class Request:
         check_text("The question", self.query)
         if not self.query.strip():
             raise SettingsError("The question is empty.")
-        described(self.overrides)
         check_id("request_id", self.request_id)
         check_id("parent_turn_id", self.parent_turn_id or "")
         for text in (text for pair in self.chat_history for text in pair):
@@ -73,7 +72,7 @@ class Request:
         has_ids = bool(self.request_id and turn["request_id"])
         if self.regenerate or self.chat_history or turn["query"] != self.query or has_ids:
             return False
-        if turn.get("overrides", {}) != described(self.overrides):
+        if turn.get("overrides", {}) != self.overrides.described():
             return False
         if self.parent_turn_id is None:
             return turn["turn_id"] == state["branches"][state["active_branch"]]["head_turn_id"]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import Prompts
@@ -25,13 +25,13 @@ from ...modules.prompts.reading import load_prompts
 from ...modules.retriever.own import searched_by
 from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings
+from ..config.given_keys import GivenKeys
 from ..rag.graph import RagGraph
 from ..rag.running_work import RunningWork
 from ..rag.telemetry import TelemetrySender
 from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
-from ..threads.overrides import Overrides
 from .identity import StoreIdentity
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
@@ -98,7 +98,7 @@ class SearchSession(Protocol):
     graph: RagGraph
     """The graph that searches; its threads are the turns' search trees, and its store has the conversations."""
 
-    async def open_services(self, overrides: Overrides | None = None) -> RagContext:
+    async def open_services(self, overrides: GivenKeys | None = None) -> RagContext:
         """Return the services of the search, opened at the first call; with ``overrides``, those of one question."""
         ...
 
@@ -209,13 +209,13 @@ class ConversationServices:
                             "processes do not share a disk or database whose locks work. Ask again."
                         ) from error
 
-    async def open_models(self, options: ConversationOptions, overrides: Overrides) -> tuple[RagContext, ChatLLM]:
+    async def open_models(self, options: ConversationOptions, overrides: GivenKeys) -> tuple[RagContext, ChatLLM]:
         """Return the services of one turn's search, and the model that understands follow-ups.
 
         Raises:
             UserError: The settings, the collection, a key, a model or an override needs a correction.
         """
-        services = await self.session.open_services(_with_filter(overrides, options))
+        services = await self.session.open_services(overrides)
         thinking = thinking_of(services.reader)
         if thinking is not None:
             own = load_prompts(options.prompts_thinking if thinking else options.prompts_no_thinking)
@@ -228,7 +228,7 @@ class ConversationServices:
         conversation: ConversationState,
         *,
         options: ConversationOptions,
-        overrides: Overrides,
+        overrides: GivenKeys,
         stream: Stream | None,
         calls: ThreadCalls | None,
     ) -> TurnContext:
@@ -287,12 +287,3 @@ class ConversationServices:
         await self._running.end()
         self._opened = None
         await self._resources.aclose()
-
-
-def _with_filter(overrides: Overrides, options: ConversationOptions) -> Overrides:
-    """Return the overrides with the filter of the options, as far as they do not name one."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    if options.insert_block or given.get("insert_block"):
-        defaults = {"insert_block": options.insert_block, "insert_block_llm": options.insert_block_llm}
-        given = defaults | given
-    return cast(Overrides, given)

@@ -28,7 +28,6 @@ from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import ThreadKey
 from ..threads.interrupts import interrupts_in, waiting_words
-from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
 from . import branches
 from .continuation import can_go_on
@@ -158,7 +157,7 @@ class TurnRunner:
         if not self._options.switch_collection:
             branches.refuse_other_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
-        changed = described(request.overrides)
+        changed = request.overrides.described()
         fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts, changed)
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
         root = rag_thread_of(state["conversation_id"], turn["turn_id"]) if turn else ""

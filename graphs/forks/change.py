@@ -11,8 +11,8 @@ from ...modules.formats import check_text
 from ...modules.judge.contract import LONGEST_SUB_QUESTION, Score
 from ...modules.llm.contract import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
+from ..config.given_keys import GivenKeys
 from ..search.expansion_rule import expansion_rule, follows_links
-from ..threads.overrides import Overrides, described
 from ..tree.nodes import ChunkNode
 from ..tree.places import Place
 
@@ -37,9 +37,9 @@ class Change:
     """Model that answers the query, and new sub-questions below it."""
 
     @property
-    def overrides(self) -> Overrides:
-        """The services that the query has otherwise than the session."""
-        return Overrides(topk=self.topk, llm=self.llm)
+    def overrides(self) -> GivenKeys:
+        """The keys that the query has otherwise than the session."""
+        return GivenKeys.of_question({"topk": self.topk, "llm": self.llm})
 
     def described(self) -> dict[str, str]:
         """Describe what is set by name, without secrets.
@@ -49,7 +49,7 @@ class Change:
         """
         of_chunk = {"score": self.score, "next_query": self.next_query}
         texts = {name: str(value) for name, value in of_chunk.items() if value is not None}
-        return texts | ({"drop": ""} if self.drop else {}) | described(self.overrides)
+        return texts | ({"drop": ""} if self.drop else {}) | self.overrides.described()
 
     def check(self, place: Place, *, is_deepest: bool) -> None:
         """Check that a change fits its node.

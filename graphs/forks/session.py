@@ -19,6 +19,7 @@ from ...modules.llm.contract import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
 from ...modules.locks.locks import Locks
 from ...modules.settings import Settings
+from ..config.given_keys import GivenKeys
 from ..rag.graph import RagGraph
 from ..rag.result import RagResult
 from ..rag.running_work import RunningWork
@@ -27,7 +28,6 @@ from ..rag.thread_runs import Lease, lock_of_thread, thread_runs
 from ..threads.amounts import budget_of, count_paid
 from ..threads.context import RagContext, RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
-from ..threads.overrides import Overrides
 from ..tree.fork_record import Fork
 from ..tree.places import Place, find_place
 from .change import Change
@@ -62,7 +62,7 @@ class TreeSession(ABC):
     _locks: Locks
 
     @abstractmethod
-    async def open_services(self, overrides: Overrides | None = None) -> RagContext:
+    async def open_services(self, overrides: GivenKeys | None = None) -> RagContext:
         """Return the services, with the overrides of one question."""
 
     @abstractmethod
@@ -207,7 +207,7 @@ class TreeSession(ABC):
                 read = await read_path(await self.graph.aopen(), path)
                 threads |= zip((query.thread_id for query in path), read, strict=True)
             own_id = sub_thread_id(thread_id, "explain", "", digest_of(tree.fingerprint))
-            unlimited = replace(services, limits=replace(services.limits, **_NO_LIMITS))
+            unlimited = replace(services, limits=services.limits.changed(**_NO_LIMITS))
             async with self._begun(own_id, tree.fingerprint, unlimited) as context:
                 done = await ExplainRun(context=context, threads=threads).run(wanted)
         left_out = (

@@ -137,7 +137,7 @@ async def prepare_run(
         # A limit of LangGraph's would let branches that wait for a grant keep out those that the round waits for.
         config={**without_limit, "metadata": {**asked.config.get("metadata", {}), **context.metadata()}},
         options={**asked.options, "durability": durability if graph.checkpointer else None},
-        start=cast(RagState, {**start, "fingerprint": fingerprint})
+        start=cast(RagState, {**start, "fingerprint": fingerprint, "config": dict(asked.services.config)})
         if known is None
         else own_answers(known, context.answers),
         finished=cast(RagState, known.values) if known is not None and is_finished(known) else None,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, Unpack
 
+from ...modules.config.config import Need
 from ...modules.errors import SettingsError
 from ...modules.parts import check_name, made, part_of
 from ..rag.graph import GraphOptions, RagGraph
@@ -43,6 +44,12 @@ class System:
     """Whether its context needs a judge."""
     uses_tools: bool = False
     """Whether it uses the tools of its context."""
+
+    @property
+    def has(self) -> frozenset[Need]:
+        """What keys of a configuration may need."""
+        needs: dict[Need, bool] = {"retriever": self.retrieves, "judge": self.judges, "tools": self.uses_tools}
+        return frozenset(need for need, is_there in needs.items() if is_there)
 
 
 SYSTEMS: Mapping[str, System] = {

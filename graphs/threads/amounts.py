@@ -17,7 +17,8 @@ from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.prompts import reader_messages
-from .context import Limits, RagContext, RunContext
+from ..config.limits import Limits
+from .context import RagContext, RunContext
 from .state import RagState
 
 _SUB_ANSWER_TOKENS = 64

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -16,25 +15,25 @@ from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.record import NOTHING, CallRecord, Spend
+from ...modules.config.reading import AnswerStrategy
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
 from ...modules.judge.insert_block import InsertBlockFilter
 from ...modules.judge.sub_questions import SubQuestionWriter
 from ...modules.llm.contract import ChatLLM
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
-from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
 from ...modules.tools.tool import Tool
+from ..config.limits import Limits
 from ..search.candidate import Ancestor, Path
-from ..search.expansion_rule import expansion_rule, follows_links
+from ..search.expansion_rule import follows_links
 from ..search.frontier import Frontier, Grant
 from ..search.policies.breadth import Breadth
 from ..search.policy import Policy
 from ..search.sharing_rule import Similar, sharing_rule
 from ..search.stop import SetSuffices, Stop
 from .branches import Branches
-from .depth import check_depth
 from .eager import JudgeCalls
 from .interrupts import Answers
 from .state import JsonScalar, RagState
@@ -72,62 +71,6 @@ Compiled = CompiledStateGraph[RagState, "RunContext", RagState, RagState]
 
 RunEvent = Mapping[str, object]
 """A live event: ``event``, ``node``, ``thread_id``, ``parent_thread_id``, ``root_thread_id``, ``depth`` and more."""
-
-
-_WHOLE_NUMBERS = {"max_llm_calls": 1, "width": 1, "max_sub_runs": 0, "max_tree_tokens": 1}
-"""Limits that are whole numbers, with their least values."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of one question.
-
-    >>> limits = Limits(max_rec_depth=1)
-    >>> limits.max_llm_calls
-    60
-    """
-
-    max_rec_depth: int = 3
-    """Levels below the root, or rounds after the first, up to 100; 0 judges without asking sub-questions."""
-    max_llm_calls: int = 60
-    """Chat calls of the whole tree, answers included."""
-    judge_leaves: bool = True
-    """Whether chunks of the deepest level are judged too, so that the reader sees only useful ones."""
-    width: int | None = None
-    """Most sub-questions that a round of the search grants; None for no limit."""
-    max_sub_runs: int | None = None
-    """Sub-runs of the whole tree; None for no limit."""
-    max_tree_tokens: int | None = None
-    """Prompt and completion tokens of the whole tree's chat calls; None for no limit."""
-    max_tree_cost_usd: float | None = None
-    """US dollars of the whole tree's chat calls; None for no limit. Every model needs a price."""
-    max_tree_seconds: float | None = None
-    """Seconds of the search, in each run of the thread; None for no limit. Then what is open is cancelled within a
-    second, and the root's answer is written, which takes its own time."""
-
-    sharing: str = "off"
-    """Whether a sub-question that the tree, or an earlier search of its conversation, has asked already takes that
-    answer: "equal", "similar:at=0.95" by embeddings too, or "off"."""
-
-    expansion: str = "sub_question"
-    """How useful chunks widen the search: "sub_question", "link" (the passages that they are linked with are judged
-    for the same query) or "both", with parameters as "both:neighbours=5,hops=2". Links need ``RagContext(links=…)``."""
-
-    def __post_init__(self) -> None:
-        sharing_rule(self.sharing)
-        expansion_rule(self.expansion)
-        check_depth(self.max_rec_depth)
-        for name, least in _WHOLE_NUMBERS.items():
-            given = getattr(self, name)
-            if given is None and name in ("width", "max_sub_runs", "max_tree_tokens"):
-                continue
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise SettingsError(f"{name}={given!r} is not allowed. Give a whole number from {least} on.")
-        for name in ("max_tree_cost_usd", "max_tree_seconds"):
-            given = getattr(self, name)
-            is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
-            if given is not None and not (is_number and given > 0):
-                raise SettingsError(f"{name}={given!r} is not allowed. Give a number above 0.")
 
 
 _METHODS: Mapping[str, tuple[str, ...]] = {
@@ -183,6 +126,9 @@ class RagContext:
     """What the question has used before its search; the limits count it."""
     tools: tuple[Tool, ...] = ()
     """Tools of an agent besides the retriever, from ``create_tools``."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that the services were made from, as JSON, which a thread keeps for resuming; empty for services made by
+    hand."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompts, Prompts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
@@ -127,6 +127,8 @@ class RagState(TypedDict, total=False):
     searches: Annotated[list[Search], merge_searches]
     fingerprint: dict[str, str]
     """Everything that determines the run, by name (see ``fingerprint``)."""
+    config: dict[str, Any]
+    """Keys of ``RagConfig`` that the run was given, as JSON; a later process resumes it with them."""
 
 
 _REDUCERS = {

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, Unpack
+from typing import Protocol, Unpack
 from weakref import WeakValueDictionary
 
 from ..calls.completion import Completion
@@ -20,15 +20,12 @@ from ..calls.journaled import amount_of_call
 from ..calls.kept import KeptCall
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
+from ..config.models import CacheMode
 from ..errors import CacheMiss
 from ..sqlite_cache import SqliteCache, transaction
 from .contract import ChatLLM, ChatWrapper
 
 logger = logging.getLogger(__name__)
-
-CacheMode = Literal["off", "read", "write", "refresh", "replay"]
-"""``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in
-place of those saved before the run, ``replay`` makes no calls."""
 
 
 class CacheableLLM(ChatLLM, Protocol):

@@ -3,65 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar
 
 from ..calls.tokens import text_tokens
-from ..errors import SettingsError
+from ..config.reading import Evidence
 from .evidence import render_evidence
-from .evidence_selection import EvidenceRanker, select_evidence
+from .evidence_selection import select_evidence
 
 if TYPE_CHECKING:  # what imports the options stays light
     from langchain_core.documents import Document
 
-EvidenceKind = Literal["useful", "sufficient", "all"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvidenceChoice:
+class EvidenceChoice(Evidence):
     """Which of a query's chunks its reader sees, and in which order.
 
     The default shows the useful chunks by rank. Every other choice shows the best verdict first (2, 1, unknown, 0), and
-    chunks of one verdict by rank, best retrieval score first: what the limit leaves out is then the least of it.
+    chunks of one verdict by rank, best retrieval score first: what the limit leaves out is then the least of it. What a
+    ranker chooses stands in the same order, and the first chunk is shown if nothing fits.
 
-    >>> EvidenceChoice(kind="sufficient").chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
+    >>> EvidenceChoice(evidence="sufficient").chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
     [2, 2]
-    >>> EvidenceChoice(max_tokens=500).chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
+    >>> EvidenceChoice(evidence_tokens=500).chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
     [2, 2]
     """
 
-    kind: EvidenceKind = "useful"
-    """useful: the chunks that score 1, 2 or not at all, else all. sufficient: those that score 2, else the useful ones.
-    all: all."""
-    max_tokens: int | None = None
-    """Estimated tokens of all passages, with their sources and answered sub-questions. A passage that does not fit
-    is left out, and a later one may fit; the first is always shown, whole. None: no limit."""
-    ranker: EvidenceRanker | None = None
-    """How the limit chooses. None: the best verdicts. mmr, facility_location, log_det: passages with good verdicts and
-    ranks that are unlike each other by their words; what is chosen stands in the same order, and the first is shown if
-    nothing fits."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(EvidenceKind):
-            allowed = ", ".join(get_args(EvidenceKind))
-            raise SettingsError(f"Unknown evidence {self.kind!r}. Allowed: {allowed}.")
-        most = self.max_tokens
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-            raise SettingsError(f"evidence_tokens={most!r} is not allowed. Give a whole number from 1 on, or None.")
-        if self.ranker is not None and self.ranker not in get_args(EvidenceRanker):
-            allowed = ", ".join(get_args(EvidenceRanker))
-            raise SettingsError(f"Unknown evidence_ranker {self.ranker!r}. Allowed: {allowed}, or None.")
-        if self.ranker is not None and most is None:
-            raise SettingsError(
-                f"evidence_ranker={self.ranker!r} chooses within a limit of tokens. Give evidence_tokens too."
-            )
-
     def fingerprint(self) -> dict[str, str]:
         """Return what is not as by default."""
-        parts: dict[str, str] = {} if self.kind == "useful" else {"evidence": self.kind}
-        parts |= {} if self.max_tokens is None else {"evidence_tokens": str(self.max_tokens)}
-        return parts if self.ranker is None else parts | {"evidence_ranker": self.ranker}
+        parts: dict[str, str] = {} if self.evidence == "useful" else {"evidence": self.evidence}
+        parts |= {} if self.evidence_tokens is None else {"evidence_tokens": str(self.evidence_tokens)}
+        return parts if self.evidence_ranker is None else parts | {"evidence_ranker": self.evidence_ranker}
 
     def of_chunks(self, chunks: Sequence[Document]) -> list[Document]:
         """Return the chunks that the reader sees, in the order of the evidence.
@@ -89,21 +61,23 @@ class EvidenceChoice:
         ``score`` is 0, 1, 2 or None; ``tokens`` is asked only under a limit, ``text`` only by a ranker.
         """
         shown = self._by_verdict(chunks, score)
-        if self.kind == "useful" and self.max_tokens is None:
+        if self.evidence == "useful" and self.evidence_tokens is None:
             return shown
         shown.sort(key=lambda chunk: -_worth(score(chunk)))  # stable: equal verdicts stay by rank
-        if self.max_tokens is None:
+        if self.evidence_tokens is None:
             return shown
-        if self.ranker is None:
-            return self._fitting(shown, self.max_tokens, tokens)
+        if self.evidence_ranker is None:
+            return self._fitting(shown, self.evidence_tokens, tokens)
         worths, sizes = [_worth(score(chunk)) for chunk in shown], [tokens(chunk) for chunk in shown]
-        selected = select_evidence(self.ranker, [text(chunk) for chunk in shown], worths, sizes, self.max_tokens)
+        selected = select_evidence(
+            self.evidence_ranker, [text(chunk) for chunk in shown], worths, sizes, self.evidence_tokens
+        )
         return [shown[place] for place in selected] or shown[:1]
 
     def _by_verdict(self, chunks: Sequence[T], score: Callable[[T], int | None]) -> list[T]:
-        if self.kind == "sufficient" and (sufficient := [chunk for chunk in chunks if score(chunk) == 2]):
+        if self.evidence == "sufficient" and (sufficient := [chunk for chunk in chunks if score(chunk) == 2]):
             return sufficient
-        useful = [chunk for chunk in chunks if score(chunk) != 0] if self.kind != "all" else []
+        useful = [chunk for chunk in chunks if score(chunk) != 0] if self.evidence != "all" else []
         return useful or list(chunks)
 
     @staticmethod

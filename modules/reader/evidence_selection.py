@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
+from ..config.reading import EvidenceRanker
 from ..retriever.selection import OBJECTIVES, SELECTIONS, Candidates, greedy_within
 from .word_similarity import similarity_by_words
 
-EvidenceRanker = Literal["mmr", "facility_location", "log_det"]
 RANK_DECAY = 0.85
 """Relevance of a passage, as a share of what it would be one rank higher; chosen on 100 HotpotQA questions."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ..calls.growing_text import Delta, TextListener
 from ..calls.messages import Message
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.tokens import beginning, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
+from ..config.reading import AnswerStrategy
 from ..errors import BudgetSpent, LimitName
 from ..llm.contract import ChatLLM
 from .prompts import (
@@ -70,9 +70,6 @@ def _batches(passages: Sequence[str], room: int) -> list[list[str]]:
         batches[-1].append(passage)
         left -= cost
     return batches
-
-
-AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 
 
 @dataclass(frozen=True, kw_only=True)

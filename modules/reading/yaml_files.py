@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -34,6 +35,33 @@ def read_yaml(file: Path, *, what: str) -> object:
         raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
     except Exception as error:  # PyYAML raises ValueError, KeyError and others for values such as 2020-13-45
         raise SettingsError(f"The {what} {file} cannot be read: {error}. {_ADVICE}") from error
+
+
+def read_mapping(file: Path, *, what: str) -> Mapping[str, object]:
+    """Read a YAML file of one ``key: value`` a line, see ``read_yaml``.
+
+    Raises:
+        SettingsError: The file cannot be read, or is no mapping.
+    """
+    content = read_yaml(file, what=what)
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise SettingsError(f"The {what} {file} is not a mapping. Write one `key: value` a line.")
+    return content
+
+
+def parse_value(text: str) -> object:
+    """Return the value of a short text as a YAML file has it: a number, a list, a mapping or a text.
+
+    >>> parse_value("3"), parse_value("off"), parse_value("[a, b]")
+    (3, 'off', ['a', 'b'])
+
+    Raises:
+        ValueError: It is no YAML.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except Exception as error:
+        raise ValueError(" ".join(str(error).split())) from error
 
 
 class _Loader(yaml.SafeLoader):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from ..calls.usage import CallMeter
+from ..config.retrieval import OF_BUILT_IN_SEARCH, Retrieval
 from ..errors import JudgetreeError, SettingsError
 from ..formats import storable
 from ..index.index import Index
@@ -21,7 +22,6 @@ from ..progress import StageProgress
 from ..settings import Settings
 from .contract import ChunkRetriever
 from .prebuilt import open_prebuilt
-from .rerank import RankerParams
 from .retriever import Retriever
 
 _INT_BITS = 63
@@ -115,20 +115,25 @@ def needs_index(given: object) -> bool:
     return wanted is None or not wanted.isdisjoint(("index", "vector_store"))
 
 
-def check_beside(given: object, *, collection: str, search_type: str, search_graph: str | None) -> None:
+def check_beside(given: object, config: Retrieval, *, collection: str = "") -> None:
     """Check that nothing of the built-in search stands beside a retriever that is given in its place.
 
     Raises:
         SettingsError: Something does, or a collection stands beside a prebuilt index.
     """
-    if collection and is_prebuilt(given):
-        raise SettingsError(f"{given} is searched in place of a collection: leave out {collection!r}, or it.")
-    if search_graph is not None:
-        raise SettingsError(f"search_graph={search_graph!r} is of the built-in search: leave it or retriever out.")
-    if not is_prebuilt(given) and search_type != "hybrid":
+    if given is None:
+        return
+    if is_prebuilt(given):
+        if collection:
+            raise SettingsError(f"{given} is searched in place of a collection: leave out {collection!r}, or it.")
+        unused = [config.search_graph and "search_graph"]
+    else:
+        fields = Retrieval.model_fields
+        unused = [name for name in OF_BUILT_IN_SEARCH if getattr(config, name) != fields[name].default]
+    if unused := [name for name in unused if name]:
         raise SettingsError(
-            f"search_type={search_type!r} of the built-in search cannot be set beside a retriever of your own: "
-            "leave it out, or give functools.partial(MyRetriever, search_type=…)."
+            f"{', '.join(unused)} of the built-in search cannot be set beside the retriever {given!r:.80}: leave "
+            f"{'it' if len(unused) == 1 else 'them'} out, or give functools.partial(MyRetriever, …)."
         )
 
 
@@ -151,14 +156,14 @@ def prebuilt_retriever(
     spec: str,
     settings: Settings,
     *,
-    topk: int,
     search_type: str = "hybrid",
-    ranker_type: str = "rrf",
-    ranker_params: RankerParams | None = None,
     admissions: Admissions | None = None,
     on_progress: StageProgress | None = None,
+    **arguments: Any,
 ) -> Retriever:
     """Return a ``Retriever`` over the prebuilt index of a spec; ``hybrid`` takes the index's own search type.
+
+    ``arguments`` are further ones of ``Retriever``, such as ``topk``.
 
     Raises:
         UserError: The index cannot be opened (see ``open_prebuilt``), or cannot be searched so.
@@ -166,9 +171,7 @@ def prebuilt_retriever(
     index = open_prebuilt(spec, settings, admissions=admissions, on_progress=on_progress)
     try:
         chosen = index.usual_search_type() if search_type == "hybrid" else search_type
-        retriever = Retriever(
-            index, topk=topk, search_type=chosen, ranker_type=ranker_type, ranker_params=ranker_params
-        )
+        retriever = Retriever(index, search_type=chosen, **arguments)
         if any(field.kind == "dense" for field in retriever.check_args()):
             index.check_embedder()
     except BaseException:

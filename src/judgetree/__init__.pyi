@@ -2,6 +2,8 @@
 
 from .graphs.asking import aask as aask
 from .graphs.asking import ask as ask
+from .graphs.config.limits import Limits as Limits
+from .graphs.config.rag_config import RagConfig as RagConfig
 from .graphs.conversation.conversation import Conversation as Conversation
 from .graphs.conversation.history_aware import create_history_aware_retriever as create_history_aware_retriever
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
@@ -33,10 +35,8 @@ from .graphs.systems.judge_rag import build_judge_rag as build_judge_rag
 from .graphs.systems.naive_rag import build_naive_rag as build_naive_rag
 from .graphs.systems.react import build_react as build_react
 from .graphs.systems.self_ask import build_self_ask as build_self_ask
-from .graphs.threads.context import Limits as Limits
 from .graphs.threads.context import RagContext as RagContext
 from .graphs.threads.context import RunContext as RunContext
-from .graphs.threads.overrides import Overrides as Overrides
 from .graphs.threads.recording import Recording as Recording
 from .graphs.threads.state import RagState as RagState
 from .modules.calls.completion import Completion as Completion

@@ -44,14 +44,13 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.evaluation.training.examples import TrainingFormat
     from judgetree.evaluation.training.kinds import What
-    from judgetree.graphs.conversation.turn.context import FromHistory
+    from judgetree.graphs.config.conversing import FromHistory
     from judgetree.graphs.drawing.dot import Direction
     from judgetree.graphs.systems.registry import SYSTEMS
+    from judgetree.modules.config.models import CacheMode
+    from judgetree.modules.config.reading import AnswerStrategy, EvidenceKind
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
-    from judgetree.modules.llm.cache import CacheMode
-    from judgetree.modules.reader.evidence_choice import EvidenceKind
-    from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
     from judgetree.modules.settings import Record
 

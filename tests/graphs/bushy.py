@@ -12,10 +12,11 @@ from importlib.util import find_spec
 
 from langchain_core.documents import Document
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import POLICIES, create_policy
 from judgetree.graphs.search.policy import Policy
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Score, Verdict
 from judgetree.modules.retriever.linked_chunks import LinkedChunk

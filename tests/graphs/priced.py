@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from langchain_core.documents import Document
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Listeners
 from judgetree.modules.calls.journaled import JournaledLLM

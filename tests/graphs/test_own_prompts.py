@@ -22,6 +22,7 @@ from judgetree.graphs.threads.fingerprint import fingerprint_of
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.prompts import Prompt, Prompts
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.config.reading import AnswerStrategy
 from judgetree.modules.errors import SettingsError, ThreadMismatch
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.generated import GeneratedJudge
@@ -29,7 +30,6 @@ from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS
-from judgetree.modules.reader.strategies import AnswerStrategy
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.modules.tools.factory import create_tools
 from tests.graphs.conversation.talk import TABLE as TALK_TABLE

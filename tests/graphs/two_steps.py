@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.config.limits import Limits
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 

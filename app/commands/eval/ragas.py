@@ -9,7 +9,8 @@ import typer
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
-from ..options import Json, RunFolder, SomeSystems, names_in
+from ..config_options import names_in
+from ..options import Json, RunFolder, SomeSystems
 from .score import (
     CacheOption,
     FirstQuestions,

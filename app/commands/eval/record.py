@@ -7,76 +7,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ....graphs.threads.depth import MAX_REC_DEPTH
+from ....evaluation.runs.experiment import Experiment
+from ....graphs.search.depth import MAX_REC_DEPTH
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
-from ..options import (
-    Columns,
-    Encoding,
-    FailAfter,
-    Json,
-    JudgeKind,
-    JudgeLlm,
-    Llm,
-    Questions,
-    Separator,
-    SkipBadRows,
-    TopK,
-    question_keys,
-)
+from ..config_options import takes
+from ..options import Json, Questions
 
 if TYPE_CHECKING:
     from ....evaluation.replay.recorder import Coverage
 
 
-def record(  # noqa: PLR0913 - one parameter an option
+@takes(Experiment, without=("conversation", "systems", "history"), apart=True)
+def record(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the recording; the same one resumes it.")],
     *,
-    dataset: Annotated[str | None, typer.Option(metavar="NAME:PATH", help="Questions, as for eval run.")] = None,
     questions: Questions = None,
-    columns: Columns = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    skip_bad_rows: SkipBadRows = False,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of an experiment, for the rest.")] = None,
     depth: Annotated[int, typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of sub-questions.")] = 1,
     tries: Annotated[int, typer.Option(min=1, metavar="N", help="Sub-questions of each chunk.")] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
-    max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most calls of a question.")] = None,
-    llm: Llm = None,
-    judge_llm: JudgeLlm = None,
-    judge: JudgeKind = None,
-    fail_after: FailAfter = None,
-    topk: TopK = None,
     as_json: Json = False,
+    config: dict[str, object],
+    config_file: Path | None,
 ) -> None:
     """Search and judge whatever could be asked on: every chunk asks, whatever its verdict."""
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.record_and_replay import record as record_experiment
         from ....evaluation.runs.experiment import load_experiment
 
-    keys: dict[str, object] = {
-        "dataset": dataset,
-        **question_keys(
-            questions=questions,
-            columns=columns,
-            separator=separator,
-            encoding=encoding,
-            skip_bad_rows=skip_bad_rows,
-        ),
-        "limit": limit,
-        "max_llm_calls": max_llm_calls,
-        "llm": llm,
-        "judge_llm": judge_llm,
-        "judge": judge,
-        "topk": topk,
-        "fail_after": fail_after,
-        "systems": ["judge"],
-    }
+    config |= {"questions": questions} if questions is not None else {}
     with progress_bar() as on_setup, counting_bar("questions") as show:
         coverage = record_experiment(
-            load_experiment(config, **keys),
+            load_experiment(config_file, **config, systems=["judge"]),
             out=out,
             depth=depth,
             width=tries,

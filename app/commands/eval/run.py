@@ -10,52 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ....evaluation.runs.experiment import Experiment
 from ....modules.errors import SettingsError, needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, resumable, say, write_json, write_result
-from ..options import (
-    CacheModeName,
-    Columns,
-    Encoding,
-    Evidence,
-    EvidenceRanker,
-    EvidenceTokens,
-    Expand,
-    FailAfter,
-    Json,
-    JudgeKind,
-    JudgeLlm,
-    Llm,
-    MaxDepth,
-    MaxSubRuns,
-    MaxTreeCost,
-    MaxTreeSeconds,
-    MaxTreeTokens,
-    Policy,
-    Prompts,
-    Questions,
-    RayAddress,
-    Record,
-    Retriever,
-    SearchGraph,
-    SearchType,
-    Separator,
-    Sharing,
-    SkipBadRows,
-    Stop,
-    Strategy,
-    Thinking,
-    Tools,
-    TopK,
-    Width,
-    question_keys,
-    ray_address,
-)
+from ..config_options import takes
+from ..options import Json, Questions, RayAddress, ray_address
 from .sweep import is_sweep_file, sweep
 
 if TYPE_CHECKING:
     from ....evaluation.runs.batch_run import RunOptions
-    from ....evaluation.runs.experiment import Experiment
     from ....evaluation.runs.rerun import Rerun
     from ....evaluation.runs.runner import Progress as RunProgress
     from ....evaluation.runs.runner import RunSummary
@@ -66,67 +30,14 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run director
 RetryName = Literal["failed", "incomplete"]
 
 
+@takes(Experiment, without=("conversation",), apart=True)
 def run(  # noqa: PLR0913 - one parameter an option
     *,
     out: Out,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json; or module:name."),
-    ] = None,
     questions: Questions = None,
-    columns: Columns = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    skip_bad_rows: SkipBadRows = False,
-    corpus: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|./FOLDER", help="Collection or folder to search, in place of the data set's own."),
-    ] = None,
-    systems: Annotated[
-        str | None,
-        typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask, react."),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where a data set has several in one place.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
-    sample: Annotated[int | None, typer.Option(min=1, metavar="N", help="N questions drawn by the seed.")] = None,
-    llm: Llm = None,
-    thinking: Thinking = None,
-    judge_llm: JudgeLlm = None,
-    topk: TopK = None,
-    max_depth: MaxDepth = None,
-    search_type: SearchType = None,
-    search_graph: SearchGraph = None,
-    retriever: Retriever = None,
-    judge: JudgeKind = None,
-    policy: Policy = None,
-    stop: Stop = None,
-    evidence: Evidence = None,
-    evidence_tokens: EvidenceTokens = None,
-    evidence_ranker: EvidenceRanker = None,
-    width: Width = None,
-    max_sub_runs: MaxSubRuns = None,
-    sharing: Sharing = None,
-    expand: Expand = None,
-    max_tree_tokens: MaxTreeTokens = None,
-    max_tree_cost_usd: MaxTreeCost = None,
-    max_tree_seconds: MaxTreeSeconds = None,
-    strategy: Strategy = None,
-    tool: Tools = None,
-    prompts: Prompts = None,
-    record: Record = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of the rest; lists make a sweep.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
     ] = None,
-    repeats: Annotated[int | None, typer.Option("--repeat", min=1, metavar="K", help="Ask each K times.")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, metavar="N", help="Questions at once; 8.")] = None,
-    cache: Annotated[CacheModeName | None, typer.Option(help="How model calls are kept; write.")] = None,
-    max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid calls.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop once that much is paid.")] = None,
-    fail_after: FailAfter = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask a pilot only, and estimate what the rest takes.")
     ] = False,
@@ -147,6 +58,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     ] = None,
     ray: RayAddress = None,
     as_json: Json = False,
+    config: dict[str, object],
+    config_file: Path | None,
 ) -> None:
     """Ask every system every question; after a stop, the same command continues the run."""
     with busy("starting"):
@@ -156,58 +69,12 @@ def run(  # noqa: PLR0913 - one parameter an option
         raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
     if dry_run and (force or retry is not None):
         raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
-    keys: dict[str, object] = {
-        "dataset": dataset,
-        **question_keys(
-            questions=questions,
-            columns=columns,
-            separator=separator,
-            encoding=encoding,
-            skip_bad_rows=skip_bad_rows,
-        ),
-        "corpus": corpus,
-        "systems": systems.replace(",", " ").split() if systems is not None else None,
-        "split": split,
-        "llm": llm,
-        "judge_llm": judge_llm,
-        "thinking": thinking,
-        "topk": topk,
-        "max_rec_depth": max_depth,
-        "search_type": search_type,
-        "search_graph": search_graph,
-        "retriever": retriever,
-        "judge": judge,
-        "policy": policy,
-        "stop": stop,
-        "evidence": evidence,
-        "evidence_tokens": evidence_tokens,
-        "evidence_ranker": evidence_ranker,
-        "width": width,
-        "max_sub_runs": max_sub_runs,
-        "sharing": sharing,
-        "expansion": expand,
-        "max_tree_tokens": max_tree_tokens,
-        "max_tree_cost_usd": max_tree_cost_usd,
-        "max_tree_seconds": max_tree_seconds,
-        "strategy": strategy,
-        "tools": tool or None,
-        "prompts": prompts,
-        "record": record,
-        "limit": limit,
-        "sample": sample,
-        "repeats": repeats,
-        "concurrency": concurrency,
-        "cache": cache,
-        "max_calls": max_calls,
-        "max_tokens": max_tokens,
-        "max_cost": max_cost,
-        "fail_after": fail_after,
-    }
-    if source is None and is_sweep_file(config, keys):
+    config |= {"questions": questions} if questions is not None else {}
+    if source is None and is_sweep_file(config_file, config):
         options = RunOptions(retry=retry, force=force, accept_changes=accept_changes)
-        sweep(config, keys, out, options, dry_run=dry_run, pilot=pilot, as_json=as_json)
+        sweep(config_file, config, out, options, dry_run=dry_run, pilot=pilot, as_json=as_json)
         return
-    experiment, again = _read_experiment(config, source, **keys)
+    experiment, again = _read_experiment(config_file, source, **config)
     options = RunOptions(
         retry=retry, force=force, accept_changes=accept_changes, again=again, workers=_workers(workers, ray)
     )

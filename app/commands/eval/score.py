@@ -9,7 +9,8 @@ import typer
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
-from ..options import CacheModeName, Json, RunFolder, SomeSystems, names_in
+from ..config_options import names_in
+from ..options import CacheModeName, Json, RunFolder, SomeSystems
 
 ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]
 FirstQuestions = Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")]

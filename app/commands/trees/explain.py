@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....graphs.config.rag_config import RagConfig
+from ....modules.config.models import Models
 from ....modules.errors import SettingsError
 from ...terminal.terminal import agrees, busy, say, width, write_json, write_result
-from ..ask import AskOptions
-from ..options import Json, Llm, Prompts, Thinking
+from ..config_options import takes
+from ..options import Json
 from .fork import session_of_thread
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from ....modules.settings import Settings
 
 
-def explain(  # noqa: PLR0913 - one parameter an option
+@takes(Models, pairs=False)
+def explain(
     thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A finished question.")],
     *,
     max_depth: Annotated[
@@ -29,12 +32,10 @@ def explain(  # noqa: PLR0913 - one parameter an option
         typer.Option(metavar="ANSWER", help="A right answer; effects then are on being right. May be repeated."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    llm: Llm = None,
-    thinking: Thinking = None,
-    prompts: Prompts = None,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the effects into the tree.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree with them as an HTML page.")] = None,
     as_json: Json = False,
+    config: Models,
 ) -> None:
     """Ask again without each chunk and sub-question, and tell what is decisive, useless and harmful.
 
@@ -46,14 +47,12 @@ def explain(  # noqa: PLR0913 - one parameter an option
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
 
-    settings = load_settings().with_models(llm=llm, thinking=thinking, prompts=prompts)
+    settings = load_settings()
     files = TreeFiles.named(svg=svg, html=html)
     files.check(stdout_is_free=False)
     # What only searches call may be missing here by now.
-    options = AskOptions(
-        judge=remembered(NoJudge), policy="breadth", stop="set", llm=llm, thinking=thinking, prompts=prompts
-    )
-    with session_of_thread(thread_id, options, settings) as session:
+    unneeded: dict[str, Any] = {"judge": remembered(NoJudge), "policy": "breadth", "stop": "set"}
+    with session_of_thread(thread_id, RagConfig(**config.given, **unneeded), settings) as session:
         cost = session.explain_cost(thread_id, max_depth=max_depth)
         if not cost.left_out:
             raise SettingsError(f"The reader of {thread_id!r} saw no chunk, so that nothing can be left out.")

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ....graphs.config.rag_config import RagConfig
+from ....modules.config.models import Models
 from ....modules.errors import SettingsError
 from ...terminal.caveats import say_caveats
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, progress_bar, say, width, write_json, write_result
-from ..ask import AskOptions, open_session
-from ..options import Json, JudgeLlm, Llm, Prompts, Record, Thinking
+from ..ask import SearchChoice
+from ..config_options import takes
+from ..options import Json, Record
 
 if TYPE_CHECKING:
     from ....graphs.rag.result import RagResult
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from ....modules.settings import Settings
 
 
-def fork(  # noqa: PLR0913 - one parameter an option
+@takes(Models, pairs=False)
+def fork(
     thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A finished question, or a fork.")],
     *,
     node: Annotated[
@@ -37,14 +41,11 @@ def fork(  # noqa: PLR0913 - one parameter an option
             help='Of a chunk score=0|1|2, next_query="…", drop; of a query topk=N, llm=MODEL. May be repeated.',
         ),
     ] = None,
-    llm: Llm = None,
-    thinking: Thinking = None,
-    judge_llm: JudgeLlm = None,
-    prompts: Prompts = None,
     record: Record = None,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the new tree as SVG.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the new tree as an HTML page.")] = None,
     as_json: Json = False,
+    config: Models,
 ) -> None:
     """Answer a question again with one change of its tree; what the change does not touch is linked and costs nothing.
 
@@ -56,9 +57,7 @@ def fork(  # noqa: PLR0913 - one parameter an option
         from ...terminal.files import TreeFiles
         from ...terminal.saved import read_saved_tree
 
-    settings = load_settings().with_models(
-        llm=llm, judge_llm=judge_llm, thinking=thinking, prompts=prompts, record=record
-    )
+    settings = load_settings().with_models(record=record)
     if node is None:
         write_result(read_saved_tree(settings, thread_id).to_text(width=width(), numbers=True))
         say("Name what is changed: --node 2 for a query, --node 2#0 for a chunk of it.")
@@ -66,8 +65,7 @@ def fork(  # noqa: PLR0913 - one parameter an option
     files = TreeFiles.named(svg=svg, html=html)
     files.check(stdout_is_free=False)
     wanted = parsed_change(_pairs(change or []))
-    options = AskOptions(llm=llm, thinking=thinking, judge_llm=judge_llm, prompts=prompts)
-    with session_of_thread(thread_id, options, settings) as session, busy("answering"):
+    with session_of_thread(thread_id, config, settings) as session, busy("answering"):
         result = session.fork(thread_id, node, **vars(wanted))
     if as_json:
         origin = result.tree.fork
@@ -82,12 +80,10 @@ def fork(  # noqa: PLR0913 - one parameter an option
 
 
 @contextmanager
-def session_of_thread(thread_id: str, options: AskOptions, settings: Settings) -> Iterator[RagSession]:
-    """Open a session with the options of a saved thread, in place of those that are None."""
-    from ...terminal.saved import read_saved_tree
-
-    filled = options.filled(AskOptions.of_thread(dict(read_saved_tree(settings, thread_id).fingerprint)))
-    with progress_bar() as on_progress, open_session(filled, settings, on_progress) as session:
+def session_of_thread(thread_id: str, config: Models | RagConfig, settings: Settings) -> Iterator[RagSession]:
+    """Open a session with the collection, system and keys of a saved thread; those of ``config`` win."""
+    choice = SearchChoice(config=RagConfig(**config.given)).of_thread(settings, thread_id)
+    with progress_bar() as on_progress, choice.open_session(settings, on_progress) as session:
         yield session
 
 

@@ -14,7 +14,6 @@ from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent, SourceEvent, ThinkingEvent
 from ....graphs.conversation.turn.result import TurnResult
-from ....graphs.threads.overrides import Overrides
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error
@@ -84,7 +83,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
         request_id=request_id,
         regenerate=bool(place and place.is_repeated and not request_id),
         chat_history=place.foreign_history if place else (),
-        **_overrides(body.judgetree),
+        keys=_keys(body.judgetree),
     )
     completion = Completion(
         model=model.id,
@@ -108,9 +107,8 @@ def _new_name(request_id: str) -> str:
     return f"chat-{uuid.uuid5(_NAMESPACE, request_id).hex if request_id else uuid.uuid4().hex}"
 
 
-def _overrides(options: TurnOptions) -> Overrides:
-    given = options.model_dump(exclude={"sources"}, exclude_none=True)
-    return cast(Overrides, given)
+def _keys(options: TurnOptions) -> dict[str, object]:
+    return options.model_dump(exclude={"sources"}, exclude_none=True)
 
 
 async def _whole(question: _Question) -> Json:

@@ -9,8 +9,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 from sse_starlette import ServerSentEvent
 
+from ....graphs.config.limits import Limits
 from ....graphs.threads.amounts import budget_within
-from ....graphs.threads.context import Limits
 from ....modules.background_loop import background_loop
 from ....modules.calls.completion import Completion as Reply
 from ....modules.calls.messages import PLAIN_TEXT, CallOptions

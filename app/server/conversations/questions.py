@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
+from ....graphs.config.limits import Limits
 from ....graphs.conversation.turn.events import (
     ConversationEvent,
     DoneEvent,
@@ -20,10 +20,8 @@ from ....graphs.conversation.turn.events import (
     event_document,
 )
 from ....graphs.conversation.turn.result import TurnResult
+from ....graphs.search.depth import MAX_REC_DEPTH
 from ....graphs.search.policies.registry import POLICIES
-from ....graphs.threads.context import Limits
-from ....graphs.threads.depth import MAX_REC_DEPTH
-from ....graphs.threads.overrides import Overrides
 from ....modules.calls.prices import Prices
 from ....modules.formats import MAX_ID_BYTES
 from ....modules.settings import without_secrets
@@ -58,8 +56,8 @@ class QuestionLimits(BaseModel):
     max_tree_seconds: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
     width: int | None = Field(default=None, ge=1, le=1_000_000)
 
-    def within(self, most: Limits) -> Limits:
-        """Return the server's limits with these.
+    def within(self, most: Limits) -> dict[str, object]:
+        """Return the limits that are given.
 
         Raises:
             ApiError: HTTP 400: one exceeds the server's.
@@ -71,7 +69,7 @@ class QuestionLimits(BaseModel):
                 raise ApiError(
                     400, f"{name}={value} is not allowed: this server has {allowed}.", param=f"limits.{name}"
                 )
-        return replace(most, **given)
+        return given
 
 
 class QuestionRequest(BaseModel):
@@ -101,7 +99,7 @@ class QuestionRequest(BaseModel):
     """Policy that chooses the sub-questions, one of judgetree's own, such as ``best_first``."""
     limits: QuestionLimits = Field(default_factory=QuestionLimits)
 
-    def overrides(self, most: Limits) -> Overrides:
+    def keys(self, most: Limits) -> dict[str, object]:
         """Return what the question has otherwise than the server, whose limits are ``most``.
 
         Raises:
@@ -111,7 +109,7 @@ class QuestionRequest(BaseModel):
             allowed = ", ".join(POLICIES)
             raise ApiError(400, f"There is no policy {self.policy!r}. Allowed: {allowed}.", param="policy")
         given = self.model_dump(include={"topk", "search_type", "thinking", "policy"}, exclude_none=True)
-        return cast(Overrides, given | {"limits": self.limits.within(most)})
+        return given | self.limits.within(most)
 
 
 @router.post(
@@ -129,7 +127,7 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
     from the start has an HTTP status.
     """
     check_question(body.question, served.options, param="question")
-    overrides = body.overrides(served.limits_of(caller))
+    keys = body.keys(served.limits_of(caller))
     model = await served.find_model(caller, body.model)
     conversation = (await served.conversations(model)).conversation(caller.stored_name(name))
     events = asked(
@@ -140,7 +138,7 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
         parent_turn_id=body.parent_turn_id,
         request_id=body.request_id,
         regenerate=body.regenerate,
-        **overrides,
+        keys=keys,
     )
     started = await TurnEvents.begin(request, events)
     return question_stream(_sent(started, caller, served.prices), started, served.options)

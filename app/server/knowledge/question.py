@@ -5,14 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import cast
 
 from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent
-from ....graphs.threads.overrides import Overrides
 from ..serving.asking import OwnTask, asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error
@@ -55,14 +53,13 @@ async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Ca
     model, llm = await chosen_model(served, caller, body.model_id or "")
     conversations = await served.conversations(model)
     filter_id = body.insert_block_llm_id
-    overrides = Overrides(
-        llm=llm,
-        thinking=body.thinking,
-        topk=body.rerank_top_n,
-        insert_block=body.use_insert_block or None,
-        insert_block_llm=named_llm(served, filter_id, param="insert_block_llm_id") if filter_id else None,
-    )
-    given = {name: value for name, value in overrides.items() if value is not None}
+    keys = {
+        "llm": llm,
+        "thinking": body.thinking,
+        "topk": body.rerank_top_n,
+        "insert_block": body.use_insert_block or None,
+        "insert_block_llm": named_llm(served, filter_id, param="insert_block_llm_id") if filter_id else None,
+    }
     conversation = conversations.conversation(caller.stored_name(name))
     return asked(
         served,
@@ -70,7 +67,7 @@ async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Ca
         conversation,
         body.question,
         parent_turn_id=body.parent_turn_id,
-        **cast(Overrides, given),
+        keys=keys,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -16,7 +16,6 @@ from fastapi.responses import Response
 
 from ....graphs.search.policies.registry import POLICIES
 from ....graphs.search.policies.treequest_policy import TreeQuest
-from ....graphs.threads.context import Limits
 from ..serving.caller import LOCAL
 from ..serving.errors import ApiError
 from ..serving.served import ServedBy, judges
@@ -95,7 +94,7 @@ async def choices(request: Request, served: ServedBy) -> Response:
     given = {
         "policies": [name for name in POLICIES if name != TreeQuest.name or find_spec("treequest")],
         "judging": [system for system in options.systems if judges(system)],
-        "limits": {"topk": None, **{each.name: getattr(limits, each.name) for each in fields(Limits)}},
+        "limits": {"topk": None, **limits.model_dump()},
         "max_question_chars": options.max_question_chars,
         "needs_key": options.demands_keys,
         "takes_uploads": _UPLOADS in request.app.openapi()["paths"],

@@ -195,5 +195,6 @@ class Admissions:
 
 def per_question_of(caller: Caller, options: ServerOptions) -> Budget:
     """Return what one question of a caller may use: the tighter of the key's and the server's limits."""
-    of_server = Budget(usd=options.max_tree_cost_usd, tokens=options.max_tree_tokens, seconds=options.max_tree_seconds)
+    config = options.config
+    of_server = Budget(usd=config.max_tree_cost_usd, tokens=config.max_tree_tokens, seconds=config.max_tree_seconds)
     return of_server.within(caller.per_question)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import Final, Generic, Self, TypeVar, Unpack, cast
+from typing import Final, Generic, Self, TypeVar, cast
 
 from ....graphs.conversation.conversation import Conversation
 from ....graphs.conversation.delivery import Delivery
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, SessionEvent
-from ....graphs.threads.overrides import Overrides
 from ....modules.memory.messages import GivenHistory
 from .admission import Admission
 from .caller import LOCAL, Caller
@@ -20,16 +19,6 @@ from .served import Served
 from .validity import Validity
 
 T = TypeVar("T")
-
-
-class AskArguments(Overrides, total=False):
-    """Arguments of ``Conversation.stream`` besides the question."""
-
-    parent_turn_id: str | None
-    request_id: str
-    regenerate: bool
-    chat_history: GivenHistory
-    delivery: Delivery
 
 
 def check_question(question: str, options: ServerOptions, *, param: str) -> None:
@@ -42,8 +31,17 @@ def check_question(question: str, options: ServerOptions, *, param: str) -> None
         raise ApiError(400, f"The question is longer than {options.max_question_chars} characters.", param=param)
 
 
-def asked(
-    served: Served, caller: Caller, conversation: Conversation, question: str, **arguments: Unpack[AskArguments]
+def asked(  # noqa: PLR0913 - the last five have defaults
+    served: Served,
+    caller: Caller,
+    conversation: Conversation,
+    question: str,
+    *,
+    parent_turn_id: str | None = None,
+    request_id: str = "",
+    regenerate: bool = False,
+    chat_history: GivenHistory = (),
+    keys: Mapping[str, object] | None = None,
 ) -> OwnTask[ConversationEvent]:
     """Return the events of a question, which is asked once they are awaited; closing them cancels the turn.
 
@@ -55,23 +53,29 @@ def asked(
         ApiError: (At the first event) HTTP 429: no place is free, or the key's budget is spent. (At any) HTTP 401:
             the key was revoked meanwhile.
     """
-    limits = arguments.pop("limits", None) or served.limits_of(caller)
-    if limits != served.limits_of(LOCAL):
-        arguments["limits"] = limits
-    arguments["delivery"] = delivery = Delivery()
+    usual, delivery = served.limits_of(LOCAL), Delivery()
+    of_caller = {name: value for name, value in served.limits_of(caller) if value != getattr(usual, name)}
+    events = conversation.astream(
+        question,
+        parent_turn_id=parent_turn_id,
+        request_id=request_id,
+        regenerate=regenerate,
+        chat_history=chat_history,
+        delivery=delivery,
+        **{**of_caller, **(keys or {})},
+    )
 
     def sent(event: ConversationEvent) -> None:
         if isinstance(event, DoneEvent):
             delivery.confirm()
 
-    return OwnTask(_events(served, caller, conversation, question, arguments), sent, caller.validity)
+    return OwnTask(_events(served, caller, conversation, events), sent, caller.validity)
 
 
 async def _events(
-    served: Served, caller: Caller, conversation: Conversation, question: str, arguments: AskArguments
+    served: Served, caller: Caller, conversation: Conversation, stream: AsyncIterator[ConversationEvent]
 ) -> AsyncGenerator[ConversationEvent]:
     async with served.admissions.admitted(caller) as admission:
-        stream = conversation.astream(question, **arguments)
         is_open = False
         try:
             async with aclosing(cast(AsyncGenerator[ConversationEvent], stream)) as events:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ....graphs.threads.depth import MAX_REC_DEPTH
+from ....graphs.config.rag_config import RagConfig
 from ....modules.errors import SettingsError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -32,16 +32,9 @@ class ServerOptions(BaseModel):
     """Systems that answer over each collection."""
     collections: tuple[str, ...] | None = None
     """Collections that are served; None for all."""
-    judge: str = "auto"
-    """Judge of the systems that judge, as in ``RagSession``."""
-    policy: str = "breadth"
-    """Policy of the systems that judge, as in ``RagSession``."""
-    topk: int = Field(default=3, ge=1)
-    max_rec_depth: int = Field(default=3, ge=0, le=MAX_REC_DEPTH)
-    max_llm_calls: int = Field(default=60, ge=1)
-    max_tree_tokens: int | None = Field(default=None, ge=1)
-    max_tree_cost_usd: float | None = Field(default=None, gt=0)
-    max_tree_seconds: float | None = Field(default=None, gt=0)
+    config: RagConfig = RagConfig()
+    """What decides the answers; a key that a system has no use for is left out for that system. Requests cannot go
+    beyond its limits."""
     fast_llm: str = ""
     """Model of ``fast``; empty: the setting ``condense_llm``, else ``llm``."""
     llms: Mapping[str, str] = Field(default_factory=dict)

@@ -10,12 +10,13 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from ....graphs.config.limits import Limits
+from ....graphs.config.rag_config import RagConfig
 from ....graphs.conversation.conversation import Conversation, ConversationContents
 from ....graphs.conversation.turn.context import ConversationOptions
 from ....graphs.conversation.turn.store import ConversationPage
 from ....graphs.conversations import Conversations
-from ....graphs.systems.registry import SYSTEMS, retrieves
-from ....graphs.threads.context import Limits
+from ....graphs.systems.registry import SYSTEMS, find_system, retrieves
 from ....modules.calls.prices import load_prices
 from ....modules.calls.record import CallRecord
 from ....modules.index.schema import refuse_reserved
@@ -31,7 +32,7 @@ from ..keys.book import KeyBook
 from ..keys.spending import Ledger
 from ..keys.tables import KeyTables
 from .admission import Admissions, per_question_of
-from .caller import LOCAL, Caller
+from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
 
@@ -168,10 +169,7 @@ class Served:
                     model.collection,
                     options=ConversationOptions(switch_collection=True),
                     system=model.system,
-                    topk=self.options.topk,
-                    judge=self.options.judge,
-                    policy=self.options.policy if judges(model.system) else "breadth",
-                    limits=self.limits_of(LOCAL),
+                    config=self._config_of(model.system),
                     settings=self.settings,
                     gate=self._gate,
                 )
@@ -242,13 +240,14 @@ class Served:
     def limits_of(self, caller: Caller) -> Limits:
         """Return the limits of each question of a caller."""
         most = per_question_of(caller, self.options)
-        return Limits(
-            max_rec_depth=self.options.max_rec_depth,
-            max_llm_calls=self.options.max_llm_calls,
-            max_tree_tokens=most.tokens,
-            max_tree_cost_usd=most.usd,
-            max_tree_seconds=most.seconds,
+        return self.options.config.part(Limits).changed(
+            max_tree_tokens=most.tokens, max_tree_cost_usd=most.usd, max_tree_seconds=most.seconds
         )
+
+    def _config_of(self, system: str) -> RagConfig:
+        """Return the keys of the server that a system has a use for."""
+        has, given = find_system(system).has, self.options.config.given
+        return RagConfig(**{name: given[name] for name in given if RagConfig.key(name).needs in (None, *has)})
 
 
 def judges(system: str) -> bool:

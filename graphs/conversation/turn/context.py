@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from ....modules.calls.budget import CallBudget
 from ....modules.calls.growing_text import Delta
@@ -24,6 +24,7 @@ from ....modules.memory.turns import PathSpans, QaPair
 from ....modules.prompts.reading import GivenPrompts, load_prompts
 from ....modules.retriever.web import WebSearch
 from ....modules.settings import Settings
+from ...config.conversing import FromHistory
 from ...rag.graph import RagGraph
 from ...rag.search_tree import SearchTree
 from ...threads.context import RagContext, RunEvent
@@ -33,9 +34,6 @@ from .store import ConversationStore
 
 ANSWER = "turn"
 """Name in the budget under which a turn keeps a call for its answer."""
-
-FromHistory = Literal["assessed", "never", "trust"]
-"""Condition for an answer from earlier turns: the judge confirms their evidence, never, or the model proposes one."""
 
 
 class TurnMemory(Protocol):
@@ -112,11 +110,6 @@ class ConversationOptions:
     switch_collection: bool = False
     """Let a conversation that has searched another collection continue in this one, without evidence of the other; the
     turns name the collection they searched. False refuses such a question."""
-    insert_block: bool = False
-    """Let a model take out the chunks that do not belong to the answer before it is written, and name a key passage and
-    a reason for each that stays. Costs one model call for each chunk that the reader would see."""
-    insert_block_llm: str | ChatLLM | LangChainModel | None = None
-    """Model of that filter: a spec, or a model; None takes the one that judges."""
     prompts_thinking: GivenPrompts = None
     """Prompts of turns whose model is told to think, in place of those of the same names; None changes none."""
     prompts_no_thinking: GivenPrompts = None

@@ -72,7 +72,7 @@ def test_the_page_is_served_until_ctrl_c(run: Path) -> None:
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         address = next(line.split()[-1] for line in process.stderr if line.startswith("Label at "))
-        assert httpx.get(address, trust_env=False).status_code == 200
+        assert httpx.get(address, trust_env=False, timeout=60).status_code == 200
         process.send_signal(2)
         assert "ada has labelled 0 of 4 passages; 4 are left." in process.stderr.read()
     assert process.returncode == 0

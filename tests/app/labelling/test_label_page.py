@@ -47,7 +47,7 @@ def asked(
 ) -> httpx.Response:
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.request(method, f"{server.url}{path}", content=body, headers=named, trust_env=False)
+    return httpx.request(method, f"{server.url}{path}", content=body, headers=named, trust_env=False, timeout=60)
 
 
 def own(server: LabelServer) -> dict[str, str]:
@@ -82,8 +82,8 @@ def test_a_tunnel_on_another_port_may_ask(served: LabelServer) -> None:
 @pytest.mark.parametrize("path", ["/", "/favicon.ico", "/x/", "/%2e%2e/label"])
 def test_without_the_token_there_is_nothing(served: LabelServer, path: str) -> None:
     address = served.url.rsplit("/", 2)[0]
-    assert httpx.get(f"{address}{path}", trust_env=False).status_code == 404
-    assert httpx.post(f"{address}/label", json={}, trust_env=False).status_code == 404
+    assert httpx.get(f"{address}{path}", trust_env=False, timeout=60).status_code == 404
+    assert httpx.post(f"{address}/label", json={}, trust_env=False, timeout=60).status_code == 404
 
 
 def test_every_server_has_a_token_of_its_own(run: Path) -> None:

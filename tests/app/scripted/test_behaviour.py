@@ -118,7 +118,7 @@ def test_the_faults_of_parallel_requests_do_not_depend_on_their_order() -> None:
 
     async def statuses(order: list[int]) -> dict[int, int]:
         with ScriptedServer(behaviour=Behaviour(faults={"500": 0.3, "429": 0.3}, seed=5)) as running:
-            async with httpx.AsyncClient(verify=NO_CERTIFICATES, base_url=running.base_url) as client:
+            async with httpx.AsyncClient(verify=NO_CERTIFICATES, base_url=running.base_url, timeout=60) as client:
                 sent = [client.post("/chat/completions", json=bodies[n]) for n in order]
                 responses = await asyncio.gather(*sent)
         return {n: response.status_code for n, response in zip(order, responses, strict=True)}

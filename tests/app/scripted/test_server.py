@@ -147,7 +147,7 @@ def test_health_models_and_unknown_addresses(server: ScriptedServer) -> None:
 
 
 def test_one_connection_carries_many_requests(server: ScriptedServer) -> None:
-    with httpx.Client(verify=NO_CERTIFICATES, base_url=server.base_url) as client:
+    with httpx.Client(verify=NO_CERTIFICATES, base_url=server.base_url, timeout=60) as client:
         ports = set()
         for stream in (False, True, False):
             with client.stream("POST", "/chat/completions", json=chat_body(READ, stream=stream)) as response:

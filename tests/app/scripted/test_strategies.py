@@ -11,6 +11,7 @@ from judgetree.app.scripted.strategies import strategy_scripts
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.config.reading import AnswerStrategy
 from judgetree.modules.reader.prompts import (
     REFUSAL,
     note_messages,
@@ -19,7 +20,7 @@ from judgetree.modules.reader.prompts import (
     refine_messages,
     scored_messages,
 )
-from judgetree.modules.reader.strategies import AnswerStrategy, read_evidence
+from judgetree.modules.reader.strategies import read_evidence
 from tests.app.conftest import CHAIN, CHINESE, SUB_QUESTION
 from tests.graphs.fakes import FakeLLM
 

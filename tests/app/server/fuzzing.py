@@ -53,7 +53,7 @@ class Fuzzing:
 
         Hypothesis sends none twice, so that an operation with few possible requests gets fewer.
         """
-        schema = schemathesis.openapi.from_dict(httpx.get(f"{self.address}/openapi.json").json())
+        schema = schemathesis.openapi.from_dict(httpx.get(f"{self.address}/openapi.json", timeout=60).json())
         operations = [found.ok() for found in schema.get_all_operations()]
         each = math.ceil(cases / len(operations) / len(GenerationMode))
         sent = 0

@@ -15,9 +15,10 @@ from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, Recording
 from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery, RecordedWorld, World
 from judgetree.evaluation.runs.gold import gold_table
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.noise import Noise
 from judgetree.modules.judge.noisy import NoisyWriter, noisy_judge

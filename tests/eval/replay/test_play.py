@@ -8,11 +8,11 @@ import pytest
 
 from judgetree.evaluation.replay.play import play
 from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits
 from tests.graphs.bushy import ROOT, RUNNABLE, bushy_context, draw
 from tests.graphs.fakes import thread
 

@@ -13,11 +13,12 @@ from judgetree.evaluation.replay.play import play
 from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, Recording
 from judgetree.evaluation.rows.json_lines import append_line
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.stop import create_stop
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval.replay.test_play import grants_of
 from tests.graphs.bushy import ROOT, BushyJudge, bushy_context

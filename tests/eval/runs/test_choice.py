@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
+from judgetree.evaluation.runs.experiment import Experiment, load_experiment
 from judgetree.evaluation.runs.jobs import choose_questions, draw
 from judgetree.modules.addresses import Address
+from judgetree.modules.config.retrieval import RankerType
 from judgetree.modules.retriever.reordering import REORDERING
 from judgetree.modules.retriever.rerank import RANKERS
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list

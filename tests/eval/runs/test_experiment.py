@@ -33,7 +33,10 @@ def test_off_is_a_word(tmp_path: Path) -> None:
     [
         ("dataset: x:y\ntopk: 0\n", "topk: Input should be greater than or equal to 1"),
         ("dataset: x:y\nfail_after: 1.5\n", "fail_after"),
-        ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, columns, separator"),
+        (
+            "dataset: x:y\nspeed: 3\n",
+            "speed: Extra inputs are not permitted.*Did you mean 'seed'.*Keys: .*dataset, columns, sep",
+        ),
         ("dataset: x:y\nsystems: [rag]\n", "systems: .*Unknown system 'rag'. Allowed: llm, naive, iter_retgen, ircot"),
         ("dataset: x:y\nstrategy: skim\n", "strategy: Input should be 'stuff', 'map_reduce', 'refine' or 'map_rerank'"),
         ("dataset: x:y\nsystems: naive\n", r"systems: 'naive' is no list\. Give one, such as \[naive\]"),

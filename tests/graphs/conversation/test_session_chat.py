@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.conversation.turn.context import ConversationOptions
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.recording import Recording
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.errors import SessionError, SettingsError

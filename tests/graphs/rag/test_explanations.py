@@ -85,7 +85,7 @@ def test_what_only_a_search_takes_may_differ(bench: Bench, tmp_path: Path) -> No
             retriever=TableRetriever({}),
             judge=NoJudge(),
             policy=create_policy("mcts"),
-            evidence=EvidenceChoice(kind="all"),
+            evidence=EvidenceChoice(evidence="all"),
             **reading,  # type: ignore[arg-type]
         )
         return RagSession(context=services, settings=Settings(home=tmp_path))

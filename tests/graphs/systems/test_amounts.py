@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.drawing.words import spent_words
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import POLICIES
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.budget import Halt
 from judgetree.modules.calls.prices import Cost, usage_by_model
 from judgetree.modules.errors import ModelCallError, SettingsError

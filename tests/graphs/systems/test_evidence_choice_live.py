@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from judgetree.evaluation.replay.play import play
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.fingerprint import fingerprint_of
 from judgetree.graphs.tree.nodes import ChunkNode
 from judgetree.modules.errors import SettingsError, ThreadMismatch
@@ -39,7 +40,7 @@ def scores_of(chunks: tuple[ChunkNode, ...]) -> list[int | None]:
 def test_every_reader_sees_what_is_chosen_best_verdicts_first() -> None:
     usual, sufficient, everything = (
         searched(context_of(choice))
-        for choice in (USEFUL, EvidenceChoice(kind="sufficient"), EvidenceChoice(kind="all"))
+        for choice in (USEFUL, EvidenceChoice(evidence="sufficient"), EvidenceChoice(evidence="all"))
     )
     for query in sufficient.query_nodes():
         scores = scores_of(query.shown_chunks)
@@ -79,7 +80,7 @@ def test_a_replay_counts_what_the_readers_of_the_live_search_see(
             )
             return replace(judged, chunks=tuple(chunks))
 
-    choice = EvidenceChoice(kind=kind, max_tokens=tokens, ranker=ranker)  # type: ignore[arg-type]
+    choice = EvidenceChoice(evidence=kind, evidence_tokens=tokens, evidence_ranker=ranker)  # type: ignore[arg-type]
     context = replace(bushy_context("breadth", topk=4, max_rec_depth=0), evidence=choice)
     seen = {each.chunk_id for each in searched(context).root.shown_chunks}
     played = play(World(), context.policy, context.stop, Limits(max_rec_depth=0), choice)
@@ -91,14 +92,14 @@ def test_the_choice_is_in_the_fingerprint_unless_it_is_the_default() -> None:
         return fingerprint_of(query=ROOT, system="judge", services=context_of(choice))
 
     assert not any("evidence" in key for key in fingerprint(USEFUL))
-    other = fingerprint(EvidenceChoice(kind="all", max_tokens=9))
+    other = fingerprint(EvidenceChoice(evidence="all", evidence_tokens=9))
     assert other == fingerprint(USEFUL) | {"reader.evidence": "all", "reader.evidence_tokens": "9"}
-    ranked = fingerprint(EvidenceChoice(kind="all", max_tokens=9, ranker="mmr"))
+    ranked = fingerprint(EvidenceChoice(evidence="all", evidence_tokens=9, evidence_ranker="mmr"))
     assert ranked == other | {"reader.evidence_ranker": "mmr"}
     with build_judge_rag(context=context_of(USEFUL)) as graph:
         graph.invoke(ROOT, thread("t"))
         with pytest.raises(ThreadMismatch, match="evidence_tokens: None then, '9' now"):
-            graph.invoke(ROOT, thread("t"), context=context_of(EvidenceChoice(max_tokens=9)))
+            graph.invoke(ROOT, thread("t"), context=context_of(EvidenceChoice(evidence_tokens=9)))
 
 
 def test_systems_that_have_nothing_to_choose_from_say_so() -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.state import RagState
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message

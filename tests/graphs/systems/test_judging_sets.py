@@ -11,10 +11,11 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree.evaluation.metrics.damage import damage_of
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelSetupError, SettingsError
 from judgetree.modules.judge.contract import SetVerdict, Verdict, expected_calls

@@ -12,11 +12,12 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree import RagSession, Settings
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.drawing.dot import draw_dot
 from judgetree.graphs.drawing.text import draw_text
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.fingerprint import fingerprint_of
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError, SettingsError

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.registry import SYSTEMS
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.state import Step, merge_steps
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError

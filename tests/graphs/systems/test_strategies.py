@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.systems.naive_rag import build_naive_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.fingerprint import fingerprint_of
 from judgetree.modules.calls.messages import Message
+from judgetree.modules.config.reading import AnswerStrategy
 from judgetree.modules.errors import ModelCallError, ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.reader.evidence import render_sub_answer
@@ -28,7 +30,6 @@ from judgetree.modules.reader.prompts import (
     STRATEGY_VERSIONS,
     scored_messages,
 )
-from judgetree.modules.reader.strategies import AnswerStrategy
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, thread
 from tests.graphs.two_steps import GOLD, ROOT, SUB
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.config.limits import Limits
+from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge

@@ -15,11 +15,11 @@ from judgetree.app.server.conversations.questions import QuestionLimits
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.app.terminal.live_tree import LiveTree
 from judgetree.evaluation.metrics.tree import figures_of
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.rag.tree_diff import TreeDiff
-from judgetree.graphs.threads.context import Limits
-from judgetree.graphs.threads.depth import MAX_REC_DEPTH
+from judgetree.graphs.search.depth import MAX_REC_DEPTH
 from judgetree.graphs.tree.documents import plain_query, query_of
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, walk_queries
 from judgetree.modules.errors import LoadingError, SettingsError

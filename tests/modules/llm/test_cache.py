@@ -17,8 +17,9 @@ from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.usage import CallMeter, total_usage
+from judgetree.modules.config.models import CacheMode
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
-from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache, call_key
+from judgetree.modules.llm.cache import CachedLLM, CompletionCache, call_key
 from tests.call_records import call_record
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots

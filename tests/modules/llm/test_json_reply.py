@@ -19,9 +19,10 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.config.models import CacheMode
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.formats import storable
-from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache
+from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.json_reply import (
     JsonChat,
     ReplyProblem,

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.modules.calls.tokens import text_tokens
+from judgetree.modules.config.reading import EvidenceKind
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.evidence import render_evidence
-from judgetree.modules.reader.evidence_choice import USEFUL, EvidenceChoice, EvidenceKind, passage_tokens
+from judgetree.modules.reader.evidence_choice import USEFUL, EvidenceChoice, passage_tokens
 
 WORDS = "word " * 40
 
@@ -46,7 +47,7 @@ def test_the_default_shows_what_is_not_scored_zero_or_all_by_rank(scores: list[i
 def test_other_choices_show_the_best_verdicts_first_and_then_the_best_rank(
     kind: EvidenceKind, scores: tuple[int | None, ...], ranks: list[int]
 ) -> None:
-    assert shown(EvidenceChoice(kind=kind), *scores) == ranks
+    assert shown(EvidenceChoice(evidence=kind), *scores) == ranks
 
 
 def test_a_limit_leaves_out_what_does_not_fit_but_never_all() -> None:
@@ -54,10 +55,10 @@ def test_a_limit_leaves_out_what_does_not_fit_but_never_all() -> None:
     long = chunk(0, 1, sub_answer=WORDS * 4, next_query="Which?")
     others = [chunk(1, 2), chunk(2, 1, "short")]
     most = sum(map(passage_tokens, others))
-    choice = EvidenceChoice(max_tokens=most)
+    choice = EvidenceChoice(evidence_tokens=most)
     assert choice.of_chunks([long, *others]) == others
     assert choice.of_chunks([long]) == [long]
-    assert EvidenceChoice(max_tokens=1).of_chunks([long, *others]) == others[:1]
+    assert EvidenceChoice(evidence_tokens=1).of_chunks([long, *others]) == others[:1]
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.text(max_size=60)), max_size=8), st.integers(1, 200))
@@ -65,7 +66,7 @@ def test_evidence_of_more_than_one_passage_keeps_within_the_limit(
     found: list[tuple[int | None, str]], most: int
 ) -> None:
     chunks = [chunk(rank, score, text) for rank, (score, text) in enumerate(found)]
-    seen = EvidenceChoice(kind="all", max_tokens=most).of_chunks(chunks)
+    seen = EvidenceChoice(evidence="all", evidence_tokens=most).of_chunks(chunks)
     assert len(seen) == min(1, len(chunks)) or text_tokens(render_evidence(seen)) <= most
 
 

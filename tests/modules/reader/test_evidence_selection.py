@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from judgetree.modules.config.reading import EvidenceRanker
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.evidence_choice import EvidenceChoice, passage_tokens
-from judgetree.modules.reader.evidence_selection import EvidenceRanker, select_evidence
+from judgetree.modules.reader.evidence_selection import select_evidence
 from judgetree.modules.reader.word_similarity import similarity_by_words
 from judgetree.modules.retriever.selection import OBJECTIVES, SELECTIONS
 
@@ -86,12 +87,12 @@ def test_any_evidence_keeps_within_the_limit_in_the_usual_order(
         Document(page_content=text, metadata={"source": f"{rank}.md", "score": score})
         for rank, (score, text) in enumerate(found)
     ]
-    usual = EvidenceChoice(kind="all", max_tokens=10**6).of_chunks(chunks)
-    seen = EvidenceChoice(kind="all", max_tokens=most, ranker=ranker).of_chunks(chunks)
+    usual = EvidenceChoice(evidence="all", evidence_tokens=10**6).of_chunks(chunks)
+    seen = EvidenceChoice(evidence="all", evidence_tokens=most, evidence_ranker=ranker).of_chunks(chunks)
     assert [chunk for chunk in usual if chunk in seen] == seen
     assert sum(map(passage_tokens, seen)) <= most or seen == usual[:1]
     assert bool(seen) == bool(chunks)
-    assert EvidenceChoice(kind="all", max_tokens=most, ranker=ranker).of_chunks(chunks) == seen
+    assert EvidenceChoice(evidence="all", evidence_tokens=most, evidence_ranker=ranker).of_chunks(chunks) == seen
 
 
 def test_passages_without_tokens_count_as_one_each() -> None:
@@ -104,6 +105,6 @@ def test_objectives_and_names_are_the_same() -> None:
 
 def test_a_ranker_without_a_limit_or_of_another_name_is_refused() -> None:
     with pytest.raises(SettingsError, match="evidence_ranker='mmr' chooses within a limit of tokens"):
-        EvidenceChoice(ranker="mmr")
+        EvidenceChoice(evidence_ranker="mmr")
     with pytest.raises(SettingsError, match=r"Unknown evidence_ranker 'rrf'\. Allowed: mmr, facility"):
-        EvidenceChoice(max_tokens=9, ranker="rrf")  # type: ignore[arg-type]
+        EvidenceChoice(evidence_tokens=9, evidence_ranker="rrf")  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.config.reading import AnswerStrategy
 from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.reader.prompts import (
     COMBINE_SYSTEM,
@@ -35,7 +36,7 @@ from judgetree.modules.reader.prompts import (
     scored_messages,
 )
 from judgetree.modules.reader.refusals import is_refusal
-from judgetree.modules.reader.strategies import AnswerStrategy, ReaderAnswer, read_evidence
+from judgetree.modules.reader.strategies import ReaderAnswer, read_evidence
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots
 

@@ -85,7 +85,10 @@ def test_physical_collections_and_memories_stay_hidden(http: httpx.Client, setti
 
 def test_a_collection_that_is_not_served_does_not_exist(settings: Settings, tmp_path: Path) -> None:
     index_more(tmp_path, {"c.md": "Kettles whistle."}, "kettles")
-    with serving(settings, ServerOptions(collections=("kettles",))) as url, httpx.Client(base_url=url) as http:
+    with (
+        serving(settings, ServerOptions(collections=("kettles",))) as url,
+        httpx.Client(base_url=url, timeout=60) as http,
+    ):
         assert [each["name"] for each in http.get("/v1/collections").json()["data"]] == ["kettles"]
         assert http.get(f"/v1/collections/{COLLECTION}").status_code == 404
         assert http.get(f"/v1/collections/{COLLECTION}/search?query=a").status_code == 404
@@ -94,6 +97,6 @@ def test_a_collection_that_is_not_served_does_not_exist(settings: Settings, tmp_
 def test_without_a_database_there_are_no_collections(settings: Settings, tmp_path: Path) -> None:
     empty = settings.model_copy(update={"home": tmp_path / "empty"})
     with serving(empty) as url:
-        assert httpx.get(f"{url}/v1/collections").json() == {"data": []}
-        assert httpx.get(f"{url}/v1/collections/{COLLECTION}").status_code == 404
+        assert httpx.get(f"{url}/v1/collections", timeout=60).json() == {"data": []}
+        assert httpx.get(f"{url}/v1/collections/{COLLECTION}", timeout=60).status_code == 404
     assert not (tmp_path / "empty").exists()

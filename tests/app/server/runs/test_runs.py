@@ -235,5 +235,5 @@ def test_a_key_for_certain_collections_sees_no_run(settings: Settings, folder: P
 
 def test_without_a_folder_there_are_no_runs(settings: Settings) -> None:
     with serving(settings) as url:
-        assert httpx.get(f"{url}/v1/runs").json() == {"data": [], "total": 0}
-        assert httpx.get(f"{url}/v1/runs/mill").status_code == 404
+        assert httpx.get(f"{url}/v1/runs", timeout=60).json() == {"data": [], "total": 0}
+        assert httpx.get(f"{url}/v1/runs/mill", timeout=60).status_code == 404

@@ -59,7 +59,10 @@ def test_idle_connections_make_room_for_others(tmp_path: Path, sent: bytes, limi
                 assert is_well(connection)
         assert code_of(server.raw(MODELS)) == "200"
         assert code_of(server.raw(HEALTH[:-2] + b"Connection: close\r\n\r\n")) == "200"
-        counted = {line.split()[0]: line.split()[1] for line in httpx.get(f"{server.url}/metrics").text.splitlines()}
+        counted = {
+            line.split()[0]: line.split()[1]
+            for line in httpx.get(f"{server.url}/metrics", timeout=60).text.splitlines()
+        }
         assert float(counted["judgetree_connections_closed_total"]) >= 40
         assert float(counted["judgetree_connections"]) <= 20
 
@@ -128,7 +131,7 @@ def test_what_is_no_http_is_refused_and_forgotten(tmp_path: Path) -> None:
         hello = bytes.fromhex("16030100a5010000a10303") + b"\0" * 200
         for sent in (hello, b"\0" * 40_000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
             assert code_of(server.raw(sent)) == "400"
-        with httpx.Client() as http:
+        with httpx.Client(timeout=60) as http:
             assert "judgetree_connections 1.0" in http.get(f"{server.url}/metrics").text
 
 

@@ -74,7 +74,7 @@ def test_senders_have_requests_of_their_own_behind_a_proxy_only_if_it_is_trusted
         options = ServerOptions(requests_per_minute=1, trusted_proxies=trusted)
         with (
             serving_app(create_app(Settings(home=tmp_path), options), options) as url,
-            httpx.Client(base_url=url) as http,
+            httpx.Client(base_url=url, timeout=60) as http,
         ):
             sent = ("203.0.113.9", "203.0.113.9", "203.0.113.10")
             answers = [http.get("/openapi.json", headers={"X-Forwarded-For": each}) for each in sent]

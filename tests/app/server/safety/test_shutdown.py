@@ -58,7 +58,7 @@ def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServ
 
         def is_closed() -> bool:
             try:
-                httpx.get(f"{http.base_url}/v1/models")
+                httpx.get(f"{http.base_url}/v1/models", timeout=60)
             except httpx.ConnectError:
                 return True
             return False

@@ -34,7 +34,10 @@ def test_a_server_that_can_answer_is_ready(http: httpx.Client) -> None:
 
 
 def test_a_server_without_its_model_lives_and_is_not_ready(settings: Settings) -> None:
-    with serving(settings.with_models(llm="http://127.0.0.1:9/v1#none")) as url, httpx.Client(base_url=url) as http:
+    with (
+        serving(settings.with_models(llm="http://127.0.0.1:9/v1#none")) as url,
+        httpx.Client(base_url=url, timeout=60) as http,
+    ):
         assert http.get("/healthz").status_code == 200
         ready = http.get("/readyz", timeout=30)
         assert ready.status_code == 503

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 from langchain_core.documents import Document
 
-from judgetree.graphs.conversation.turn.context import ConversationOptions, FromHistory, TurnLimits
+from judgetree.graphs.config.conversing import FromHistory
+from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter

@@ -130,7 +130,7 @@ def test_what_a_taken_out_chunk_asked_for_is_no_source(tmp_path: Path, llm: Talk
         reader=llm,
         retriever=TableRetriever({**TABLE, deep: [*TABLE[CLASS], chunk("spare", "Spare oil is green.")]}),
         judge=OracleJudge({deep: facts, OIL: facts[1:]}),
-        evidence=EvidenceChoice(kind="all"),
+        evidence=EvidenceChoice(evidence="all"),
     )
     settings = settings_in(tmp_path)
     memory = ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.conversations import Conversations
-from judgetree.graphs.threads.context import Limits
 from judgetree.modules.errors import SettingsError
 from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM, after_first_turn, saved
 

@@ -1,0 +1,175 @@
+"""The base of configurations: each key is one field, with its bounds, its default, its docstring and a ``Key``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from ..errors import SettingsError, did_you_mean, faults_of
+
+C = TypeVar("C", bound="Config")
+T = TypeVar("T")
+
+Need = Literal["retriever", "judge", "tools"]
+"""What a system has, or lacks: a search, a judge, tools."""
+_MOST_SHOWN = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What a key says of itself besides type, bounds, default and docstring."""
+
+    needs: Need | None = None
+    """What a system must have for the key; a system without it refuses the key."""
+    common: bool = False
+    """Whether ``--help`` shows its option; the options of the others work too."""
+    per_question: bool = False
+    """Whether one question of a session may have another value."""
+    is_part: bool = False
+    """Whether Python may give an object in place of its name."""
+    is_model: bool = False
+    """Whether it chooses or tunes a model, or its prompts: the settings have it too, and no thread stores it."""
+    older_flag: str = ""
+    """An option that it had once, besides ``--key-name``."""
+    metavar: str | None = None
+    """What ``--help`` shows for its value."""
+
+
+def checked(check: Callable[[Any], object]) -> AfterValidator:
+    """Return a validator of texts that keeps what ``check`` accepts, and tells what it refuses.
+
+    ``check`` raises a ``SettingsError``.
+    """
+
+    def validate(value: T) -> T:
+        try:
+            check(value)
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    return AfterValidator(validate)
+
+
+class Config(BaseModel):
+    """A group of keys, or a sum of groups; frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, arbitrary_types_allowed=True)
+
+    def __init__(self, **keys: Any) -> None:
+        """Check the keys.
+
+        Raises:
+            SettingsError: A key is unknown, or a value is not allowed; the message names each fault.
+        """
+        try:
+            super().__init__(**keys)
+        except ValidationError as error:
+            raise SettingsError(_faults(type(self), error, type(self).__name__)) from error
+
+    @classmethod
+    def of(cls, keys: Mapping[str, object], *, where: str) -> Self:
+        """Make a configuration whose errors name the place of its keys, such as "The experiment a.yaml".
+
+        Raises:
+            SettingsError: See ``Config``.
+        """
+        try:
+            return cls(**keys)
+        except SettingsError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise SettingsError(_faults(cls, error.__cause__, where)) from error.__cause__
+            raise
+
+    @classmethod
+    def key(cls, name: str) -> Key:
+        """Return what a key says of itself."""
+        return next((each for each in cls.model_fields[name].metadata if isinstance(each, Key)), Key())
+
+    @classmethod
+    def keys_with(cls, **traits: object) -> tuple[str, ...]:
+        """Return the keys whose ``Key`` has these values, in order.
+
+        >>> from judgetree.modules.config.reading import Reading
+        >>> Reading.keys_with(needs="tools")
+        ('tools',)
+        """
+        return tuple(
+            name
+            for name in cls.model_fields
+            if all(getattr(cls.key(name), trait) == value for trait, value in traits.items())
+        )
+
+    @classmethod
+    def groups(cls) -> Iterator[tuple[str, Mapping[str, FieldInfo]]]:
+        """Yield the docstring of each group and its fields; keys of the class itself come last, under ""."""
+        grouped: set[str] = set()
+        for group in reversed([each for each in cls.__mro__[1:] if issubclass(each, Config) and each is not Config]):
+            own = {name: cls.model_fields[name] for name in group.model_fields if name not in grouped}
+            grouped |= own.keys()
+            if own:
+                yield _title(group), own
+        if own := {name: field for name, field in cls.model_fields.items() if name not in grouped}:
+            yield "", own
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The keys that were set, whatever their value."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+
+    def changed(self, **keys: object) -> Self:
+        """Return the configuration with other values of some keys.
+
+        Raises:
+            SettingsError: See ``Config``.
+        """
+        return type(self)(**{**self.given, **keys})
+
+    def part(self, group: type[C]) -> C:
+        """Return the values of a group's keys as that group.
+
+        >>> from judgetree import RagConfig
+        >>> from judgetree.modules.config.judging import Judging
+        >>> RagConfig(topk=5, judge="logprob").part(Judging)
+        Judging(judge='logprob')
+        """
+        return group(**{name: value for name, value in self.given.items() if name in group.model_fields})
+
+
+def typed_as(annotation: Any) -> Any:
+    """Return what a person types for a value of a type: a literal, a number, a switch, a file, texts, or a text."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return typed_as(inner[0])
+    if origin in (Union, UnionType):
+        kinds = [typed_as(each) for each in inner if each is not type(None)]
+        return float if float in kinds else kinds[0]
+    if origin is Literal or annotation in (int, float, bool):
+        return annotation
+    if origin is tuple:
+        return list[str]
+    return Path if getattr(annotation, "__name__", "") == "Prompts" else str
+
+
+def shown(value: object) -> str:
+    """Return a value as messages may repeat it: short, and without secrets."""
+    from ..settings import without_secrets  # which reads the environment: --help does without
+
+    return without_secrets(repr(value))[:_MOST_SHOWN]
+
+
+def _faults(kind: type[Config], error: ValidationError, where: str) -> str:
+    faults = "; ".join(faults_of(error, shown=shown))
+    unknown = [str(fault["loc"][0]) for fault in error.errors() if fault["type"] == "extra_forbidden"]
+    near = "".join(did_you_mean(name, kind.model_fields) for name in unknown)
+    return f"{where} is not usable: {faults}." + (f"{near} Keys: {', '.join(kind.model_fields)}." if unknown else "")
+
+
+def _title(group: type[Config]) -> str:
+    return (group.__doc__ or "").strip().splitlines()[0].rstrip(".")
