@@ -7,7 +7,6 @@ is retrieval and depth.
 from __future__ import annotations
 
 from judgetree.evaluation.datasets.standards_qa import Question, gold_facts
-from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.session import RagSession
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.settings import Settings
@@ -18,10 +17,9 @@ from .measurement import Row
 
 def measure_depth(depth: int | None, rows: list[Question], settings: Settings) -> Row:
     """Measure one depth; None is naive RAG, which has no judge."""
-    judge = OracleJudge(gold_facts(rows))
-    limits = Limits(max_rec_depth=depth or 0)
+    judging = {"judge": OracleJudge(gold_facts(rows)), "max_rec_depth": depth} if depth is not None else {}
     system = "judge" if depth is not None else "naive"
-    with RagSession(COLLECTION, system=system, judge=judge, limits=limits, settings=settings) as session:  # type: ignore[arg-type]
+    with RagSession(COLLECTION, system=system, settings=settings, **judging) as session:
         results = ask_all(session, [row.question for row in rows])
     complete = sum(is_right(row, result.answer, result.status) for row, result in zip(rows, results, strict=True))
     answers = sum(result.usage["llm_calls"] for result in results) / len(rows)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from statistics import median
 
-from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.modules.settings import Record, Settings
@@ -24,7 +23,7 @@ def ask_measured(settings: Settings, record: Record, name: str) -> tuple[float, 
         update={"record": record, "checkpoints": f"sqlite:///{settings.home / name / 'checkpoints.sqlite'}"}
     )
     asked = [row.question for row in questions()]
-    with RagSession(COLLECTION, topk=3, limits=Limits(max_rec_depth=3), settings=own) as session:
+    with RagSession(COLLECTION, topk=3, max_rec_depth=3, settings=own) as session:
         session.ask(asked[0])
         started = time.process_time()
         results = ask_all(session, asked)

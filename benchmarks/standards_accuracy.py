@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.session import RagSession
 from judgetree.modules.settings import Settings
 
@@ -21,7 +20,7 @@ Tally = dict[tuple[str, str], tuple[int, int]]
 
 def tally(system: str, settings: Settings, rows: list[Question]) -> Tally:
     """Count the right answers by language and type."""
-    with RagSession(COLLECTION, system=system, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
+    with RagSession(COLLECTION, system=system, topk=3, max_rec_depth=3, settings=settings) as session:
         results = ask_all(session, [row.question for row in rows])
     counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for row, result in zip(rows, results, strict=True):

@@ -63,7 +63,7 @@ class SessionServices:
     def __post_init__(self) -> None:
         given = self.keys.objects.get("llm")
         self._llm = None if given is None else as_chat_llm(cast(ChatLLM | LangChainModel, given))
-        self._opened = self.context
+        self._opened: RagContext | None = None
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
         self._gate = self.gate or CallGate(self.settings.max_concurrency)
@@ -75,7 +75,8 @@ class SessionServices:
         """Return the services, opened at the first call, with the overrides of one question."""
         async with self._opening:
             if self._opened is None:
-                opened = await asyncio.to_thread(self._open)
+                opened = self.context and await overridden(self.context, self.keys, self.open_llm)
+                opened = opened or await asyncio.to_thread(self._open)
                 self._opened = replace(opened, insert_block=await self._insert_block(opened, self.keys))
             if overrides is None or not overrides.names():
                 return self._opened
@@ -118,7 +119,7 @@ class SessionServices:
 
     async def close(self) -> None:
         """Free the collection; ``open`` opens it again."""
-        self._opened = self.context
+        self._opened = None
         await asyncio.to_thread(self._resources.close)
 
     def _open(self) -> RagContext:

@@ -92,11 +92,8 @@ class RagSession(TreeSession):
         has_to_search = context is None and chosen.retrieves and (self.retriever is None or needs_index(self.retriever))
         if not collection and has_to_search:
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")
-        if context is not None and (names := given.names()):
-            raise SettingsError(
-                f"{', '.join(names)} cannot be set beside a context, which holds the services that they describe: give "
-                "them to RagContext(…)."
-            )
+        if context is not None:
+            given.refuse_beside_context()
         self.settings = given.config.applied_to(settings or load_settings())
         if collection:
             refuse_reserved(collection, self.settings)

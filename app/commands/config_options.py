@@ -64,7 +64,7 @@ def takes(
     return wrap
 
 
-def _given(arguments: dict[str, Any], name: str) -> object:
+def _given(arguments: dict[str, Any], name: str) -> Any:
     """Take the value of an option out of the arguments, under its name or its older one."""
     older = arguments.pop(name + _OLDER, None)
     value = arguments.pop(name)

@@ -78,6 +78,18 @@ class GivenKeys:
             if need is not None and need not in has and self[name] != RagConfig.model_fields[name].default:
                 raise SettingsError(f"The system {system!r} {_LACKS[need]}: leave {name} out.")
 
+    def refuse_beside_context(self) -> None:
+        """Check that all keys may differ by question, or name the retriever; services made by hand have no others.
+
+        Raises:
+            SettingsError: One may not.
+        """
+        if names := [name for name in self.names() if name not in (*_OF_QUESTIONS, "retriever")]:
+            raise SettingsError(
+                f"{', '.join(names)} cannot be set beside a context, which holds what they describe: give it to "
+                "RagContext(…)."
+            )
+
     def __getitem__(self, name: str) -> object:
         """Return the object of a key, else its value."""
         return self.objects[name] if name in self.objects else getattr(self.config, name)

@@ -23,6 +23,7 @@ def _check_expansion(spec: str) -> None:
 
 
 _Whole = Annotated[int, Field(strict=True)]
+_MONEY = Key(per_question=True, older_flag="--max-tree-cost", metavar="USD")
 _Amount = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 

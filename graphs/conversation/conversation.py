@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.calls.record import CallRecord

@@ -31,7 +31,8 @@ async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) 
     Raises:
         UserError: The model cannot be opened, an argument does not fit the collection, or the search is one's own.
     """
-    names = given.names()
+    if not (names := given.names()):
+        return services
     reader = services.reader
     if "llm" in names:
         reader = await open_llm(cast(GivenLLM, given["llm"]))
@@ -47,7 +48,7 @@ async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) 
         retriever=retriever,
         limits=services.limits.changed(**limits) if limits else services.limits,
         policy=_choosing(services, given["policy"]) if "policy" in names else services.policy,
-        config={**services.config, **given.saved()} if services.config or names else services.config,
+        config={**services.config, **given.saved()},
     )
 
 

@@ -48,7 +48,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.graphs.drawing.dot import Direction
     from judgetree.graphs.systems.registry import SYSTEMS
     from judgetree.modules.config.models import CacheMode
-    from judgetree.modules.config.reading import AnswerStrategy, EvidenceKind
+    from judgetree.modules.config.retrieval import SearchType
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
     from judgetree.modules.retriever.search import SEARCH_TYPES
@@ -61,10 +61,8 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert (get_args(WhatName), get_args(TrainingFormatName)) == (get_args(What), get_args(TrainingFormat))
-    assert get_args(options.StrategyName) == get_args(AnswerStrategy)
-    assert get_args(options.EvidenceName) == get_args(EvidenceKind)
     assert get_args(FromHistoryName) == get_args(FromHistory)
-    assert set(get_args(options.SearchTypeName)) == set(SEARCH_TYPES)
+    assert set(get_args(SearchType)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")
     asked = cli("ask", "--help").out
     assert all(name in asked for name in (*SYSTEMS, *get_args(JudgeKind)))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
+from judgetree.graphs.config.given_keys import GivenKeys
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
-from judgetree.graphs.threads.overrides import described
-from judgetree.modules.errors import SearchArgumentError, SettingsError, ThreadMismatch
+from judgetree.modules.errors import SettingsError, ThreadMismatch
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import load_settings
@@ -69,11 +69,11 @@ def test_thinking_of_one_question_is_the_reader_s_and_in_its_thread(session: Rag
 @pytest.mark.parametrize(
     ("overrides", "error"),
     [
-        ({"topk": 0}, SearchArgumentError),
-        ({"search_type": "best"}, SearchArgumentError),
+        ({"topk": 0}, SettingsError),
+        ({"search_type": "best"}, SettingsError),
         ({"score_threshold": "high"}, SettingsError),
         ({"temperature": 1}, SettingsError),
-        ({"thinking": "off"}, SettingsError),
+        ({"thinking": "perhaps"}, SettingsError),
         ({"policy": "best_first"}, SettingsError),
     ],
 )
@@ -93,7 +93,9 @@ def test_one_question_may_have_a_chat_model_of_langchain(session: RagSession) ->
 
 
 def test_models_of_one_class_with_other_settings_are_described_otherwise() -> None:
-    first, same, other = (described({"llm": FakeListChatModel(responses=[reply])}) for reply in ("a", "a", "b"))
+    first, same, other = (
+        GivenKeys.of_question({"llm": FakeListChatModel(responses=[reply])}).described() for reply in ("a", "a", "b")
+    )
     assert first == same != other
 
 
@@ -102,7 +104,7 @@ def test_models_of_one_class_with_other_settings_are_described_otherwise() -> No
 )
 def test_what_is_no_chat_model_is_refused_with_the_remedy(given: object, session: RagSession) -> None:
     with pytest.raises(SettingsError, match=r"is no chat model\. Give a ChatLLM, or a model of LangChain"):
-        RagSession(system="llm", llm=given)  # type: ignore[arg-type]
+        RagSession(system="llm", llm=given if not isinstance(given, str) else [given])
     with pytest.raises(SettingsError, match=r"RagContext\(reader=.* Give an object with complete; .* from_langchain"):
         RagContext(reader=given)  # type: ignore[arg-type]
     if not isinstance(given, str):

@@ -173,9 +173,8 @@ def turn_fingerprint(
     parts = {**vars(options), **vars(limits), "prompts": prompts.version(CONVERSATION_PROMPTS)}
     for name in _SHOWN_ONLY:
         del parts[name]
-    for name in ("condense_llm", "insert_block_llm"):
-        if parts[name] is not None and not isinstance(parts[name], str):
-            parts[name] = name_of_llm(parts[name])
+    if options.condense_llm is not None and not isinstance(options.condense_llm, str):
+        parts["condense_llm"] = name_of_llm(options.condense_llm)
     for name in ("prompts_thinking", "prompts_no_thinking"):
         parts[name] = load_prompts(parts[name]).digest
     parts["insert_block_prompt"] = prompts.version(INSERT_BLOCK_PROMPTS)

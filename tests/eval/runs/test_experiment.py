@@ -9,6 +9,7 @@ import pytest
 
 from judgetree.evaluation.runs.experiment import Experiment, load_experiment
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.retriever.own import check_beside
 
 
 def written(folder: Path, text: str) -> Path:
@@ -68,9 +69,9 @@ def test_a_value_that_is_shown_has_no_secrets() -> None:
 
 def test_keys_of_the_built_in_search_are_refused_beside_a_retriever_of_one_s_own() -> None:
     with pytest.raises(SettingsError, match=r"search_type of the built-in search .* beside .* 'a:B': leave it"):
-        load_experiment(dataset="x:y", retriever="a:B", search_type="dense").refuse_unused_search()
+        check_beside("a:B", load_experiment(dataset="x:y", retriever="a:B", search_type="dense"))
     with pytest.raises(SettingsError, match=r"ranker_type, ranker_params of .*leave them out"):
-        load_experiment(dataset="x:y", retriever="a:B", ranker_type="weighted", ranker_params={}).refuse_unused_search()
+        check_beside("a:B", load_experiment(dataset="x:y", retriever="a:B", ranker_type="weighted", ranker_params={}))
 
 
 def test_a_ranker_of_evidence_wants_a_limit(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.errors import SettingsError
 from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM, after_first_turn, saved
@@ -42,20 +41,18 @@ def test_open_turn_with_another_model_is_another_turn(talks: Conversations, llm:
 def test_limits_of_one_turn_are_its_tree_s_and_make_it_another_turn(talks: Conversations, llm: TalkingLLM) -> None:
     talk = talks.conversation("s")
     llm.broken["read"] = DOWN
-    limits = Limits(max_llm_calls=7, max_tree_seconds=60)
-    failed = talk.ask(CLASS, limits=limits)
-    assert not talk.ask(CLASS, limits=Limits(max_llm_calls=8)).resumed
-    assert failed.turn_id != talk.ask(CLASS, limits=limits).turn_id
+    limits = {"max_llm_calls": 7, "max_tree_seconds": 60.0}
+    failed = talk.ask(CLASS, **limits)
+    assert not talk.ask(CLASS, max_llm_calls=8).resumed
+    assert failed.turn_id != talk.ask(CLASS, **limits).turn_id
     llm.broken.clear()
-    result = talk.ask(CLASS, limits=limits)
-    assert (result.resumed, saved(result)["overrides"]) == (True, {"limits": "max_llm_calls=7, max_tree_seconds=60"})
+    result = talk.ask(CLASS, **limits)
+    assert (result.resumed, saved(result)["overrides"]) == (True, {"max_llm_calls": "7", "max_tree_seconds": "60.0"})
     assert result.tree is not None
     assert result.tree.fingerprint["max_llm_calls"] == "7"
     after = talk.ask(CLASS, regenerate=True, parent_turn_id="")
     assert after.tree is not None
     assert (after.tree.fingerprint["max_llm_calls"], "overrides" in saved(after)) == ("60", False)
-    usual = saved(talk.ask(CLASS, limits=Limits(), regenerate=True, parent_turn_id=""))
-    assert usual["overrides"] == {"limits": "the defaults"}
 
 
 def test_a_limit_of_money_takes_the_prices_of_the_home(
@@ -63,9 +60,9 @@ def test_a_limit_of_money_takes_the_prices_of_the_home(
 ) -> None:
     (tmp_path / "prices.toml").write_text(f'[chat."{llm.model}"]\nprompt = 1.0\ncompletion = 1.0\n', encoding="utf-8")
     talk = opened().conversation("s")
-    assert saved(talk.ask(CLASS, limits=Limits(max_tree_cost_usd=1.0)))["status"] == "answered"
+    assert saved(talk.ask(CLASS, max_tree_cost_usd=1.0))["status"] == "answered"
     with pytest.raises(SettingsError, match="does not pay for an answer"):
-        talk.ask(CLASS, limits=Limits(max_tree_cost_usd=1e-9), regenerate=True)
+        talk.ask(CLASS, max_tree_cost_usd=1e-9, regenerate=True)
 
 
 @pytest.mark.parametrize(
