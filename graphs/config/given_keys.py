@@ -43,7 +43,7 @@ class GivenKeys:
         Raises:
             SettingsError: A key is unknown, or a value is not allowed.
         """
-        objects = {name: value for name, value in keys.items() if name in _PARTS and not _is_name(value)}
+        objects = {name: value for name, value in keys.items() if name in _PARTS and not _is_name(name, value)}
         plain = {name: value for name, value in keys.items() if name not in objects}
         before = {} if config is None else {k: v for k, v in config.given.items() if k not in objects}
         return cls(config=RagConfig.of({**before, **plain}, where=where), objects=objects)
@@ -112,9 +112,9 @@ class GivenKeys:
         return {name: _described(self[name]) for name in self.names()}
 
 
-def _is_name(value: object) -> bool:
-    if isinstance(value, list | tuple):
-        return all(isinstance(each, str) for each in value)
+def _is_name(key: str, value: object) -> bool:
+    if key == "tools":
+        return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
     return value is None or isinstance(value, str)
 
 
@@ -132,5 +132,5 @@ def _described(value: object) -> str:
     if isinstance(value, str):
         return str(Address(value))
     if isinstance(value, LangChainModel) or hasattr(value, "complete"):
-        return name_of_llm(cast(ChatLLM, value))
+        return name_of_llm(cast("ChatLLM", value))
     return str(getattr(value, "name", None) or value)

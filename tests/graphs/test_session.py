@@ -113,8 +113,8 @@ def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None
         ({"system": "guess"}, "llm, naive, iter_retgen"),
         ({"system": "naive"}, "name a collection"),
         ({"collection": "c", "tools": ["calculator"]}, "The system 'judge' uses no tools"),
-        ({"context": RagContext(reader=FakeLLM(str)), "system": "react", "tools": ["calculator"]}, "to the context"),
-        ({"collection": "c", "strategy": "skim"}, r"'skim'\. Allowed: stuff, map_reduce, refine, map_rerank"),
+        ({"context": RagContext(reader=FakeLLM(str)), "system": "react", "tools": ["calculator"]}, "to RagContext"),
+        ({"collection": "c", "strategy": "skim"}, "strategy: .*'map_rerank' .it is 'skim'"),
     ],
 )
 def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object], named: str) -> None:
@@ -123,7 +123,7 @@ def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object],
 
 
 def test_search_type_beside_a_retriever_of_one_s_own_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"search_type='dense' of the built-in search.*partial"):
+    with pytest.raises(SettingsError, match=r"search_type of the built-in search.*partial"):
         RagSession("oils", system="naive", retriever="my_search:Mine", search_type="dense")
 
 
@@ -143,12 +143,12 @@ def test_system_without_an_answer_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limits", [{"max_rec_depth": -1}, {"max_rec_depth": "2"}, {"max_llm_calls": 0}])
 def test_impossible_limits_are_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=r"is not allowed\. Give a whole number from"):
+    with pytest.raises(SettingsError, match=r"is not usable: max_"):
         Limits(**limits)
 
 
 def test_what_is_no_question_is_named(session: RagSession) -> None:
     with pytest.raises(SettingsError, match=r"5 is no question"):
         session.ask(5)  # type: ignore[call-overload]
-    with pytest.raises(SettingsError, match="score_threshold=nan is not allowed"):
+    with pytest.raises(SettingsError, match="score_threshold: .*it is nan"):
         session.ask(ROOT, score_threshold=float("nan"))

@@ -176,6 +176,7 @@ def open_conversations(
     settings: Settings | None = None,
     retriever: TableRetriever | None = None,
     judge: Judge | None = None,
+    **keys: object,
 ) -> Conversations:
     """Conversations with a real store and a real memory, both in a folder."""
     settings = settings or settings_in(folder)
@@ -187,6 +188,7 @@ def open_conversations(
         limits_of_prompts=limits,
         web=web,
         settings=settings,
+        **keys,
     )
 
 
