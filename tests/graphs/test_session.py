@@ -150,5 +150,5 @@ def test_impossible_limits_are_refused(limits: dict[str, Any]) -> None:
 def test_what_is_no_question_is_named(session: RagSession) -> None:
     with pytest.raises(SettingsError, match=r"5 is no question"):
         session.ask(5)  # type: ignore[call-overload]
-    with pytest.raises(SettingsError, match="score_threshold: .*it is nan"):
+    with pytest.raises(SettingsError, match=r"score_threshold: .*it is nan"):
         session.ask(ROOT, score_threshold=float("nan"))
