@@ -315,6 +315,7 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.embedding.replies.parse_reply",
+            "modules.embedding.replies._error_in",
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
             "modules.llm.openai_client._whole_completion",
             "modules.retriever.rerank._post",
