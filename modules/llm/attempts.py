@@ -19,7 +19,7 @@ from ..caveats.filters import Withheld
 from ..errors import ModelCallError, ModelRequestError, ModelSetupError, ProxyFault, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
-from .wire.error_words import code_of, is_about_one_prompt, is_reported, status_of
+from .wire.error_words import code_of, is_about_one_prompt, is_reported, setup_status, status_of
 
 _REMEDIES = {
     401: "check the API key",
@@ -31,6 +31,8 @@ _REMEDIES = {
 _MOST_SHOWN = 200
 _OF_A_PROMPT = (400, 403, 422, 451)
 """HTTP statuses with which endpoints refuse what a prompt says."""
+_OF_SETUP_TOO = (400, 422, 429)
+"""HTTP statuses with which many hosts refuse a key, an account or a model, rather than with its own."""
 _PERMANENT = (301, 308)
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
@@ -132,10 +134,12 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
     if (connection := _connection_failure(error)) is not None:
         return connection
     within = is_reported(error)
-    named = status_of(error) if within else getattr(error, "status_code", None)
-    error_class = error_class_of(named, code_of(error))
-    remedy = _REMEDIES.get(named or 0, "check the request and the model's limits")
-    is_of_a_prompt = (named in _OF_A_PROMPT or (within and named is None)) and is_about_one_prompt(error)
+    status = status_of(error) if within else getattr(error, "status_code", None)
+    is_vague = status in _OF_SETUP_TOO or (within and status is None)
+    meant = (setup_status(error) if is_vague else None) or status
+    error_class = error_class_of(meant, code_of(error))
+    remedy = _REMEDIES.get(meant or 0, "check the request and the model's limits")
+    is_of_a_prompt = (meant in _OF_A_PROMPT or (within and meant is None)) and is_about_one_prompt(error)
     if is_of_a_prompt:
         error_class, remedy = ModelRequestError, "ask in other words, or take a model that is not so moderated"
     is_final = error_class is not ModelCallError
@@ -144,7 +148,7 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
         is_final=is_final,
         what="",
         remedy=remedy if is_final else "",
-        status=None if within else named,
+        status=None if within else status,
         is_filtered=isinstance(error, Withheld) or (within and is_of_a_prompt),
         through=str(getattr(getattr(error, "response", None), "extensions", {}).get("proxy", "")),
     )

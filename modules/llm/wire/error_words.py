@@ -39,6 +39,26 @@ _OF_THE_ACCOUNT = re.compile(
     r"|project)\b[\w'’ -]{0,20}?\bpolic",
     re.IGNORECASE,
 )
+_MOST_OF_SETUP = 400
+"""Characters in which an error says that key, account or model is wrong; behind them it may repeat a prompt."""
+_OF_SETUP = {
+    401: re.compile(
+        r"\bapi[ _-]?key\b[^.]{0,30}?\b(?:not valid|invalid|incorrect|expired|revoked)\b"
+        r"|\b(?:invalid|incorrect|expired|wrong|revoked) api[ _-]?key\b",
+        re.IGNORECASE,
+    ),
+    402: re.compile(
+        r"\bcredit balance\b|\binsufficient (?:account )?(?:balance|credits?|funds)\b|\bexceeded_current_quota"
+        r"|\bout of credits?\b|余额不足|欠费",
+        re.IGNORECASE,
+    ),
+    404: re.compile(
+        r"\bmodel (?:\S{1,100} )?(?:(?:does|do) )?not (?:exist|found)\b|\bnot a valid model\b"
+        r"|\bno models? (?:is )?loaded\b|\b(?:unknown|invalid) model(?:_name|:| name| id)|\binvalid_model\b"
+        r"|\bmodel (?:identifier|id|name) is invalid\b",
+        re.IGNORECASE,
+    ),
+}
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』"}
 _TOKEN = re.compile(r"[A-Za-z0-9_.\-\[\]]*")
 _ESCAPED = re.compile(r"\\[nrt]")
@@ -129,6 +149,17 @@ def is_about_one_prompt(error: BaseException) -> bool:
     """
     said = words_of(error)
     return bool(_OF_A_PROMPT.search(said)) and not _OF_THE_ACCOUNT.search(said)
+
+
+def setup_status(error: BaseException) -> int | None:
+    """Return the HTTP status that an error should have by its words: 401 for the key, 402 for the account, 404 for the
+    model; None for others. Many hosts say so with 400, 422 or 429.
+
+    >>> setup_status(ValueError("Model Not Exist")), setup_status(ValueError("The prompt is too long"))
+    (404, None)
+    """
+    said = words_of(error)[:_MOST_OF_SETUP]
+    return next((status for status, words in _OF_SETUP.items() if words.search(said)), None)
 
 
 def _texts_in(body: object) -> Iterator[str]:
