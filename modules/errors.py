@@ -195,6 +195,8 @@ class NoFailure(ABC):  # noqa: B024 - exceptions of other libraries are register
 def error_class_of(status: int | None, code: str = "") -> type[ModelCallError]:
     """Return the error class for an HTTP status of a model endpoint and the error code of its body, if any.
 
+    ``status`` is None where there is none, as with a connection that broke.
+
     ``ModelSetupError`` and ``ModelRequestError`` are refusals for good; after a plain ``ModelCallError`` the same
     request may succeed.
 
@@ -203,10 +205,12 @@ def error_class_of(status: int | None, code: str = "") -> type[ModelCallError]:
     >>> error_class_of(429, "insufficient_quota").__name__
     'ModelSetupError'
     """
-    if status is None or not 400 <= status < 500:
+    if status is not None and not 400 <= status < 500:
         return ModelCallError
     if status in _SETUP_STATUS or code.casefold() in _SETUP_CODES:
         return ModelSetupError
+    if status is None:
+        return ModelCallError
     return ModelCallError if status in _LATER_STATUS else ModelRequestError
 
 

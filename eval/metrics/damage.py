@@ -3,6 +3,9 @@
 Damage is what a fault took from an answer and asking again may repair. The experiment's limits are not damage: the
 depth limit, or a budget of model calls spent without a failed call. Poor but usable replies of a model, such
 as a sub-question that cannot be asked, are not damage either, nor are calls that succeeded on a retry.
+
+A reply that is worse than it looks has a caveat instead, such as one that a content filter ended. Only a reply that the
+endpoint cut off is damage where its end was needed; ``caveats_besides`` leaves it out of the caveats then.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from typing import Literal, get_args
 from ...graphs.drawing.words import count_of
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import ChunkNode, QueryNode
+from ...modules.calls.record import caveats_of
 from ...modules.calls.usage import CallRecord
+from ...modules.caveats.kinds import CAVEAT_KINDS, CaveatKind, Caveats
 
 DamageKind = Literal[
     "failed_verdicts",
@@ -34,7 +39,8 @@ DamageKind = Literal[
 - ``failed_sub_runs``: a sub-question was asked and has no answer.
 - ``failed_reranks``: a query's chunks keep their coarse order because the rerank model failed.
 - ``failed_conversation_calls``: a call of the conversation itself failed, such as the rewrite of a question.
-- ``cut_off_replies``: the endpoint cut a reply off; the answer or sub-question is truncated or missing.
+- ``cut_off_replies``: the endpoint cut a reply off, not by a filter; the answer or sub-question is truncated or
+  missing.
 - ``budget_cuts``: a chunk was not judged, or its sub-question not asked, because failed calls used up the budget.
 - ``damaged_earlier_turns``: an earlier turn of the same path is degraded.
 """
@@ -56,6 +62,7 @@ def damage_of(tree: SearchTree) -> dict[DamageKind, int]:
     """Count the damage in a tree, sub-runs included; empty without damage. Makes no calls."""
     nodes = list(tree.query_nodes())
     counts = Counter(kind for node in nodes for kind in _damage_to(node))
+    counts["cut_off_replies"] = len({record["call_id"] for node in nodes for record in _cut_replies(node)})
     if not any(record["kind"] == "chat" and record["error"] for node in nodes for record in node.usage):
         del counts["budget_cuts"]
     return in_order(counts)
@@ -64,8 +71,18 @@ def damage_of(tree: SearchTree) -> dict[DamageKind, int]:
 def damage_to_calls(records: Iterable[CallRecord]) -> dict[DamageKind, int]:
     """Count the steps of a conversation turn whose last call failed or was cut off."""
     last = {record["node"]: record for record in records if record["kind"] == "chat"}.values()
-    failed, cut_off = sum(bool(record["error"]) for record in last), sum(record["cut_off"] for record in last)
+    failed, cut_off = sum(bool(record["error"]) for record in last), sum(map(_is_cut, last))
     return in_order({"failed_conversation_calls": failed, "cut_off_replies": cut_off})
+
+
+def caveats_besides(caveats: Caveats, damage: Damage) -> dict[CaveatKind, int]:
+    """Return the caveats of the replies that damage to the same answer does not count already.
+
+    >>> caveats_besides({"reply_cut": 2, "filtered": 1}, {"cut_off_replies": 2})
+    {'filtered': 1}
+    """
+    left = {**caveats, "reply_cut": caveats.get("reply_cut", 0) - damage.get("cut_off_replies", 0)}
+    return {kind: left[kind] for kind in CAVEAT_KINDS if left.get(kind, 0) > 0}
 
 
 def in_order(counts: Damage) -> dict[DamageKind, int]:
@@ -84,34 +101,45 @@ _JUDGING = ("judge", "judge_set")
 
 
 def _damage_to(node: QueryNode) -> Iterator[DamageKind]:
-    judging = [record for record in node.usage if record["node"] in _JUDGING]
-    for chunk in node.chunks:
-        about = [record for record in judging if record["chunk_id"] in ("", chunk.chunk_id)]
-        yield from _damage_to_chunk(chunk, about)
+    yield from filter(None, (_damage_to_chunk(chunk, about) for chunk, about in _judged(node)))
     for record in node.usage:
         if record["kind"] == "rerank" and record["error"]:
             yield "failed_reranks"
-        elif record["cut_off"] and record["node"] not in _JUDGING:
-            yield "cut_off_replies"
 
 
-def _damage_to_chunk(chunk: ChunkNode, verdict_calls: Sequence[CallRecord]) -> Iterator[DamageKind]:
+def _judged(node: QueryNode) -> Iterator[tuple[ChunkNode, list[CallRecord]]]:
+    """Yield the chunks of a query, each with the judge's calls about it."""
+    judging = [record for record in node.usage if record["node"] in _JUDGING]
+    for chunk in node.chunks:
+        yield chunk, [record for record in judging if record["chunk_id"] in ("", chunk.chunk_id)]
+
+
+def _damage_to_chunk(chunk: ChunkNode, verdict_calls: Sequence[CallRecord]) -> DamageKind | None:
     call_failed = not verdict_calls or bool(verdict_calls[-1]["error"])
-    is_asked = bool(chunk.next_rag_thread_id or chunk.shared_thread_id)
-    has_no_question = bool(chunk.sub_run_error) and not is_asked
     if chunk.verdict_label == "unknown":
-        yield "failed_verdicts" if call_failed else "unusable_verdicts"
-    elif chunk.budget_spent:
-        yield "budget_cuts"
-    elif chunk.sub_run_error and is_asked:
-        yield "failed_sub_runs"
-    elif has_no_question and call_failed:
-        yield "failed_sub_questions"
-    elif chunk.score == 1 and _is_cut_off(verdict_calls, has_no_question=has_no_question):
-        yield "cut_off_replies"
+        return "failed_verdicts" if call_failed else "unusable_verdicts"
+    if chunk.budget_spent:
+        return "budget_cuts"
+    if chunk.sub_run_error and _is_asked(chunk):
+        return "failed_sub_runs"
+    return "failed_sub_questions" if chunk.sub_run_error and call_failed else None
 
 
-def _is_cut_off(verdict_calls: Sequence[CallRecord], *, has_no_question: bool) -> bool:
-    """Whether the sub-question is truncated, or is missing because a reply was cut off."""
-    cut_off = [record["cut_off"] for record in verdict_calls]
-    return any(cut_off) if has_no_question else cut_off[-1:] == [True]
+def _is_asked(chunk: ChunkNode) -> bool:
+    return bool(chunk.next_rag_thread_id or chunk.shared_thread_id)
+
+
+def _cut_replies(node: QueryNode) -> Iterator[CallRecord]:
+    """Yield the calls whose reply was cut off where its end was needed; a call of ``judge_set`` once a chunk.
+
+    A verdict stands at the begin of its reply, so that a cut takes the sub-question alone: it is truncated, or missing.
+    """
+    yield from (record for record in node.usage if record["node"] not in _JUDGING and _is_cut(record))
+    for chunk, about in _judged(node):
+        if chunk.score == 1 and _damage_to_chunk(chunk, about) is None:
+            of_question = about if chunk.sub_run_error and not _is_asked(chunk) else about[-1:]
+            yield from list(filter(_is_cut, of_question))[-1:]
+
+
+def _is_cut(record: CallRecord) -> bool:
+    return "reply_cut" in caveats_of(record)

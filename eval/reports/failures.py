@@ -67,13 +67,14 @@ def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
     degraded = questions[questions["completeness"] == "degraded"]
     if degraded.empty:
         return
+    remedy = f" {CAVEATS['reply_cut'].remedy}" if degraded["cut_off_replies"].any() else ""
     systems = []
     for system, part in degraded.groupby("system", sort=False):
         words = damage_in_words(in_order({kind: int(part[kind].sum()) for kind in DAMAGE_KINDS}))
         systems.append(f"{system} {count_of(len(part), 'answer')} ({words})")
     yield (
         f"Degraded by faults: {', '.join(systems)}. They count in these means; `judgetree eval compare` leaves them "
-        "out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again."
+        f"out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again.{remedy}"
     )
     yield ""
 

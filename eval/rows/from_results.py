@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from ...modules.calls.record import CallRecord
 from ...modules.judge.gold import also_of
 from ..datasets.questions import EvalQuestion
 from ..metrics.context import context_of
-from ..metrics.damage import damage_of, in_order
+from ..metrics.damage import caveats_besides, damage_of, in_order
 from ..metrics.tree import figures_of
 from .store import FoundChunk, RunRow
 from .turn_facts import TurnReply
@@ -48,6 +49,8 @@ def row_of(
     facts = reply.facts if reply else None
     own = [facts.own] if facts and (facts.own.calls or facts.own.cached_calls) else []
     records = [record for node in tree.query_nodes() for record in node.usage] if tree else []
+    damage = Counter(damage_of(tree) if tree else {})
+    damage.update(reply.damage if reply else {})
     return RunRow(
         system=system,
         question_id=question.id,
@@ -64,8 +67,8 @@ def row_of(
         paid=(*paid_for(records, local_models), *_billed(own, local_models)) if tree or facts else None,
         conversation=facts,
         context=context_of(question, tree) if tree else None,
-        caveats=reply.caveats if reply else tree.caveats if tree else {},
-        damage=in_order({**(damage_of(tree) if tree else {}), **(reply.damage if reply else {})}),
+        caveats=caveats_besides(reply.caveats if reply else tree.caveats if tree else {}, damage),
+        damage=in_order(damage),
     )
 
 

@@ -96,7 +96,7 @@ class RunRow:
     """What faults took from the answer, with counts; see ``metrics.damage``."""
     caveats: Caveats = field(default_factory=dict)
     """What makes replies to its model calls worse than they look, with counts of calls; see ``caveats.kinds``. No part
-    of ``completeness``. Empty in rows of older versions."""
+    of ``completeness``; replies that ``damage`` counts are left out. Empty in rows of older versions."""
     code: str = ""
     """Id of the code version that made the row; see ``code_version.code_versions_in``."""
     context: ContextFigures | None = None

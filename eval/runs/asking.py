@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +42,8 @@ class Asked:
     """Its search tree, as ``SearchTree.to_json`` writes it; empty if it has none."""
     is_new: bool = True
     """False if the turn was there already, so that no endpoint was asked."""
+    adapted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What models have refused so far in the process that asked it, as ``told_adaptations`` words it."""
 
 
 class Asking(Protocol):
@@ -189,6 +191,7 @@ class _AskingHere:
             row=row,
             tree=result.tree.to_json() if result is not None and result.tree is not None else "",
             is_new=not (isinstance(result, TurnReply) and result.is_new_thread),
+            adapted=self._services.adaptations(),
         )
 
     async def _with_journaled(self, row: RunRow, result: RagResult | TurnReply | None) -> RunRow:

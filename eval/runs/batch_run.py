@@ -20,6 +20,7 @@ from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
 from ...modules.index.schema import refuse_reserved
 from ...modules.llm.cache import without_reading
+from ...modules.llm.wire.adaptations import joined_adaptations
 from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
@@ -320,7 +321,8 @@ def _record_adaptations(store: RunStore, services: Services) -> None:
     if found := services.adaptations():
         manifest = store.read_manifest() or {}
         known = manifest.get("adapted")
-        store.write_manifest({**manifest, "adapted": {**(known if isinstance(known, dict) else {}), **found}})
+        adapted = joined_adaptations(known if isinstance(known, dict) else {}, found)
+        store.write_manifest({**manifest, "adapted": adapted})
 
 
 def _opened_parts(services: Services) -> Iterator[tuple[Opened, Mapping[str, object]]]:

@@ -194,6 +194,7 @@ class _Run:
         asked = await asking.ask(job)
         if asked is None:
             return
+        self.services.note_adaptations(asked.adapted)
         async with self._writing:
             await asyncio.to_thread(self._keep, asked)
         if self._journal is not None:

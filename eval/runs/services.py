@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ from ...modules.llm.contract import ChatLLM, model_fingerprint
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
 from ...modules.llm.rate_limit import Admissions
 from ...modules.llm.tuned import bounded, tuned
-from ...modules.llm.wire.adaptations import told_adaptations
+from ...modules.llm.wire.adaptations import joined_adaptations, told_adaptations
 from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
 from ...modules.reader.evidence_choice import EvidenceChoice
@@ -138,6 +138,7 @@ class Services:
         self._resources = ExitStack()
         self._tools: tuple[Tool, ...] = ()
         self._models: list[CacheableLLM] = []
+        self._adapted_elsewhere: dict[str, list[str]] = {}
         self._gold: GoldTable | None = None
         self._retriever: ChunkRetriever | None = None
         self._graph: GraphList | None = None
@@ -212,8 +213,16 @@ class Services:
             yield "policy", create_policy(self.experiment.policy).fingerprint()
 
     def adaptations(self) -> dict[str, list[str]]:
-        """Return what the models of the run have refused by name in this process, in words, by model and endpoint."""
-        return told_adaptations((llm.endpoint, llm.model) for llm in self._models)
+        """Return what the models of the run have refused by name, in words, by model and endpoint.
+
+        Of other processes it is what ``note_adaptations`` was given.
+        """
+        here = told_adaptations((llm.endpoint, llm.model) for llm in self._models)
+        return joined_adaptations(self._adapted_elsewhere, here)
+
+    def note_adaptations(self, told: Mapping[str, Sequence[str]]) -> None:
+        """Take what the models have refused in another process."""
+        self._adapted_elsewhere = joined_adaptations(self._adapted_elsewhere, told)
 
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings

@@ -5,6 +5,15 @@ from __future__ import annotations
 FILTERED = "content_filter"
 """Reason for the end of a reply that a filter ended, as OpenAI names it."""
 WITHHELD = "a content filter of the endpoint withheld the answer. Loosen the filter, or ask another model"
+
+
+class Withheld(ValueError):
+    """A content filter took the answer; a repeated call would fail too."""
+
+    def __init__(self) -> None:
+        super().__init__(WITHHELD)
+
+
 _FILTERS = frozenset(
     {
         FILTERED,

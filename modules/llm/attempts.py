@@ -15,10 +15,11 @@ import httpx
 import httpx2
 
 from ..calls.reported_usage import usage_told
+from ..caveats.filters import Withheld
 from ..errors import ModelCallError, ModelRequestError, ModelSetupError, ProxyFault, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
-from .wire.error_words import is_about_one_prompt
+from .wire.error_words import code_of, is_about_one_prompt, is_reported, setup_status, status_of
 
 _REMEDIES = {
     401: "check the API key",
@@ -30,6 +31,8 @@ _REMEDIES = {
 _MOST_SHOWN = 200
 _OF_A_PROMPT = (400, 403, 422, 451)
 """HTTP statuses with which endpoints refuse what a prompt says."""
+_OF_SETUP_TOO = (400, 422, 429)
+"""HTTP statuses with which many hosts refuse a key, an account or a model, rather than with its own."""
 _PERMANENT = (301, 308)
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _TIMEOUTS = (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException)
@@ -111,6 +114,8 @@ class EndpointFailure:
     """HTTP status of the reply; None without a reply."""
     is_adapted: bool = False
     """Whether the request is repeated without what the endpoint refused by name."""
+    is_filtered: bool = False
+    """Whether a content filter ended a reply, or stands in its place."""
     through: str = ""
     """A sentence about the proxy that the reply came through, behind a space; ``""`` without one."""
 
@@ -128,18 +133,23 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
     """
     if (connection := _connection_failure(error)) is not None:
         return connection
-    status = getattr(error, "status_code", None)
-    error_class = error_class_of(status, str(getattr(error, "code", None) or getattr(error, "type", None) or ""))
-    is_final = error_class is not ModelCallError
-    remedy = _REMEDIES.get(status or 0, "check the request and the model's limits") if is_final else ""
-    if error_class is not ModelCallError and status in _OF_A_PROMPT and is_about_one_prompt(error):
+    within = is_reported(error)
+    status = status_of(error) if within else getattr(error, "status_code", None)
+    is_vague = status in _OF_SETUP_TOO or (within and status is None)
+    meant = (setup_status(error) if is_vague else None) or status
+    error_class = error_class_of(meant, code_of(error))
+    remedy = _REMEDIES.get(meant or 0, "check the request and the model's limits")
+    is_of_a_prompt = (meant in _OF_A_PROMPT or (within and meant is None)) and is_about_one_prompt(error)
+    if is_of_a_prompt:
         error_class, remedy = ModelRequestError, "ask in other words, or take a model that is not so moderated"
+    is_final = error_class is not ModelCallError
     return EndpointFailure(
         error_class=error_class,
         is_final=is_final,
         what="",
-        remedy=remedy,
-        status=status,
+        remedy=remedy if is_final else "",
+        status=None if within else status,
+        is_filtered=isinstance(error, Withheld) or (within and is_of_a_prompt),
         through=str(getattr(getattr(error, "response", None), "extensions", {}).get("proxy", "")),
     )
 

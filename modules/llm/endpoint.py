@@ -30,7 +30,7 @@ from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
 from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
 from ..calls.usage import CallMeter
-from ..caveats.filters import FILTERED, WITHHELD
+from ..caveats.filters import FILTERED, Withheld
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError
 from .attempts import (
     MALFORMED_REPLY,
@@ -48,6 +48,7 @@ from .openai_client import ReasoningChatOpenAI
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
 from .sending import Request, Sender
+from .wire.error_words import is_reported
 from .wire.refusals import LOGPROBS, refused_by
 from .wire.stop_texts import NoAnswer
 
@@ -64,13 +65,6 @@ _TOO_MANY_REQUESTS = 429
 
 class _CutOff(ValueError):
     """Every token went into thinking; a repeated call would fail too."""
-
-
-class _Withheld(ValueError):
-    """A content filter took the answer; a repeated call would fail too."""
-
-    def __init__(self) -> None:
-        super().__init__(WITHHELD)
 
 
 @dataclass(kw_only=True)
@@ -212,7 +206,7 @@ class EndpointLLM(JournaledLLM):
         if is_billed := may_be_billed(error):
             used, is_estimated = expected_usage(usage_told(error), tries.messages, tries.options)
             self._record(tries, used, number=number, error=str(failure))
-            if isinstance(error, _Withheld):
+            if found.is_filtered:
                 tries.meter.records[-1]["caveats"] = ["filtered"]
             await tries.meter.book_failed(estimated=is_estimated)
             tries.started = 0.0
@@ -262,7 +256,7 @@ class EndpointLLM(JournaledLLM):
         if found.is_adapted:
             attempts.repeats()
             return 0.0
-        would_repeat = isinstance(error, _CutOff | _Withheld | PackedReply | ReplyTooLong)
+        would_repeat = isinstance(error, _CutOff | Withheld | PackedReply | ReplyTooLong)
         return attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=retry_after_s(error))
 
     async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:
@@ -295,6 +289,8 @@ class EndpointLLM(JournaledLLM):
             said = f"its reply is no chat completion ({type(error).__name__}: {said})"
         if found.is_final and found.status is not None:
             what = f"refused the call (HTTP {found.status}): {said}"
+        elif found.is_final and is_reported(error):
+            what = f"refused the call in its reply: {said}"
         elif isinstance(error, NoAnswer):
             what = f"failed: {said}"
         elif found.what and not found.is_reached:
@@ -334,5 +330,5 @@ def _refuse_empty(completion: Completion) -> None:
     if completion.finish_reason == "length":
         raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
     if completion.finish_reason == FILTERED:
-        raise _Withheld
+        raise Withheld
     raise ValueError("the answer is empty")

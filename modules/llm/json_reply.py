@@ -23,6 +23,7 @@ from ..formats import storable
 from ..json_objects import object_spans
 from .cache import replies_noted
 from .contract import ChatLLM
+from .wire.error_words import is_about_one_prompt
 
 MAX_STEPS = 150_000
 """Characters that the parser may look at, repeated looks included: at most 0.3 s."""
@@ -156,6 +157,8 @@ class JsonChat:
             # A replay holds no refused call, so there a miss may mean that the format had been refused.
             except (ModelRequestError, CacheMiss) as error:
                 weaker = _WEAKER.get(self._format)
+                if isinstance(error, ModelRequestError) and is_about_one_prompt(error.__cause__ or error):
+                    raise
                 if weaker is None:
                     self._format = "json_schema"  # it was not the format: the next call probes anew
                     raise

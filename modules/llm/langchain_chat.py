@@ -17,7 +17,7 @@ from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
 from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, possible_usage, telling, usage_told
 from ..calls.usage import CallMeter
-from ..caveats.filters import FILTERED, WITHHELD
+from ..caveats.filters import FILTERED, Withheld
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, may_be_billed, redacted_line
@@ -148,6 +148,8 @@ class LangChainChat(JournaledLLM):
         if may_be_billed(error):
             used, is_estimated = expected_usage(usage_told(error), request.messages, request.options)
             self._record(meter, request, used, error=str(failure)[:300])
+            if endpoint_failure(error).is_filtered:
+                meter.records[-1]["caveats"] = ["filtered"]
             await meter.book_failed(estimated=is_estimated)
         else:
             self._record(meter, request, None, error=str(failure)[:300])
@@ -214,7 +216,7 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions) -> Co
     with telling(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
         if not completion.text and not completion_of(message).text and options.top_logprobs is None:
-            raise ValueError(WITHHELD if completion.finish_reason == FILTERED else "the answer is empty")
+            raise Withheld if completion.finish_reason == FILTERED else ValueError("the answer is empty")
     return completion
 
 

@@ -38,6 +38,7 @@ from ..settings import MAX_REPLY_BYTES
 from .attempts import refuse_page, refuse_redirect
 from .wire.adaptations import Adaptations
 from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
+from .wire.error_words import ReportedError
 from .wire.refusals import noting_refusals
 
 UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
@@ -216,10 +217,12 @@ async def _events(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
             yield event
     except openai.APIConnectionError:
         raise
-    except openai.APIError:
+    except openai.APIError as error:
         body = stream.response.stream
         used = usage_in_events(body.newest if isinstance(body, CappedStream) else b"")
         with telling(used if used or has_begun else NO_TOKENS):
+            if isinstance(error.body, str):  # of which the SDK's message says nothing
+                raise ReportedError(error.body) from error
             raise
 
 

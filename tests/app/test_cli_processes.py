@@ -71,6 +71,16 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert f"at first {CHUNK_OVERLAP}" in shown
 
 
+def test_the_end_of_a_command_looks_for_no_cycles() -> None:
+    """Python searched all that was loaded for them, which took a CPU second after Ctrl-C."""
+    script = (
+        "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); "
+        "from judgetree.app.cli import main; main(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_the_way_to_go_on(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
     thread = new_thread()

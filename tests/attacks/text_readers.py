@@ -53,6 +53,7 @@ from judgetree.modules.llm.wire.error_words import (
     MOST_READ,
     is_about_one_prompt,
     is_moderated,
+    setup_status,
     without_repeats,
     words_of,
 )
@@ -168,6 +169,7 @@ READERS: Mapping[str, Reader] = {
     "modules.language.search_form.words_of_text": words_of_text,
     "modules.llm.one_prompt.one_prompt": lambda text: messages_of(one_prompt([("system", text), ("user", text)])),
     "modules.llm.wire.error_words.is_about_one_prompt": lambda text: is_about_one_prompt(_Refused(text)),
+    "modules.llm.wire.error_words.setup_status": lambda text: setup_status(_Refused(text)),
     "modules.llm.wire.error_words.is_moderated": lambda text: is_moderated(text[:MOST_READ]),
     "modules.llm.wire.error_words.without_repeats": lambda text: without_repeats(text[:MOST_READ], {"input": [text]}),
     "modules.llm.wire.error_words._texts_in": lambda text: words_of(ValueError({"raw": text})),
@@ -315,6 +317,7 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.embedding.replies.parse_reply",
+            "modules.embedding.replies._error_in",
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
             "modules.llm.openai_client._whole_completion",
             "modules.retriever.rerank._post",

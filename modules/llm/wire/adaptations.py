@@ -105,6 +105,16 @@ def told_adaptations(models: Iterable[tuple[str, str]] | None = None) -> dict[st
     return {name: told for name, told in sorted(found.items()) if told}
 
 
+def joined_adaptations(*told: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return what several processes or starts of a run told by ``told_adaptations``, each word once, in their order.
+
+    >>> joined_adaptations({"m at h": ["stop (left out)"]}, {"m at h": ["n (left out)", "stop (left out)"]})
+    {'m at h': ['stop (left out)', 'n (left out)']}
+    """
+    names = sorted({name for each in told for name in each})
+    return {name: list(dict.fromkeys(word for each in told for word in each.get(name, ()))) for name in names}
+
+
 def forget_adaptations() -> None:
     """Forget what models have refused; a model that was exchanged may take it."""
     _known.clear()

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from ...calls.reported_usage import keep_known_usage, usage_in
+from .error_words import ReportedError, error_in
 
 _WHOLE = "was_not_streamed"
 """Metadata key of a message that was sent whole although a stream was requested."""
@@ -20,17 +21,17 @@ def result_of(reply: Any) -> ChatResult:
     """Return a whole reply, whose usage ``keep_known_usage`` has read; of several choices it is one.
 
     Raises:
-        ValueError: The endpoint reports an error in place of a reply.
+        ReportedError: The endpoint reports an error in place of a reply.
         LookupError: It has no choice, or a choice no message.
         TypeError: It is no JSON object.
     """
     if not isinstance(reply, dict):
         raise TypeError(f"it is {reply!r:.100}, no JSON object")
-    if reply.get("error"):
-        raise ValueError(reply["error"])
+    _refuse_error(reply)
     if not reply.get("choices"):
         raise LookupError(f"it has no choices, only {', '.join(map(repr, reply))[:100] or 'nothing'}")
     choice = _one_choice(reply["choices"])
+    _refuse_error(choice)
     sent = choice["message"]
     message = AIMessage(
         content=sent.get("content") or "",
@@ -68,15 +69,18 @@ class ChoiceOfStream:
         """Return what an event of the stream adds; None for nothing.
 
         Raises:
+            ReportedError: It reports an error.
             LookupError: Its choice has no delta.
             AttributeError: It is no JSON object.
         """
         piece, is_new = self._narrow(event)
         keep_known_usage(piece)
         usage = usage_in(piece)
+        _refuse_error(piece)
         if not piece.get("choices"):
             return ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=usage))
         choice = piece["choices"][0]
+        _refuse_error(choice)
         sent = choice["delta"]
         if sent is None:
             return None
@@ -114,6 +118,11 @@ def was_not_streamed(message: AIMessage) -> bool:
 def starts_over(piece: AIMessage) -> bool:
     """Return whether a piece of a stream begins another choice, which makes all earlier pieces void."""
     return _STARTS_OVER in piece.response_metadata
+
+
+def _refuse_error(part: Mapping[str, Any]) -> None:
+    if error := error_in(part):
+        raise ReportedError(error)
 
 
 def _one_choice(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

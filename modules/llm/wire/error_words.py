@@ -23,6 +23,7 @@ _FILTERS = (
     r"(?<![-/])moderat(?:ion|ed|or)(?!-)|content[_ ]?(?:policy|filter|management)|policy_?violation|responsible[_ ]?ai"
     r"|(?<![-/\w])safety(?:\b(?!-)|_(?:check|block|filter|system|violation))|jailbreak|\bflagged|data_?inspection"
     r"|inappropriate|harmful|guardrail|prohibited[_ ]?content|content exists risk|\bhigh risk\b|敏感|违规|不安全"
+    r"|\bnew_sensitive|\bsensitive (?:words?|content|information)\b"
 )
 """What filters of contents say, but not the names of models that filter."""
 _MODERATED = re.compile(rf"{_FILTERS}|\bpolic(?:y|ies)\b|usage guidelines|审核", re.IGNORECASE)
@@ -38,6 +39,26 @@ _OF_THE_ACCOUNT = re.compile(
     r"|project)\b[\w'’ -]{0,20}?\bpolic",
     re.IGNORECASE,
 )
+_MOST_OF_SETUP = 400
+"""Characters in which an error says that key, account or model is wrong; behind them it may repeat a prompt."""
+_OF_SETUP = {
+    401: re.compile(
+        r"\bapi[ _-]?key\b[^.]{0,30}?\b(?:not valid|invalid|incorrect|expired|revoked)\b"
+        r"|\b(?:invalid|incorrect|expired|wrong|revoked) api[ _-]?key\b",
+        re.IGNORECASE,
+    ),
+    402: re.compile(
+        r"\bcredit balance\b|\binsufficient (?:account )?(?:balance|credits?|funds)\b|\bexceeded_current_quota"
+        r"|\bout of credits?\b|余额不足|欠费",
+        re.IGNORECASE,
+    ),
+    404: re.compile(
+        r"\bmodel (?:\S{1,100} )?(?:(?:does|do) )?not (?:exist|found)\b|\bnot a valid model\b"
+        r"|\bno models? (?:is )?loaded\b|\b(?:unknown|invalid) model(?:_name|:| name| id)|\binvalid_model\b"
+        r"|\bmodel (?:identifier|id|name) is invalid\b",
+        re.IGNORECASE,
+    ),
+}
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』"}
 _TOKEN = re.compile(r"[A-Za-z0-9_.\-\[\]]*")
 _ESCAPED = re.compile(r"\\[nrt]")
@@ -48,6 +69,47 @@ _NAMES_THEM = re.compile(
     re.IGNORECASE,
 )
 _ARE = re.compile(r"\W{0,3}(?:is|are|both|can|cannot)\b", re.IGNORECASE)
+
+
+class ReportedError(ValueError):
+    """An endpoint reports an error within a reply of HTTP status 200; ``args[0]`` is what it reports."""
+
+
+def error_in(reply: Mapping[str, Any]) -> object:
+    """Return the error that a reply, an event of a stream or a choice reports; None or another empty value for none.
+
+    >>> error_in({"choices": [], "code": "DataInspectionFailed", "message": "Unfit."})["message"]
+    'Unfit.'
+    >>> error_in({"choices": [{}], "error": None})
+    """
+    if reply.get("error") or reply.get("choices"):
+        return reply.get("error")
+    status = reply.get("base_resp")  # of MiniMax
+    is_bad = isinstance(status, Mapping) and bool(status.get("status_code"))
+    return reply if is_bad or (isinstance(reply.get("message"), str) and reply.get("code")) else None
+
+
+def is_reported(error: BaseException) -> bool:
+    """Return whether an error is one that an endpoint reports within a reply, rather than by an HTTP status."""
+    if isinstance(error, ValueError):  # LangChain's clients have the same without a class of its own
+        return isinstance(error, ReportedError) or (bool(error.args) and isinstance(error.args[0], Mapping))
+    return getattr(error, "status_code", None) is None and getattr(error, "body", None) is not None
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status of an error, or the one that a reported error names as its code; None without one."""
+    if isinstance(status := getattr(error, "status_code", None), int):
+        return status
+    code = code_of(error)
+    return int(code) if len(code) == 3 and code.isdecimal() else None
+
+
+def code_of(error: BaseException) -> str:
+    """Return the code of an error, else its type, as its endpoint names it; ``""`` without one."""
+    named = getattr(error, "code", None) or getattr(error, "type", None)
+    if named is None and isinstance(error, ValueError) and error.args and isinstance(told := error.args[0], Mapping):
+        named = told.get("code") or told.get("type")
+    return str(named or "")
 
 
 def words_of(error: BaseException) -> str:
@@ -87,6 +149,17 @@ def is_about_one_prompt(error: BaseException) -> bool:
     """
     said = words_of(error)
     return bool(_OF_A_PROMPT.search(said)) and not _OF_THE_ACCOUNT.search(said)
+
+
+def setup_status(error: BaseException) -> int | None:
+    """Return the HTTP status that an error should have by its words: 401 for the key, 402 for the account, 404 for the
+    model; None for others. Many hosts say so with 400, 422 or 429.
+
+    >>> setup_status(ValueError("Model Not Exist")), setup_status(ValueError("The prompt is too long"))
+    (404, None)
+    """
+    said = words_of(error)[:_MOST_OF_SETUP]
+    return next((status for status, words in _OF_SETUP.items() if words.search(said)), None)
 
 
 def _texts_in(body: object) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .error_words import MOST_READ, is_moderated, without_repeats, words_of
+from .error_words import MOST_READ, is_moderated, status_of, without_repeats, words_of
 
 STATUSES = frozenset({400, 403, 404, 405, 415, 422, 500, 501})
 """HTTP statuses with which endpoints refuse a part of a request; others are about key, account or load."""
@@ -102,7 +102,7 @@ def noting_refusals(body: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if (status := _status_of(error)) in STATUSES and failed_json_in(error) is None:
+        if (status := status_of(error)) in STATUSES and failed_json_in(error) is None:
             is_named = str(getattr(error, "code", "")) in _BY_CODE
             vars(error)[_TOLD] = refused_in(
                 words_of(error), body, param=_param_of(error), is_server_error=status >= 500, is_named=is_named
@@ -230,17 +230,6 @@ def _word(words: str) -> re.Pattern[str]:
 
 def _pattern(name: str) -> re.Pattern[str]:
     return _word(_NAMES.get(LOGPROBS if name == "top_logprobs" else name, name.replace("_", "[_ ]?")))
-
-
-def _status_of(error: Exception) -> int | None:
-    """Return the HTTP status of an error, or the one that a reply with status 200 names as its error's."""
-    if isinstance(status := getattr(error, "status_code", None), int):
-        return status
-    told = error.args[0] if isinstance(error, ValueError) and error.args else getattr(error, "body", None)
-    code = told.get("code") if isinstance(told, Mapping) else None
-    return (
-        int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal() and len(code) == 3) else None
-    )
 
 
 def _param_of(error: Exception) -> str:

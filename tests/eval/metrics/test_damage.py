@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.evaluation.metrics.damage import damage_in_words, damage_of, damage_to_calls
+from judgetree.evaluation.metrics.damage import caveats_besides, damage_in_words, damage_of, damage_to_calls
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from judgetree.modules.calls.record import caveats_of, count_caveats
 from judgetree.modules.calls.usage import CallRecord
+from judgetree.modules.caveats.kinds import CAVEAT_KINDS, CaveatKind
 from tests.call_records import call_record
 
 SPENT = "The budget of 60 model calls for this question is spent."
@@ -85,6 +87,29 @@ NO_QUESTION = chunk("judged", sub_run_error="no sub-question: it was cut off")
 def test_cut_off_reply_counts_where_it_was_used(found: ChunkNode, usage: tuple[CallRecord, ...], count: int) -> None:
     assert damage(found, usage=usage).get("cut_off_replies", 0) == count
     assert damage_in_words(damage_to_calls([cut_off("condense")])) == "1 cut-off reply"
+
+
+@pytest.mark.parametrize("kind", CAVEAT_KINDS)
+@pytest.mark.parametrize(
+    ("node", "found"),
+    [
+        ("generate", (chunk("judged"),)),
+        ("judge", (chunk("judged"),)),
+        ("judge", (NO_QUESTION,)),
+        ("judge", (chunk("judged", score=2),)),
+        ("judge_set", (chunk("judged"), chunk("judged"), chunk("judged"))),
+    ],
+)
+def test_a_reply_counts_once_as_damage_or_as_caveat(kind: CaveatKind, node: str, found: tuple[ChunkNode, ...]) -> None:
+    record = call_record("c", node=node, cut_off=kind in ("reply_cut", "filtered"))
+    if kind != "reply_cut":
+        record["caveats"] = [kind]
+    assert caveats_of(record) == (kind,)
+    tree = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=found, usage=(record,)))
+    for lost in (damage_of(tree), damage_to_calls([record])):
+        besides = caveats_besides(count_caveats([record]), lost)
+        assert [*lost.values(), *besides.values()] == [1]
+        assert set(lost) <= ({"cut_off_replies"} if kind == "reply_cut" else set())
 
 
 def test_step_of_a_conversation_is_damaged_by_its_last_call_alone() -> None:

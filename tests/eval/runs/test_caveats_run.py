@@ -13,10 +13,11 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
+from judgetree.evaluation.metrics.damage import DAMAGE_KINDS
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.modules.caveats.kinds import CAVEAT_KINDS
+from judgetree.modules.caveats.kinds import CAVEAT_KINDS, CAVEATS, CaveatKind
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import CHAIN
 from tests.eval.dataset_files import standards_row, write_standards
@@ -73,26 +74,27 @@ def rows(bench: RunBench) -> dict[tuple[str, str], RunRow]:
     ],
 )
 def test_caveats_stand_in_row_tree_report_and_page(
-    bench: RunBench, changes: dict[str, object], kind: str, words: str
+    bench: RunBench, changes: dict[str, object], kind: CaveatKind, words: str
 ) -> None:
     answering(bench.server, **changes)
     bench.run(systems=("naive",), topk=8)
     by_question = rows(bench)
-    assert {name: dict(row.caveats) for (_, name), row in by_question.items()} == {"chain": {}, "colour": {kind: 1}}
-    is_damage = kind in ("filtered", "reply_cut")
+    is_damage = kind == "reply_cut"
+    column, besides = ("cut_off_replies", {}) if is_damage else (f"caveat_{kind}", {kind: 1})
+    assert {name: dict(row.caveats) for (_, name), row in by_question.items()} == {"chain": {}, "colour": besides}
     assert by_question["naive", "colour"].completeness == ("degraded" if is_damage else "complete")
     report = load_report(bench.out)
     frame = report.questions.set_index("question_id")
-    assert list(frame["caveats"].loc[["chain", "colour"]]) == ["", words]
-    assert (
-        frame[[f"caveat_{each}" for each in CAVEAT_KINDS]].to_numpy().sum()
-        == frame.loc["colour", f"caveat_{kind}"]
-        == 1
-    )
+    assert list(frame["caveats"].loc[["chain", "colour"]]) == ["", "" if is_damage else words]
+    assert list(frame["damage"].loc[["chain", "colour"]]) == ["", words if is_damage else ""]
+    counts = frame[[*DAMAGE_KINDS, *(f"caveat_{each}" for each in CAVEAT_KINDS)]]
+    assert counts.to_numpy().sum() == frame.loc["colour", column] == 1
     text = report.to_markdown()
-    assert "1 answer of 2 with replies that are worse than they look." in text
-    assert "naive 1 of 2 (50%)" in text
-    assert report.to_document()["caveats"] == {"naive": {kind: 1}}
+    assert ("1 answer of 2 with replies that are worse than they look." in text) is not is_damage
+    assert ("naive 1 of 2 (50%)" in text) is not is_damage
+    assert CAVEATS[kind].remedy in text
+    assert text.count(words.removeprefix("1 ")) == 1
+    assert report.to_document()["caveats"] == {"naive": besides}
 
 
 def test_caveats_are_the_same_out_of_the_cache_and_after_a_resume(bench: RunBench) -> None:

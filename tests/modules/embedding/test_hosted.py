@@ -313,3 +313,19 @@ def test_progress_counts_texts_as_they_are_done(hosted: Hosted, tmp_path: Path) 
     }
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (0, 160)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"error": {"code": "content_filter", "message": "A text was filtered."}},
+        {"code": "DataInspectionFailed", "message": "Input data may hold what is unfit."},
+        {"error": "The input violates our content policy."},
+    ],
+)
+def test_a_filter_that_is_told_in_a_reply_is_final(hosted: Hosted, tmp_path: Path, told: dict[str, object]) -> None:
+    """It was tried again like a reply that is none, and its words were not shown."""
+    hosted.answer = lambda texts: (200, json.dumps(told).encode())
+    with pytest.raises(ModelRequestError, match=r"(filtered|unfit|content policy).*ask in other words"):
+        hosted.embedder(tmp_path, retries=2).embed_documents(["one"])
+    assert len(hosted.calls) == 1

@@ -196,10 +196,10 @@ def test_a_page_in_place_of_vectors_is_final(tmp_path: Path) -> None:
             embedder.embed_documents(["a"])
 
 
-def test_another_refusal_is_an_error_at_once(tmp_path: Path) -> None:
+def test_a_missing_model_is_an_error_at_once(tmp_path: Path) -> None:
     with endpoint(lambda body: (400, "The model m does not exist, got 64")) as server:
         embedder = create_embeddings(f"{server.url}#m", settings_at(tmp_path, server.url), cache=False)
-        with pytest.raises(ModelRequestError, match="does not exist"):
+        with pytest.raises(ModelSetupError, match="does not exist"):
             embedder.embed_documents(["a"] * 64)
     assert server.refused == [64]
 

@@ -360,3 +360,156 @@ LOGPROB_ROWS: dict[str, Row] = {
         "fastapi": (422, {"detail": [extra("logprobs"), extra("top_logprobs")]}),
     }.items()
 }
+
+Told = tuple[int, object, str]
+"""Status and body of an error, and what it is: the refused parts, or one of ``TOLD_KINDS``."""
+TOLD_KINDS = ("setup", "request", "filter", "later")
+ASKED: Json = {"model": IMAGINED, "messages": [{"role": "user", "content": "?"}], "temperature": 0, "max_tokens": 9}
+ASKED_ALL: Json = {**ASKED, "stop": ["x"], "response_format": {"type": "json_schema"}, "chat_template_kwargs": {}}
+TOLD: dict[str, Told] = {
+    # refused parts
+    "vllm stop": (400, {"object": "error", "message": "stop is not supported by this engine", "code": 400}, "stop"),
+    "sglang thinking": (
+        400,
+        {"object": "error", "message": "chat_template_kwargs: extra fields not permitted"},
+        "chat_template_kwargs",
+    ),
+    "lm studio format": (400, {"error": "'response_format.type' must be 'json_schema' or 'text'"}, "json_schema"),
+    "mistral limit": (422, {"detail": [extra("max_tokens")]}, "max_tokens"),
+    "bedrock temperature": (
+        400,
+        error("The model returned the following errors: temperature: this field is not supported"),
+        "temperature",
+    ),
+    # too long a prompt
+    "vllm length": (
+        400,
+        {
+            "object": "error",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens in the messages, Please reduce the length of the messages.",
+            "code": 400,
+        },
+        "request",
+    ),
+    "sglang length": (
+        400,
+        {
+            "object": "error",
+            "message": "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+            "code": 400,
+        },
+        "request",
+    ),
+    "llama.cpp length": (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "the request exceeds the available context size, try increasing it",
+                "type": "exceed_context_size_error",
+                "n_ctx": 4096,
+            }
+        },
+        "request",
+    ),
+    "tgi length": (
+        422,
+        {
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 9 `max_new_tokens`",
+            "error_type": "validation",
+        },
+        "request",
+    ),
+    "groq length": (413, error("Request too large for model", code="request_too_large"), "request"),
+    "together length": (
+        422,
+        error("Input validation error: `inputs` tokens + `max_tokens` must be <= 4096"),
+        "request",
+    ),
+    "dashscope length": (
+        400,
+        error("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]"),
+        "request",
+    ),
+    "moonshot length": (400, error("Invalid request: Your request exceeded model token limit: 8192"), "request"),
+    "deepseek limit": (400, error("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"), "request"),
+    # a bad key
+    "gemini key": (
+        400,
+        [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT", code=400)],
+        "setup",
+    ),
+    "gemini old key": (400, [error("API key expired. Please renew the API key.", code=400)], "setup"),
+    "xai key": (
+        400,
+        {
+            "code": "Client specified an invalid argument",
+            "error": "Incorrect API key provided: xa***. You can obtain an API key from the console.",
+        },
+        "setup",
+    ),
+    "fireworks key": (403, error("The API key you provided is invalid.", code="UNAUTHORIZED"), "setup"),
+    "dashscope key": (401, error("Incorrect API key provided.", code="invalid_api_key"), "setup"),
+    # a missing model
+    "deepseek model": (400, error("Model Not Exist"), "setup"),
+    "openrouter model": (400, {"error": {"message": "judging-model is not a valid model ID", "code": 400}}, "setup"),
+    "mistral model": (
+        400,
+        {"object": "error", "message": "Invalid model: judging-model", "type": "invalid_model", "code": "1500"},
+        "setup",
+    ),
+    "ollama model": (404, error('model "judging-model" not found, try pulling it first', type="api_error"), "setup"),
+    "litellm model": (
+        400,
+        error(
+            "Invalid model name passed in model=judging-model. Call `/v1/models` to view available models for your key."
+        ),
+        "setup",
+    ),
+    "bedrock model": (400, error("The provided model identifier is invalid."), "setup"),
+    "lm studio model": (400, {"error": "No models loaded. Please load a model in the developer page."}, "setup"),
+    # no credit
+    "deepseek credit": (402, error("Insufficient Balance"), "setup"),
+    "moonshot credit": (
+        429,
+        error(
+            "Your account is suspended, please check your plan and billing details", type="exceeded_current_quota_error"
+        ),
+        "setup",
+    ),
+    "anthropic credit": (400, error("Your credit balance is too low to access the API."), "setup"),
+    "zhipu credit": (429, error("余额不足或无可用资源包,请充值。", code="1113"), "setup"),
+    "groq rate": (
+        429,
+        error("Rate limit reached for model on tokens per minute (TPM): Limit 6000", code="rate_limit_exceeded"),
+        "later",
+    ),
+    "gemini rate": (
+        429,
+        [error("You exceeded your current quota. Please retry in 30s.", status="RESOURCE_EXHAUSTED", code=429)],
+        "later",
+    ),
+    # filters
+    "azure filter": (
+        400,
+        error(
+            "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+            code="content_filter",
+            param="prompt",
+            status=400,
+        ),
+        "filter",
+    ),
+    "deepseek filter": (400, error("Content Exists Risk"), "filter"),
+    "moonshot filter": (
+        400,
+        error("The request was rejected because it was considered high risk", type="content_filter"),
+        "filter",
+    ),
+    "bedrock filter": (400, error("The guardrail intervened and blocked the input."), "filter"),
+    "qwen filter": (
+        400,
+        error("Input text data may contain inappropriate content.", code="data_inspection_failed"),
+        "filter",
+    ),
+}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.call_files import SqliteCallFile
@@ -20,9 +21,10 @@ from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.record import caveats_of, count_caveats
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.caveats.kinds import CAVEAT_KINDS, CAVEATS
-from judgetree.modules.errors import ModelCallError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.contract import ChatLLM
+from judgetree.modules.llm.json_reply import JsonChat
 from judgetree.modules.llm.langchain_chat import LangChainChat
 from tests.call_records import call_record
 from tests.modules.model_endpoints import Answer, RawEndpoint, ask, chat_reply, llm_at, stream_of
@@ -90,6 +92,83 @@ def test_an_answer_that_a_filter_withheld_fails_at_once_and_says_so(raw: RawEndp
     assert count_caveats(meter.records) == {"filtered": 1}
 
 
+FILTERS: dict[str, dict[str, object]] = {
+    "openai": {"error": {"code": "content_filter", "message": "The response was filtered."}},
+    "dashscope": {"error": {"code": "data_inspection_failed", "message": "Output data may be unfit.", "type": "x"}},
+    "dashscope, bare": {"code": "DataInspectionFailed", "message": "Input data may hold what is unfit."},
+    "openrouter": {"error": {"code": 403, "message": "Your input was flagged.", "metadata": {"reasons": ["x"]}}},
+    "zhipu": {"error": {"code": "1301", "message": "系统检测到输入或生成内容可能包含不安全或敏感内容"}},
+    "minimax": {"choices": None, "base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}},
+    "a text": {"error": "The prompt violates our content policy."},
+}
+
+
+@pytest.mark.parametrize("after", ["", "4"], ids=["at once", "after text"])
+@pytest.mark.parametrize("door", ["whole", "stream", "whole for a stream"])
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_that_is_told_in_a_reply_is_final(raw: RawEndpoint, name: str, door: str, after: str) -> None:
+    """It was tried again like a reply that cannot be used, each attempt paid for."""
+    told = FILTERS[name]
+    pieces = [{"choices": [{"index": 0, "delta": {"content": after}, "finish_reason": None}]}] if after else []
+    if door != "stream" and after:
+        told = {"choices": [{"index": 0, "finish_reason": "error", "message": {"content": after}, **told}]}
+        if "error" not in FILTERS[name]:
+            pytest.skip("a choice has an error of its own by that name alone")
+    raw.will_send(stream_of(*pieces, told) if door == "stream" else (200, {}, json.dumps(told)))
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelRequestError, match=r"refused the call in its reply: .* ask in other words"):
+        asked(llm_at(raw.base_url), meter, streamed=door != "whole")
+    assert (len(raw.bodies), [each["attempts"] for each in meter.records]) == (1, [1])
+    assert count_caveats(meter.records) == {"filtered": 1}
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_filter_says_nothing_of_the_format_of_replies(raw: RawEndpoint, status: int) -> None:
+    """Each weaker format was asked for, and paid for, as if the endpoint had refused the format."""
+    raw.will_send((status, {}, json.dumps(FILTERS["openai"])), chat_reply("{}"))
+    chat, meter = JsonChat(llm_at(raw.base_url), max_tokens=9), CallMeter(node="judge")
+
+    def reply_to(text: str) -> Completion:
+        return background_loop().run(asyncio.wait_for(chat.complete([("user", text)], {}, meter=meter), 30))
+
+    with pytest.raises(ModelRequestError):
+        reply_to("In JSON: ?")
+    assert reply_to("In JSON: !").text == "{}"
+    assert [each["response_format"]["type"] for each in raw.bodies] == ["json_schema"] * 2
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ({"error": {"code": "invalid_api_key", "message": "Wrong key."}}, ModelSetupError),
+        ({"error": {"code": 401, "message": "Wrong key."}}, ModelSetupError),
+        ({"error": {"code": "402", "message": "No credit is left."}}, ModelSetupError),
+        ({"error": {"code": 400, "message": "The prompt is too long."}}, ModelRequestError),
+        ({"object": "error", "code": 404, "message": "There is no such model."}, ModelSetupError),
+    ],
+)
+def test_what_is_final_is_so_within_a_reply_too(
+    raw: RawEndpoint, told: dict[str, object], kind: type[ModelCallError], streamed: bool
+) -> None:
+    raw.will_send(stream_of(told) if streamed else (200, {}, json.dumps(told)))
+    meter = CallMeter(node="generate")
+    with pytest.raises(kind, match="refused the call in its reply"):
+        asked(llm_at(raw.base_url), meter, streamed=streamed)
+    assert (len(raw.bodies), count_caveats(meter.records)) == (1, {})
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("told", [{"code": 502, "message": "Overloaded."}, {"code": 429}, "Overloaded.", {"code": "x"}])
+def test_what_may_pass_is_tried_again_within_a_reply_too(raw: RawEndpoint, told: object, streamed: bool) -> None:
+    error = {"error": told}
+    raw.will_send(
+        stream_of(error) if streamed else (200, {}, json.dumps(error)), reply({"content": "4"}, streamed=streamed)
+    )
+    assert asked(llm_at(raw.base_url), CallMeter(node="generate"), streamed=streamed).text == "4"
+    assert len(raw.bodies) == 2
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("usage", "is_cut"),
@@ -129,6 +208,31 @@ def test_a_model_of_langchain_has_the_same_caveats(
     meter = CallMeter(node="generate")
     asked(LangChainChat(FakeMessagesListChatModel(responses=[said])), meter)
     assert caveats_of(meter.records[0]) == caveats
+
+
+@pytest.mark.parametrize(
+    ("ended", "error", "kind"),
+    [
+        ("SAFETY", None, ModelCallError),
+        ("stop", ValueError({"code": "content_filter", "message": "It was filtered."}), ModelRequestError),
+    ],
+)
+def test_a_filter_that_leaves_no_text_to_a_model_of_langchain_is_told_as_one(
+    ended: str, error: Exception | None, kind: type[ModelCallError]
+) -> None:
+    class Filtered(FakeMessagesListChatModel):
+        def _call(self, *_: object, **__: object) -> Any:
+            if error is not None:
+                raise error
+            return AIMessage(content="", response_metadata={"finish_reason": ended})
+
+        def _generate(self, *_: object, **__: object) -> Any:
+            return ChatResult(generations=[ChatGeneration(message=self._call())])
+
+    meter = CallMeter(node="generate")
+    with pytest.raises(kind, match="filter"):
+        asked(LangChainChat(Filtered(responses=[])), meter)
+    assert count_caveats(meter.records) == {"filtered": 1}
 
 
 def test_the_cache_keeps_caveats_and_the_reason(raw: RawEndpoint, tmp_path: Path) -> None:

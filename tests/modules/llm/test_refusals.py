@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI
@@ -27,12 +29,16 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.llm.attempts import endpoint_failure
 from judgetree.modules.llm.wire.adaptations import Adaptations, told_adaptations
-from judgetree.modules.llm.wire.refusals import refused_in
+from judgetree.modules.llm.wire.refusals import noting_refusals, refused_by, refused_in
 from tests.modules.llm.refusal_rows import (
+    ASKED_ALL,
     IMAGINED,
     LOGPROB_ROWS,
     ROWS,
+    TOLD,
+    TOLD_KINDS,
     Row,
     error,
     has,
@@ -403,3 +409,24 @@ def test_a_value_of_another_parameter_stays(caplog: pytest.LogCaptureFixture) ->
     with hosting(row) as host:
         ask(host.llm(), row)
         assert "stop" not in host.sent[-1]
+
+
+def told_error(status: int, says: object) -> openai.APIStatusError:
+    """An error as the client of OpenAI makes it."""
+    request = httpx2.Request("POST", "http://host/v1/chat/completions")
+    client = openai.OpenAI(api_key="k", base_url="http://host/v1")
+    return client._make_status_error_from_response(httpx2.Response(status, json=says, request=request))
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_hosts_say_is_read_as_what_it_is(name: str) -> None:
+    status, says, meant = TOLD[name]
+    with pytest.raises(openai.APIStatusError) as caught, noting_refusals(ASKED_ALL):
+        raise told_error(status, says)
+    found = endpoint_failure(caught.value)
+    named = set() if meant in TOLD_KINDS else {meant}
+    assert set(refused_by(caught.value)) == named
+    if not named:
+        is_filter = "ask in other words" in found.remedy
+        kinds = {ModelSetupError: "setup", ModelCallError: "later", ModelRequestError: "request"}
+        assert ("filter" if is_filter else kinds[found.error_class]) == meant
