@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import cast
-
-from langchain_core.tools import BaseTool
 
 from ..modules.addresses import Address
 from ..modules.calls.prices import Prices, load_prices
 from ..modules.calls.prompts import Prompts
 from ..modules.errors import SettingsError
 from ..modules.index.factory import open_index
-from ..modules.index.index import Index
 from ..modules.judge.contract import AnyJudge
-from ..modules.judge.factory import create_judge, own_judge
+from ..modules.judge.factory import own_judge
 from ..modules.judge.insert_block import InsertBlockFilter
 from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
-from ..modules.llm.factory import create_llm, is_local
+from ..modules.llm.factory import is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
-from ..modules.llm.tuned import bounded, tuned
-from ..modules.prebuilt.files import is_prebuilt
+from ..modules.llm.tuned import tuned
 from ..modules.progress import StageProgress
-from ..modules.reader.evidence_choice import EvidenceChoice
-from ..modules.retriever.contract import ChunkRetriever
-from ..modules.retriever.graph_list import GraphList
-from ..modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
-from ..modules.retriever.own import create_own_retriever, needs_index, prebuilt_retriever
-from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
-from ..modules.tools.factory import create_tools
 from .config.given_keys import GivenKeys
-from .config.limits import Limits
 from .search.expansion_rule import follows_links
-from .search.policies.registry import create_policy
-from .search.stop import create_stop
+from .service_builder import ServiceBuilder
 from .systems.registry import System
 from .threads.context import RagContext
-from .threads.overrides import GivenLLM, overridden, search_arguments
+from .threads.overrides import GivenLLM, overridden
 
 _MOST_FILTERS = 16
 """Models whose filters are kept; a caller may give each question a new one."""
@@ -66,7 +52,14 @@ class SessionServices:
         self._opened: RagContext | None = None
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
-        self._gate = self.gate or CallGate(self.settings.max_concurrency)
+        self._builder = ServiceBuilder(
+            keys=self.keys,
+            settings=self.settings,
+            prompts=self.prompts,
+            gate=self.gate or CallGate(self.settings.max_concurrency),
+            open_index=lambda: self._resources.enter_context(open_index(self.collection, self.settings)),
+            on_progress=self.on_progress,
+        )
         self._llms: dict[str | int, ChatLLM] = {}
         self._free: tuple[str, ...] = ()
         self._filters: dict[int, InsertBlockFilter] = {}  # which keep their models alive
@@ -75,8 +68,10 @@ class SessionServices:
         """Return the services, opened at the first call, with the overrides of one question."""
         async with self._opening:
             if self._opened is None:
-                opened = self.context and await overridden(self.context, self.keys, self.open_llm)
-                opened = opened or await asyncio.to_thread(self._open)
+                if self.context is not None:
+                    opened = await overridden(self.context, self.keys, self.open_llm)
+                else:
+                    opened = await asyncio.to_thread(self._open)
                 self._opened = replace(opened, insert_block=await self._insert_block(opened, self.keys))
             if overrides is None or not overrides.names():
                 return self._opened
@@ -90,14 +85,14 @@ class SessionServices:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
         if isinstance(given, LangChainModel):
             if id(given) not in self._llms:
-                self._llms[id(given)] = self._bounded(as_chat_llm(given))  # which keeps it alive
+                self._llms[id(given)] = self._builder.bounded(as_chat_llm(given))  # which keeps it alive
             return self._llms[id(given)]
         if not isinstance(given, str):
-            return self._bounded(as_chat_llm(given))
+            return self._builder.bounded(as_chat_llm(given))
         spec, key = given, Address(given).revealed()
         if key not in self._llms:
-            llm = await asyncio.to_thread(create_llm, spec, self.settings, self._gate, on_progress=self.on_progress)
-            self._llms[key] = self._tuned(llm)
+            llm = await asyncio.to_thread(self._builder.create_llm, spec)
+            self._llms[key] = self._builder.tuned(llm)
         return self._llms[key]
 
     async def _insert_block(self, services: RagContext, keys: GivenKeys) -> InsertBlockFilter | None:
@@ -123,78 +118,39 @@ class SessionServices:
         await asyncio.to_thread(self._resources.close)
 
     def _open(self) -> RagContext:
-        settings = self.settings
-        keys, config = self.keys, self.keys.config
+        settings, builder = self.settings, self._builder
         if self.system.judges:
-            own_judge(keys["judge"])  # one that can be none is refused before a collection is opened
-        tools = create_tools(cast(Sequence[str | BaseTool], keys["tools"]), settings)
-        retriever: ChunkRetriever | None = None
-        if self.system.retrieves:
-            retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
+            own_judge(self.keys["judge"])  # one that can be none is refused before a collection is opened
+        tools = builder.create_tools()
+        # A missing collection is reported before a model is downloaded.
+        retriever = builder.open_retriever() if self.system.retrieves else None
         if self._llm is not None:
-            llm, reader = self._llm, self._bounded(tuned(self._llm, thinking=settings.thinking))
+            llm, reader = self._llm, builder.bounded(tuned(self._llm, thinking=settings.thinking))
         else:
-            llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self.on_progress)
-            reader = self._tuned(llm)
+            llm = builder.create_llm(settings.llm_spec)
+            reader = builder.tuned(llm)
             self._free = (llm.model,) if is_local(settings.llm_spec) else ()
-        limits = config.part(Limits)
-        return RagContext(
+        config, judges = self.keys.config, self.system.judges
+        return builder.context(
             reader=reader,
             retriever=retriever,
-            links=self._links(retriever) if self.system.judges and follows_links(limits.expansion) else None,
-            judge=self._create_judge(llm),
-            limits=limits,
-            policy=create_policy(keys["policy"]),
-            stop=create_stop(config.stop),
-            evidence=config.part(EvidenceChoice),
-            context_tokens=settings.llm_max_tokens,
-            strategy=config.strategy,
-            prompts=self.prompts,
-            prices=self._prices() if limits.max_tree_cost_usd is not None else None,
+            judge=self._create_judge(llm) if judges else None,
+            links=builder.open_links(retriever) if judges and follows_links(config.expansion) else None,
             tools=tools,
-            config=keys.saved(),
+            prices=self._prices() if config.max_tree_cost_usd is not None else None,
         )
 
     def _prices(self) -> Prices:
         """Return the prices for a limit of money, with the settings' model free if it runs in this process."""
         return load_prices(self.settings.home).with_free(self._free)
 
-    def _tuned(self, llm: ChatLLM) -> ChatLLM:
-        return self._bounded(tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking))
-
-    def _bounded(self, llm: ChatLLM) -> ChatLLM:
-        return bounded(llm, self.settings.llm_max_tokens)
-
-    def _open_retriever(self) -> ChunkRetriever:
-        given, config = self.keys["retriever"], self.keys.config
-        arguments = {"topk": config.topk, "search_type": config.search_type, **search_arguments(self.keys)}
-        if isinstance(given, str) and is_prebuilt(given):
-            return prebuilt_retriever(given, self.settings, on_progress=self.on_progress, **arguments)
+    def _create_judge(self, llm: ChatLLM) -> AnyJudge:
+        spec: str = self.settings.judge_spec
+        given = self.keys.objects.get("judge_llm")
         if given is not None:
-            index = self._open_index() if needs_index(given) else None
-            return create_own_retriever(given, index=index, topk=config.topk, settings=self.settings)
-        index, kind = self._open_index(), config.search_graph
-        graph = None if kind is None else GraphList(index, self.settings.home, kind=kind)
-        retriever = Retriever(index, graph=graph, **arguments)
-        retriever.check_args()
-        return retriever
-
-    def _links(self, retriever: ChunkRetriever | None) -> LinkedChunks:
-        """Return the links of the collection that is searched, which must be there."""
-        links = linked_chunks_of(retriever, self.settings.home)
-        links.open()
-        return links
-
-    def _open_index(self) -> Index:
-        return self._resources.enter_context(open_index(self.collection, self.settings))
-
-    def _create_judge(self, llm: ChatLLM) -> AnyJudge | None:
-        if not self.system.judges:
-            return None
-        settings = self.settings
-        spec: str = settings.judge_spec
-        if spec != settings.llm_spec:
-            llm = create_llm(spec, settings, self._gate, on_progress=self.on_progress)
+            return self._builder.create_judge(as_chat_llm(cast(ChatLLM | LangChainModel, given)), spec="")
+        if spec != self.settings.llm_spec:
+            llm = self._builder.create_llm(spec)
         elif self._llm is not None:
             spec = ""
-        return create_judge(self.keys["judge"], self._bounded(llm), spec=spec, settings=settings, prompts=self.prompts)
+        return self._builder.create_judge(llm, spec=spec)

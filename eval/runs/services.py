@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...graphs.config.given_keys import GivenKeys
-from ...graphs.config.limits import Limits
 from ...graphs.search.expansion_rule import follows_links
 from ...graphs.search.policies.registry import POLICIES, create_policy
-from ...graphs.search.stop import create_stop
+from ...graphs.service_builder import ServiceBuilder
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import RagContext
-from ...graphs.threads.overrides import search_arguments
+from ...modules.addresses import Address
 from ...modules.calls.prices import LOCAL, load_prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS
 from ...modules.calls.usage import Payer
@@ -26,23 +25,21 @@ from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
 from ...modules.judge.contract import AnyJudge
-from ...modules.judge.factory import create_judge, noise_of
+from ...modules.judge.factory import noise_of
 from ...modules.judge.gold import GoldTable
+from ...modules.judge.insert_block import InsertBlockFilter
 from ...modules.judge.noisy import NoisyWriter
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CompletionCache, without_reading
 from ...modules.llm.call_gate import CallGate
 from ...modules.llm.contract import ChatLLM, model_fingerprint
-from ...modules.llm.factory import create_judge_llm, create_llm, is_local, source_of_llm
+from ...modules.llm.factory import is_local, source_of_llm
 from ...modules.llm.rate_limit import Admissions
-from ...modules.llm.tuned import bounded, tuned
 from ...modules.llm.wire.adaptations import joined_adaptations, told_adaptations
-from ...modules.prebuilt.files import is_prebuilt
 from ...modules.progress import StageProgress
-from ...modules.reader.evidence_choice import EvidenceChoice
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.graph_list import GraphList
-from ...modules.retriever.linked_chunks import LinkedChunks, linked_chunks_of
-from ...modules.retriever.own import check_beside, create_own_retriever, needs_index, prebuilt_retriever
+from ...modules.retriever.linked_chunks import LinkedChunks
+from ...modules.retriever.own import check_beside
 from ...modules.retriever.prebuilt import PrebuiltIndex
 from ...modules.retriever.retriever import Retriever
 from ...modules.retriever.search import DOCUMENT_KEY
@@ -50,8 +47,6 @@ from ...modules.settings import Settings
 from ...modules.specs import name_in
 from ...modules.storage.atomic import replacing
 from ...modules.structure.building import GRAPHS, build_graph
-from ...modules.structure.links import KIND
-from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
 from ...modules.trust.private import private_folder
 from ..datasets.questions import Dataset
@@ -134,8 +129,18 @@ class Services:
 
     def __post_init__(self) -> None:
         self._prompts = self.experiment.prompts or DEFAULT_PROMPTS
-        self._keys = GivenKeys(config=self.experiment)
         self._resources = ExitStack()
+        self._builder = ServiceBuilder(
+            keys=GivenKeys(config=self.experiment),
+            settings=self.settings,
+            prompts=self._prompts,
+            gate=CallGate(self.settings.max_concurrency),
+            open_index=self._open_searched,
+            open_graph=self._open_or_make,
+            admissions=self.admissions,
+            on_progress=self.on_progress,
+        )
+        self._filter_llm: CacheableLLM | None = None
         self._tools: tuple[Tool, ...] = ()
         self._models: list[CacheableLLM] = []
         self._adapted_elsewhere: dict[str, list[str]] = {}
@@ -169,30 +174,17 @@ class Services:
         ``fresh`` reads no cached reply that was there before, except in replay mode.
         """
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
-        noise = noise_of(self.experiment.judge)
-        judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if find_system(system).judges else None
-        return RagContext(
-            reader=bounded(
-                tuned(
-                    self._cached(self._reader, repeat, cache),
-                    temperature=self.settings.temperature,
-                    thinking=self.settings.thinking,
-                ),
-                self.settings.llm_max_tokens,
-            ),
-            context_tokens=self.settings.llm_max_tokens,
-            retriever=self._retriever if retrieves(system) else None,
+        noise, chosen = noise_of(self.experiment.judge), find_system(system)
+        judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if chosen.judges else None
+        return self._builder.context(
+            reader=self._builder.tuned(self._cached(self._reader, repeat, cache)),
+            retriever=self._retriever if chosen.retrieves else None,
             judge=judge,
             links=self._links if judge is not None else None,
             writer=NoisyWriter(self._gold, noise) if noise and self._gold and judge else None,
-            limits=self.experiment.part(Limits),
-            policy=create_policy(self.experiment.policy),
-            stop=create_stop(self.experiment.stop),
-            evidence=self.experiment.part(EvidenceChoice),
-            strategy=self.experiment.strategy,
-            prompts=self._prompts,
+            insert_block=self._insert_block(repeat, cache) if chosen.retrieves else None,
             prices=load_prices(self.settings.home).with_free(self.local_models),
-            tools=self._tools if find_system(system).uses_tools else (),
+            tools=self._tools if chosen.uses_tools else (),
         )
 
     def fingerprints(self) -> Iterator[tuple[Opened, Mapping[str, str]]]:
@@ -226,52 +218,40 @@ class Services:
 
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
-        self._tools = create_tools(experiment.tools, settings)
+        self._tools = self._builder.create_tools()
         self._gold = gold_table(self.dataset) if noise_of(experiment.judge) else None
         if any(map(retrieves, experiment.systems)):
             self._retriever = self._open_retriever()
-        gate = CallGate(settings.max_concurrency)
-        shared, report = self.admissions, self.on_progress
-        self._reader = create_llm(settings.llm_spec, settings, gate, admissions=shared, on_progress=report)
-        named = [(settings.llm_spec, self._reader)]
+        self._reader = self._judge_llm = self._builder.create_llm(settings.llm_spec)
+        named = {settings.llm_spec: self._reader}
         if any(find_system(system).judges for system in experiment.systems):
-            self._judge_llm = create_judge_llm(self._reader, settings, gate, admissions=shared, on_progress=report)
-            named.append((settings.judge_spec, self._judge_llm))
+            self._judge_llm = self._model(settings.judge_spec, named)
             self.judge = self._create_judge(self._judge_llm)
             if follows_links(experiment.expansion):
-                self._links = self._open_links()
-        self._models = [llm for _, llm in named]
-        self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
+                self._links = self._builder.open_links(self._retriever)
+        if experiment.insert_block:
+            self._filter_llm = self._model(experiment.insert_block_llm or settings.judge_spec, named)
+        self._models = [*named.values()]
+        self.local_models = frozenset(llm.model for spec, llm in named.items() if is_local(spec))
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
 
+    def _model(self, spec: Address, named: dict[Address, CacheableLLM]) -> CacheableLLM:
+        """Return the model of a spec, one for all uses."""
+        if spec not in named:
+            named[spec] = self._builder.create_llm(spec)
+        return named[spec]
+
     def _open_retriever(self) -> ChunkRetriever:
-        experiment = self.experiment
-        arguments = {"topk": experiment.topk, "search_type": experiment.search_type, **search_arguments(self._keys)}
-        if experiment.retriever is not None:
-            check_beside(experiment.retriever, experiment)
-            if is_prebuilt(experiment.retriever):
-                self.own_retriever = retriever = prebuilt_retriever(
-                    experiment.retriever,
-                    self.settings,
-                    admissions=self.admissions,
-                    on_progress=self.on_progress,
-                    **arguments,
-                )
-                if name_in(experiment.dataset) == OWN_QUESTIONS and isinstance(retriever.vector_store, PrebuiltIndex):
-                    refuse_unknown_gold(self.dataset, retriever.vector_store.corpus)
-                return self.own_retriever
-            if needs_index(experiment.retriever):
-                self.index = self._open_index()
-            self.own_retriever = create_own_retriever(
-                experiment.retriever, index=self.index, topk=experiment.topk, settings=self.settings
-            )
-            return self.own_retriever
-        self.index = self._open_index()
-        if self._is_of_others and name_in(experiment.dataset) == OWN_QUESTIONS and not self.is_indexed:
-            check_gold_of(self.dataset, self.index)
-        self._graph = self._open_graph_list(self.index)
-        retriever = Retriever(self.index, graph=self._graph, **arguments)
-        retriever.check_args()
+        check_beside(self.experiment.retriever, self.experiment)
+        retriever = self._builder.open_retriever()
+        if self.experiment.retriever is None:
+            assert isinstance(retriever, Retriever)
+            self._graph = retriever.graph if isinstance(retriever.graph, GraphList) else None
+            return retriever
+        self.own_retriever = retriever
+        index = retriever.vector_store if isinstance(retriever, Retriever) else None
+        if name_in(self.experiment.dataset) == OWN_QUESTIONS and isinstance(index, PrebuiltIndex):
+            refuse_unknown_gold(self.dataset, index.corpus)
         return retriever
 
     @property
@@ -279,26 +259,21 @@ class Services:
         """Whether a collection is searched that was not made for the data set."""
         return self.experiment.corpus is not None and self.experiment.corpus_folder is None
 
-    def _open_graph_list(self, index: Index) -> GraphList | None:
-        if self.experiment.search_graph is None:
-            return None
-        graph = GraphList(index, self.settings.home, kind=self.experiment.search_graph)
-        self._make_if_missing(graph.open, graph.kind)
-        return graph
-
-    def _open_links(self) -> LinkedChunks:
-        links = linked_chunks_of(self._retriever, self.settings.home)
-        self._make_if_missing(links.open, KIND)
-        return links
-
-    def _make_if_missing(self, open_graph: Callable[[], object], kind: str) -> None:
+    def _open_or_make(self, graph: GraphList | LinkedChunks, kind: str) -> None:
         """Open a graph; that of a data set's own corpus is made here where there is none and no model is needed."""
         try:
-            open_graph()
+            graph.open()
         except CollectionError:
             if self.index is None or self._is_of_others or kind not in GRAPHS:
                 raise
             build_graph(self.index, kind, self.settings.home, self.on_progress)
+
+    def _open_searched(self) -> Index:
+        self.index = self._open_index()
+        is_own = name_in(self.experiment.dataset) == OWN_QUESTIONS and self.experiment.retriever is None
+        if self._is_of_others and is_own and not self.is_indexed:
+            check_gold_of(self.dataset, self.index)
+        return self.index
 
     def _open_index(self) -> Index:
         if self.is_indexed and (self.experiment.corpus is None or self.experiment.corpus_folder is not None):
@@ -318,17 +293,14 @@ class Services:
     def _index_of(self, collection: str) -> Index:
         return open_index(collection, self.settings, admissions=self.admissions)
 
+    def _insert_block(self, repeat: int, cache: CacheMode) -> InsertBlockFilter | None:
+        if self._filter_llm is None:
+            return None
+        llm = self._builder.bounded(self._cached(self._filter_llm, repeat, cache))
+        return InsertBlockFilter(llm, prompts=self._prompts)
+
     def _create_judge(self, llm: ChatLLM) -> AnyJudge:
-        settings = self.settings
-        return create_judge(
-            self.experiment.judge,
-            bounded(llm, settings.llm_max_tokens),
-            spec=settings.judge_spec,
-            settings=settings,
-            prompts=self._prompts,
-            gold=self._gold,
-            admissions=self.admissions,
-        )
+        return self._builder.create_judge(llm, spec=self.settings.judge_spec, gold=self._gold)
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:
         billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model
