@@ -65,7 +65,8 @@ def load_own_questions(
     named by their row. One line of what was read is logged, and what may be meant otherwise as a warning.
 
     Args:
-        path: The file. The first row of a table names the columns; of a workbook, the first sheet is read.
+        path: The file. The first row of a table names the columns; of a workbook, the first sheet is read
+            that it shows.
         columns: Names of columns that are called otherwise: ``{"question": "Frage"}``; "" for a column to leave out.
         folder: Folder of the documents to search, whose paths ``supporting`` names; None for a collection or no corpus.
         separator: What stands between several answers in one text; "none" for nothing, None for ``|`` in the cells of
@@ -87,7 +88,9 @@ def load_own_questions(
     listed = LISTED if separator is None and found.is_table else check_separator(separator) if separator else ""
     reader = _QuestionReader(path, columns or {}, folder, listed)
     if found.header and (fault := _Cells.fault_of(found.header, columns or {})):
-        raise LoadingError(f"Cannot read {path} as {found.shape}: {fault}.")
+        others = ", ".join(map(repr, found.other_sheets))
+        sheet = f" It is the sheet {found.sheet!r}; not read: {others:.300}." if others else ""
+        raise LoadingError(f"Cannot read {path} as {found.shape}: {fault}.{sheet}")
     rows = reader.rows.items(((row.number, row) for row in found.rows), reader.of_row, key=_id)
     return reader.dataset(rows, found, skip_bad_rows=skip_bad_rows)
 
@@ -154,7 +157,10 @@ class _QuestionReader:
         if row.fault:
             raise ValueError(row.fault)
         if row.doubt:
-            self._doubts.add(row.doubt, row.number)
+            self._doubts.add("row", row.doubt, row.number)
+        if row.is_hidden:
+            what = "rows that the sheet hides are read: delete them if they are not meant"
+            self._doubts.add("hidden", what, row.number)
         names = [name for name, _ in row.cells]
         self._names.update(dict.fromkeys(filter(None, names)))
         if fault := _Cells.fault_of(names, self._columns):
@@ -170,12 +176,13 @@ class _QuestionReader:
         known = unique_answers(answers)
         refuses = refuses or kind.casefold() == UNANSWERABLE
         if refuses and known:
-            self._doubts.add(f"the type {kind!r} leaves their answers out", cells.number)
+            self._doubts.add("lost", f"the type {kind!r} leaves their answers out", cells.number, value=known[0])
         if not refuses and (word := next((each for each in known if each.casefold() in MISSING_WORDS), None)):
-            self._doubts.add(f"the answer {word!r} is read as this text: leave the cell empty for none", cells.number)
+            told = f"the answer {word!r} is read as this text: leave the cell empty for none"
+            self._doubts.add("literal", told, cells.number)
         if listed := next((each for each in known if each[0] in "[{"), None):
-            told = f"the answer {listed!r:.60} is read as this text: write several as a list of texts in quotes"
-            self._doubts.add(told, cells.number)
+            told = "answers in brackets are read as texts: write several as a list of texts in quotes"
+            self._doubts.add("literal", told, cells.number, value=listed)
         return EvalQuestion(
             id=cells.text("id") or f"q{self.rows.number}",
             question=question,
@@ -199,10 +206,13 @@ class _QuestionReader:
         """Collect the questions, and tell what was read."""
         questions, file = tuple(rows), self.rows.file
         malformed = self.rows.checked() if skip_bad_rows else self.rows.all_accepted(_SKIP)
-        doubts = self._doubts.phrases()
-        if found.is_guess:
-            doubts.insert(0, f"its encoding {found.encoding} is a guess: name another by --encoding")
         used = {column: " or ".join(names) for column, names in self._used.items()}
+        if found.is_guess:
+            self._doubts.add("encoding", f"its encoding {found.encoding} is a guess: name another by --encoding")
+        for name in found.hidden_columns:
+            if any(name in names for names in self._used.values()):
+                self._doubts.add("hidden", f"the column {name!r} is read, which the sheet hides")
+        doubts = self._doubts.phrases()
         read = QuestionsRead(
             file=str(file),
             shape=found.shape,
@@ -213,9 +223,12 @@ class _QuestionReader:
             left_out=len(malformed),
             separator=found.separator,
             encoding=found.encoding,
+            sheet=found.sheet,
+            other_sheets=found.other_sheets,
             columns=used,
             unused=tuple(name for name in self._names if not any(name in names for names in self._used.values())),
             doubts=tuple(doubts),
+            doubtful_rows=self._doubts.rows,
         )
         logger.info("%s", read.to_line())
         if doubts:
@@ -273,10 +286,10 @@ class _Cells:
             raise self._placed(column, error) from error
         if not separator and isinstance(cell, str) and found.texts == (cell.strip(),) and LISTED in cell:
             kept = f"{self._used[column]!r} holds texts with {LISTED!r}, which parts nothing in JSON: --separator"
-            self._doubts.add(f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not", self.number)
+            told = f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not"
+            self._doubts.add("bar", told, self.number, value=cell.strip())
         if found.is_split and column == "answer":
-            what = f"cells of {self._name(column)!r} are split at {separator!r}"
-            self._doubts.add(what, self.number)
+            self._doubts.add("split", f"cells of {self._name(column)!r} are split at {separator!r}", self.number)
         return found.texts, found.is_unanswerable
 
     def text(self, column: Column) -> str:
@@ -296,7 +309,15 @@ class _Cells:
         if fault := self._row.faults.get(own):
             raise ValueError(fault)
         if doubt := self._row.doubts.get(own):
-            self._doubts.add(f"{own!r} holds {doubt}", self.number)
+            self._doubts.add("shown", f"{own!r} holds {doubt}", self.number, value=str(cell))
+        if (above := self._row.merged.get(own)) and column == "question":
+            raise ValueError(
+                f"its question is the cell of row {above}, merged over both. Write several answers into one cell, or "
+                "take the cells apart"
+            )
+        if above:
+            told = f"cells of {own!r} are merged over rows, and count in each of them"
+            self._doubts.add("merged", told, self.number)
         return cell
 
     def _name(self, column: Column) -> str:

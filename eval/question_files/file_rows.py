@@ -56,8 +56,12 @@ class FileRow:
     """By name of a column, why its cell has no text."""
     doubts: Mapping[str, str] = field(default_factory=dict)
     """By name of a column, what is doubtful of the text of its cell."""
+    merged: Mapping[str, int] = field(default_factory=dict)
+    """By name of a column, the row above with whose cell its cell is merged."""
     doubt: str = ""
     """What is doubtful of the row itself."""
+    is_hidden: bool = False
+    """Whether a workbook does not show it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,11 @@ class FileRows:
     """Encoding of a text; ``""`` for a workbook."""
     is_guess: bool = False
     """Whether neither the file nor the caller says its encoding, which is not UTF-8."""
+    sheet: str = ""
+    """Name of the sheet of a workbook that is read: the first visible one."""
+    other_sheets: tuple[str, ...] = ()
+    hidden_columns: tuple[str, ...] = ()
+    """Names of the columns that the sheet does not show."""
 
 
 def read_rows(path: Path, *, names: Collection[str], question_names: Collection[str], encoding: str | None) -> FileRows:
@@ -173,8 +182,25 @@ def _workbook(path: Path, data: bytes, shape: str, encoding: str | None) -> File
     with needs_extra("eval"):
         if find_spec("openpyxl") is None:
             raise ModuleNotFoundError(name="openpyxl")
-    header, rows = _with_header(_parsed(path, "workbook", data, shape), is_text=False)
-    return FileRows(rows=rows, shape=shape, is_table=True, header=header)
+    parsed = _parsed(path, "workbook", data, shape)
+    found, _ = next(parsed)
+    sheet, others = str(found["sheet"]), tuple(cast("list[str]", found["others"]))
+    header, rows = _with_header(parsed, is_text=False)
+    if others and not header:
+        raise LoadingError(
+            f"Cannot read {path} as {shape}: its sheet {sheet!r} is empty, and {', '.join(map(repr, others)):.300} is "
+            "not read. Move the sheet of the questions to the front."
+        )
+    hidden = tuple(header[place] for place in cast("list[int]", found["hidden"]) if place < len(header))
+    return FileRows(
+        rows=rows,
+        shape=shape,
+        is_table=True,
+        header=header,
+        sheet=sheet,
+        other_sheets=others,
+        hidden_columns=hidden,
+    )
 
 
 Parsed = tuple[Mapping[str, object], object]
@@ -221,12 +247,20 @@ def _table_row(
     if is_text and len(cells) != len(header):
         count, quoted = ("more", "separator") if len(cells) > len(header) else ("fewer", "line break")
         doubt = f"rows have {count} cells than the first: a text with a {quoted} stands between quotes"
-    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], faults=faults, doubts=doubts, doubt=doubt)
+    return FileRow(
+        number=number,
+        cells=[*zip(header, texts, strict=True)],
+        faults={name: str(fault) for name, fault in faults.items()},
+        doubts={name: str(each) for name, each in doubts.items()},
+        merged={name: cast("int", row) for name, row in _by_name(header, metadata.get("merged")).items()},
+        doubt=doubt,
+        is_hidden=bool(metadata.get("is_hidden")),
+    )
 
 
-def _by_name(header: Sequence[str], remarks: object) -> Mapping[str, str]:
+def _by_name(header: Sequence[str], remarks: object) -> Mapping[str, object]:
     found = remarks if isinstance(remarks, Mapping) else {}
-    return {header[int(place)]: str(each) for place, each in found.items() if int(place) < len(header)}
+    return {header[int(place)]: each for place, each in found.items() if int(place) < len(header)}
 
 
 def repeated_names(names: Sequence[str]) -> frozenset[str]:
