@@ -31,7 +31,9 @@ Columns = Annotated[
 ]
 Separator = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="What parts several answers in one of its cells: | in tables, none for nothing."),
+    typer.Option(
+        metavar="TEXT", help="What parts several answers in one of its cells, | in tables; the word none: nothing."
+    ),
 ]
 Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Its encoding, such as cp1252; it is found.")]
 SkipBadRows = Annotated[

@@ -11,7 +11,16 @@ from typing import Literal, get_args
 
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.index.folder_scan import scan_files
-from ..question_files.cell_texts import LISTED, MISSING_WORDS, NOT_LISTED, cell_texts, one_text, question_text
+from ..question_files.cell_texts import (
+    LISTED,
+    MISSING_WORDS,
+    NOT_LISTED,
+    cell_texts,
+    is_missing,
+    looks_like_a_list,
+    one_text,
+    question_text,
+)
 from ..question_files.file_rows import FileRow, FileRows, read_rows, repeated_names
 from ..question_files.kept_questions import records_of
 from ..question_files.read_report import Doubts, QuestionsRead
@@ -96,17 +105,17 @@ def load_own_questions(
 
 
 def check_separator(separator: str) -> str:
-    """Return a separator of answers.
+    """Return a separator of answers; "none" for the word none in any case.
 
     Raises:
         SettingsError: It is none.
     """
-    if separator != NOT_LISTED and (
-        not separator.strip(" ") or "\\" in separator or len(separator) > _LONGEST_SEPARATOR
-    ):
+    if separator.strip().casefold() == NOT_LISTED:
+        return NOT_LISTED
+    if not separator.strip(" ") or "\\" in separator or len(separator) > _LONGEST_SEPARATOR:
         raise SettingsError(
             f"separator={separator!r:.60} cannot stand between answers. Give a mark such as | or ;, of at most "
-            f"{_LONGEST_SEPARATOR} characters without a backslash; or {NOT_LISTED} for cells of one answer each."
+            f"{_LONGEST_SEPARATOR} characters without a backslash; or the word {NOT_LISTED}, if nothing parts them."
         )
     return separator
 
@@ -176,13 +185,11 @@ class _QuestionReader:
         known = unique_answers(answers)
         refuses = refuses or kind.casefold() == UNANSWERABLE
         if refuses and known:
-            self._doubts.add("lost", f"the type {kind!r} leaves their answers out", cells.number, value=known[0])
+            told = "answers are left out, since the type says that there is none: empty one of both"
+            self._doubts.add("lost", told, cells.number, value=known[0])
         if not refuses and (word := next((each for each in known if each.casefold() in MISSING_WORDS), None)):
             told = f"the answer {word!r} is read as this text: leave the cell empty for none"
             self._doubts.add("literal", told, cells.number)
-        if listed := next((each for each in known if each[0] in "[{"), None):
-            told = "answers in brackets are read as texts: write several as a list of texts in quotes"
-            self._doubts.add("literal", told, cells.number, value=listed)
         return EvalQuestion(
             id=cells.text("id") or f"q{self.rows.number}",
             question=question,
@@ -240,7 +247,6 @@ class _QuestionReader:
         return with_digests(replace(whole, read=read))
 
 
-_MISSING: tuple[object, ...] = (None, "", [])
 _SKIP = "Mend them, or leave them out: --skip-bad-rows, skip_bad_rows in YAML and Python."
 
 
@@ -288,6 +294,11 @@ class _Cells:
             kept = f"{self._used[column]!r} holds texts with {LISTED!r}, which parts nothing in JSON: --separator"
             told = f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not"
             self._doubts.add("bar", told, self.number, value=cell.strip())
+        if listed := next(filter(looks_like_a_list, found.texts), None):
+            told = (
+                f"texts of {self._name(column)!r} look like lists, and are read as texts: put those of a list in quotes"
+            )
+            self._doubts.add("literal", told, self.number, value=listed)
         if found.is_split and column == "answer":
             self._doubts.add("split", f"cells of {self._name(column)!r} are split at {separator!r}", self.number)
         return found.texts, found.is_unanswerable
@@ -303,7 +314,7 @@ class _Cells:
         names = _known_names(column, self._columns, self._cells)
         if not names:
             return None
-        filled = (name for name in names if self._cells[name][1] not in _MISSING)
+        filled = (name for name in names if not is_missing(self._cells[name][1]))
         own, cell = self._cells[next(filled, names[0])]
         self._used.setdefault(column, {})[own] = None
         if fault := self._row.faults.get(own):

@@ -33,7 +33,8 @@ _BESIDE: Mapping[str, frozenset[str]] = {
 }
 """Keys of an object that holds an answer, and those beside them that say nothing else about it."""
 _ALIASES = "aliases"
-_STARTS = re.compile(r"""(?:\[|\{|\((?=\s*['"])|array\()""")
+_STARTS = re.compile(r"[\[{(]|array\(")
+_LIKE_A_LIST = re.compile(r"""[\[{]|\(\s*['"]|\w+\([\[{]""")
 _BROKEN = re.compile(r"""(?:\[|\{)\s*['"]|array\(\[""")
 _OF_NUMBERS = re.compile(r"[\[{(][-+0-9.][-+0-9.eE,\s]*+[\])}]")
 _SHOWN = 80
@@ -99,9 +100,31 @@ def cell_texts(cell: object, separator: str) -> CellTexts:
         return _texts_of(printed)
     if not separator or separator not in text:
         return CellTexts(texts=_filled(text))
+    if not text.replace(separator, "").strip():
+        raise ValueError(
+            f"{_shown(text)} holds only {separator!r}, which parts texts. Leave the cell empty for none, or write "
+            f"\\{separator} for the text"
+        )
     parts = text.replace("\x00", "").replace(f"\\{separator}", "\x00").split(separator)
     texts = tuple(each for part in parts for each in _filled(part.replace("\x00", separator)))
     return CellTexts(texts=texts, is_split=len(parts) > 1)
+
+
+def is_missing(cell: object) -> bool:
+    """Return whether a cell holds nothing, so that another column may say it."""
+    inner = cell.values() if isinstance(cell, Mapping) else cell if isinstance(cell, list | tuple) else (cell,)
+    return all(map(_is_blank, inner))
+
+
+def _is_blank(value: object) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or value == [] or (isinstance(value, float) and math.isnan(value))
+
+
+def looks_like_a_list(text: str) -> bool:
+    """Return whether a text begins as a printed list, mapping or object does."""
+    return _LIKE_A_LIST.match(text) is not None
 
 
 def _texts_of(value: object) -> CellTexts:
@@ -158,7 +181,8 @@ def _filled(text: str) -> tuple[str, ...]:
 def _printed(text: str) -> object:
     """Return the list or object that a text prints, as JSON or as Python and numpy do; None if it is a text.
 
-    A list of numbers alone is a text: it may be an interval, a range or a date.
+    A list of numbers alone is a text: it may be an interval, a range or a date; and so is what stands in parentheses
+    and holds no text, such as (3) or (None).
 
     Raises:
         ValueError: It begins as a list of texts, and does not end as one.
@@ -175,7 +199,9 @@ def _printed(text: str) -> object:
                     "of one text"
                 ) from error
             return None
-    return None if not isinstance(value, list | dict) or _OF_NUMBERS.fullmatch(text) else value
+    if not isinstance(value, list | dict) or _OF_NUMBERS.fullmatch(text):
+        return None
+    return None if text.startswith("(") and not any(isinstance(item, str) for item in value) else value
 
 
 def _shown(value: object) -> str:

@@ -285,8 +285,10 @@ class Experiment(BaseModel):
     @classmethod
     def _check_reading(cls, given: str | None, info: ValidationInfo) -> str | None:
         try:
+            if given is not None and info.field_name == "separator":
+                return check_separator(given)
             if given is not None:
-                (check_separator if info.field_name == "separator" else check_encoding)(given)
+                check_encoding(given)
         except SettingsError as error:
             raise ValueError(str(error)) from error
         return given

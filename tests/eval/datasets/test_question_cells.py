@@ -30,6 +30,16 @@ def answers_of(path: Path, **options: str) -> tuple[str, ...]:
         ("{'text': array(['x'], dtype=object), 'answer_start': array([1], dtype=int32)}", ("x",)),
         ("['x'\n 'it\\'s']", ("x", "it's")),
         ("('x', 'y')", ("x", "y")),
+        ("[Decimal('1.50'), 'one and a half']", ("1.50", "one and a half")),
+        ("[Decimal('NaN'), <NA>, NaT, nan, 'x']", ("x",)),
+        ("[Timestamp('2020-01-01 00:00:00+0000', tz='UTC')]", ("2020-01-01 00:00:00+0000",)),
+        ("[datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 12, 30)]", ("2020-01-01", "2020-01-01 12:30:00")),
+        ("(datetime.time(12, 30, fold=1), PosixPath('a.md'))", ("12:30:00", "a.md")),
+        ("(3, 'three')", ("3", "three")),
+        ("(Decimal('1.5'),)", ("1.5",)),
+        ("[datetime.date(2020, 13, 1)]", ("[datetime.date(2020, 13, 1)]",)),
+        ("[int(x) for x in y]", ("[int(x) for x in y]",)),
+        ("(None, 7)", ("(None, 7)",)),
         ("[0, 1]", ("[0, 1]",)),
         ("{1, 2.50}", ("{1, 2.50}",)),
         ("[2020-10-12]", ("[2020-10-12]",)),
@@ -99,6 +109,11 @@ def test_a_cell_that_is_no_text_is_refused_with_row_and_column(
         (r"C:\new\|\alpha", {}, (r"C:\new|\alpha",)),
         ('["x|y"]', {}, ("x|y",)),
         ("' '", {}, ("' '",)),
+        ("x | y", {"separator": "None"}, ("x | y",)),
+        ("x | y", {"separator": " NONE"}, ("x | y",)),
+        (r"\|", {}, ("|",)),
+        ("x | | y |", {}, ("x", "y")),
+        ("|", {"separator": "none"}, ("|",)),
     ],
 )
 def test_a_cell_of_a_table_is_split_where_its_separator_stands(
@@ -234,8 +249,20 @@ def test_quotes_never_make_one_question_of_two(tmp_path: Path, name: str, conten
             "question,answer,note\nWho wrote it, and when?,Ada,\n",
             "rows have more cells than the first: .* separator",
         ),
-        ("q.csv", "question,answer,type\nWho?,Ada,Unanswerable\n", "the type 'Unanswerable' leaves their answers out"),
-        ("q.jsonl", '{"question": "Range?", "answer": "[0, 1]"}\n', r"answers in brackets .* \(row 1, '\[0, 1\]'\)"),
+        ("q.csv", "question,answer,type\nWho?,Ada,Unanswerable\n", "answers are left out, since the type says .*'Ada'"),
+        (
+            "q.csv",
+            "question,answer\nWho?,[Colour(1)]\n",
+            r"texts of 'answer' look like .* \(row 2, '\[Colour\(1\)\]'\)",
+        ),
+        ("q.csv", "question,answer\nWho?,\"('x', 'y\"\n", r"texts of 'answer' look like "),
+        ("q.csv", "question,answer\nWho?,deque(['x'])\n", r"texts of 'answer' look like "),
+        ("q.csv", "question,files\nWho?,[a.md]\n", r"texts of 'files' look like .* \(row 2, '\[a.md\]'\)"),
+        (
+            "q.jsonl",
+            '{"question": "Range?", "answer": "[0, 1]"}\n',
+            r"texts of 'answer' look like .* \(row 1, '\[0, 1\]'\)",
+        ),
     ],
 )
 def test_what_may_be_meant_otherwise_is_told(
@@ -254,6 +281,33 @@ def test_the_first_column_of_a_kind_that_is_filled_is_read_and_one_may_be_left_o
         load_own_questions(file)
     (question,) = load_own_questions(file, columns={"supporting": ""}).questions
     assert (question.answers, question.supporting) == (("Ada",), ())
+
+
+@pytest.mark.parametrize("missing", [None, "", " ", [], [None, ""], float("nan"), {"text": [], "answer_start": []}])
+def test_an_answer_that_is_missing_gives_way_to_the_next_column(tmp_path: Path, missing: object) -> None:
+    rows = [{"question": "Who?", "answer": missing, "gold": missing, "answers": ["Ada"]}, {"question": "?"}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first, second = load_own_questions(tmp_path / "q.jsonl").questions
+    assert (first.answers, first.is_answerable, second.answers) == (("Ada",), True, ())
+
+
+@pytest.mark.parametrize("cell", ["|", "| |", " || "])
+def test_a_cell_of_separators_alone_is_refused(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "q.csv").write_text(f"question,answer,n\nWho?,x,1\nWhich?,{cell},2\n")
+    with pytest.raises(LoadingError, match=r"row 3: answer: .* only '\|', which parts texts. Leave the cell empty for"):
+        load_own_questions(tmp_path / "q.csv")
+
+
+def test_an_answer_that_the_type_leaves_out_is_told_first(tmp_path: Path) -> None:
+    rows = ["Who?,x | y,", "When?,[1843],", "Why?,None,", "Where?,here,unanswerable", "What?,that,Unanswerable"]
+    (tmp_path / "q.csv").write_text("question,answer,type\n" + "".join(f"{row}\n" for row in rows))
+    read = load_own_questions(tmp_path / "q.csv").read
+    assert read is not None
+    assert read.doubtful_rows == 5
+    assert read.doubts[0] == (
+        "answers are left out, since the type says that there is none: empty one of both (rows 5, 6, such as 'here')"
+    )
+    assert "split" in read.doubts[-1]
 
 
 def test_every_bad_row_is_listed_up_to_ten(tmp_path: Path) -> None:
