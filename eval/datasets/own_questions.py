@@ -240,7 +240,9 @@ class _QuestionReader:
         logger.info("%s", read.to_line())
         if doubts:
             more = f"; and {len(doubts) - _DOUBTS_SHOWN} more" if len(doubts) > _DOUBTS_SHOWN else ""
-            logger.warning("%s: %s%s", file, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
+            count = self._doubts.rows
+            rows = f" {count} row{'s' * (count > 1)} may be misread:" if count else ""
+            logger.warning("%s:%s %s%s", file, rows, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
         whole = Dataset(
             name="questions", questions=questions, folder=self._folder, key_field="source", malformed=malformed
         )

@@ -157,7 +157,9 @@ _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
 """Start of each line of the rows file."""
 
 
-def part_of(manifest: Manifest, name: Literal["experiment", "identity", "settings", "index"]) -> Mapping[str, object]:
+def part_of(
+    manifest: Manifest, name: Literal["experiment", "identity", "settings", "index", "questions_read"]
+) -> Mapping[str, object]:
     """Return a part of a manifest; empty if it is missing."""
     part = manifest.get(name)
     return part if isinstance(part, Mapping) else {}
