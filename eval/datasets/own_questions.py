@@ -7,7 +7,7 @@ import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.index.folder_scan import scan_files
@@ -21,31 +21,13 @@ from ..question_files.cell_texts import (
     one_text,
     question_text,
 )
-from ..question_files.file_rows import FileRow, FileRows, read_rows, repeated_names
+from ..question_files.file_rows import USUAL_NAMES, Column, FileRow, FileRows, read_rows, repeated_names
 from ..question_files.kept_questions import records_of
 from ..question_files.read_report import Doubts, QuestionsRead
 from .questions import Dataset, EvalQuestion
 from .rows import RowReader, language_tag, unique_answers, with_digests
 
 logger = logging.getLogger(__name__)
-
-Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
-
-USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
-    "id": ("id", "_id", "qid", "question_id", "query_id"),
-    "question": ("question", "query", "user_input", "input", "prompt", "问题"),
-    "answer": (
-        *("answer", "answers", "gold", "gold_answer", "golden_answers", "ground_truth", "ground_truths"),
-        *("reference", "references", "expected", "expected_answer", "target", "答案"),
-    ),
-    "supporting": (
-        *("supporting", "supporting_documents", "gold_documents", "documents", "document"),
-        *("sources", "source", "files", "file"),
-    ),
-    "type": ("type", "kind", "category"),
-    "lang": ("lang", "language"),
-}
-"""The names that a column may have, in any case; the first of them that a row has is taken."""
 
 UNANSWERABLE = "unanswerable"
 """The type of a question to which a refusal is the right answer."""
@@ -92,8 +74,10 @@ def load_own_questions(
         raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
     wanted = {name: known.casefold() for name, known in (columns or {}).items()}
     known = {name.casefold() for names in (*USUAL_NAMES.values(), wanted.values()) for name in names}
-    asked = [wanted["question"]] if "question" in wanted else USUAL_NAMES["question"]
-    found = read_rows(path, names=known, question_names=asked, encoding=encoding)
+    asked, ids = (
+        [wanted[column].strip()] if column in wanted else USUAL_NAMES[column] for column in ("question", "id")
+    )
+    found = read_rows(path, names=known, question_names=asked, id_names=[*filter(None, ids)], encoding=encoding)
     listed = LISTED if separator is None and found.is_table else check_separator(separator) if separator else ""
     reader = _QuestionReader(path, columns or {}, folder, listed)
     if found.header and (fault := _Cells.fault_of(found.header, columns or {})):
@@ -241,8 +225,8 @@ class _QuestionReader:
         if doubts:
             more = f"; and {len(doubts) - _DOUBTS_SHOWN} more" if len(doubts) > _DOUBTS_SHOWN else ""
             count = self._doubts.rows
-            rows = f" {count} row{'s' * (count > 1)} may be misread:" if count else ""
-            logger.warning("%s:%s %s%s", file, rows, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
+            counted = f" {count} row{'s' * (count > 1)} may be misread:" if count else ""
+            logger.warning("%s:%s %s%s", file, counted, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
         whole = Dataset(
             name="questions", questions=questions, folder=self._folder, key_field="source", malformed=malformed
         )

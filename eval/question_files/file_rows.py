@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from ...modules.errors import LoadingError, SettingsError, needs_extra
 from ...modules.index.file_parsers import LoadLimits
@@ -19,6 +19,24 @@ from ...modules.reading.delimited_text import separator_of
 from ...modules.reading.regular_files import read_named
 from ...modules.reading.spreadsheet_cells import of_cell
 from ...modules.reading.text_encoding import UTF_8, decode
+
+Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
+
+USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
+    "id": ("id", "_id", "qid", "question_id", "query_id"),
+    "question": ("question", "query", "user_input", "input", "prompt", "问题"),
+    "answer": (
+        *("answer", "answers", "gold", "gold_answer", "golden_answers", "ground_truth", "ground_truths"),
+        *("reference", "references", "expected", "expected_answer", "target", "答案"),
+    ),
+    "supporting": (
+        *("supporting", "supporting_documents", "gold_documents", "documents", "document"),
+        *("sources", "source", "files", "file"),
+    ),
+    "type": ("type", "kind", "category"),
+    "lang": ("lang", "language"),
+}
+"""The names that a column may have, in any case; the first of them that a row has is taken."""
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _LINES = (".jsonl", ".ndjson")
@@ -89,13 +107,21 @@ class FileRows:
     """Names of the columns that the sheet does not show."""
 
 
-def read_rows(path: Path, *, names: Collection[str], question_names: Collection[str], encoding: str | None) -> FileRows:
+def read_rows(
+    path: Path,
+    *,
+    names: Collection[str],
+    question_names: Collection[str],
+    id_names: Sequence[str],
+    encoding: str | None,
+) -> FileRows:
     """Read the rows of a file.
 
     Args:
         path: The file, up to 200 MB.
         names: Names that its columns may have, case-folded; they tell the separator.
         question_names: Those of them that the column of questions may have.
+        id_names: Those of them that the column of ids may have; the first names the index that pandas writes into JSON.
         encoding: Encoding of a text; None finds it.
 
     Raises:
@@ -116,7 +142,7 @@ def read_rows(path: Path, *, names: Collection[str], question_names: Collection[
     is_guess = encoding is None and not found.startswith("utf-")
     if shape not in ("CSV", "TSV"):
         parser = "lines" if suffix in _LINES else "objects"
-        head = "" if parser == "lines" else json.dumps(sorted(question_names)) + "\n"
+        head = "" if parser == "lines" else json.dumps([sorted(question_names), [*id_names]]) + "\n"
         rows = (_object_row(*each) for each in _parsed(path, parser, (head + text).encode("utf-8", "replace"), shape))
         return FileRows(rows=rows, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
     separator = separator_of(text, names, usual="\t" if shape == "TSV" else ",")

@@ -62,7 +62,7 @@ def _filled(rows: Iterable[tuple[int, WorkbookRow]]) -> Iterator[Row]:
 
 def _parse_objects(data: bytes) -> Iterable[Row]:
     names, _, text = data.decode("utf-8").partition("\n")
-    yield from map(_as_row, json_rows(text, json.loads(names)))
+    yield from map(_as_row, json_rows(text, *json.loads(names)))
 
 
 def _parse_lines(data: bytes) -> Iterable[Row]:
@@ -86,5 +86,5 @@ ROW_PARSERS: Mapping[str, Callable[[bytes], Iterable[Row]]] = {
     "lines": _parse_lines,
 }
 """Parsers by name: an Excel file; a UTF-8 table by its separator; JSON, below a line with a JSON list of the names that
-a question may have; and JSON Lines.
+a question may have and of those of an id; and JSON Lines.
 """
