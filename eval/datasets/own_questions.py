@@ -14,6 +14,7 @@ from ...modules.index.folder_scan import scan_files
 from ..question_files.cell_texts import (
     LISTED,
     MISSING_WORDS,
+    NAME_ANOTHER,
     NOT_LISTED,
     cell_texts,
     is_missing,
@@ -273,7 +274,8 @@ class _Cells:
         """Return the texts in a cell, and whether it says that there is no answer."""
         try:
             cell = self._cell(column)
-            found = cell_texts(cell, "" if separator == NOT_LISTED else separator)
+            parts = "" if separator == NOT_LISTED else separator
+            found = cell_texts(cell, parts, names_documents=column == "supporting")
         except ValueError as error:
             raise self._placed(column, error) from error
         if not separator and isinstance(cell, str) and found.texts == (cell.strip(),) and LISTED in cell:
@@ -323,13 +325,13 @@ class _Cells:
         return self._cells[known[0]][0] if known else column
 
     def _placed(self, column: Column, error: ValueError) -> ValueError:
-        said = str(error)
-        name = self._name(column)
-        return (
-            error
-            if said.startswith("its question")
-            else ValueError(f"{column}{f' (column {name!r})' * (name != column)}: {said}")
-        )
+        said, name = str(error), self._name(column)
+        if said.endswith(NAME_ANOTHER):
+            none = f", or take none: --columns {column}=" if column != "question" else ""
+            said = f"{said}: --columns {column}=NAME{none}"
+        if said.startswith("its question"):
+            return error
+        return ValueError(f"{column}{f' (column {name!r})' * (name != column)}: {said}")
 
 
 def _known_names(column: Column, columns: Mapping[str, str], known: Container[str]) -> list[str]:

@@ -3,12 +3,11 @@
 import json
 import logging
 import re
-from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
-import openpyxl
 import pytest
 
+from judgetree.evaluation import load_dataset
 from judgetree.evaluation.datasets.own_questions import load_own_questions
 from judgetree.modules.errors import LoadingError, SettingsError
 
@@ -84,7 +83,10 @@ def test_an_answer_in_json_that_is_understood(tmp_path: Path, cell: object, answ
         ("type", ["x"], "type: .* is a list"),
         ("id", {"$oid": "x"}, "id: .* is an object"),
         ("question", ["Who?"], "question: .* is a list"),
-        ("question", {"text": "Who?"}, "question: .* is an object"),
+        ("question", {"text": "Who?"}, "question: .* is an object .* name it: --columns question=NAME$"),
+        ("answer", {"en": "x"}, "--columns answer=NAME, or take none: --columns answer="),
+        ("type", {"en": "x"}, "--columns type=NAME, or take none: --columns type="),
+        ("supporting", [{"source": "a.md", "page": 3}], "with the keys source, page"),
         ("question", "['Who?', 'When?']", "its question .* is a list or an object"),
         ("question", "NaN", "its question is 'NaN', a missing value"),
     ],
@@ -129,57 +131,6 @@ def test_a_separator_that_is_none_is_refused(tmp_path: Path, separator: str) -> 
     (tmp_path / "q.csv").write_text("question\nWho?\n")
     with pytest.raises(SettingsError, match="cannot stand between answers"):
         load_own_questions(tmp_path / "q.csv", separator=separator)
-
-
-EXCEL = [
-    ("007", None, "007"),
-    (7, "000", "007"),
-    (0.5, "0%", "50%"),
-    (0.125, "0.0%", "12.5%"),
-    (3, None, "3"),
-    (3.0, None, "3"),
-    (0.1 + 0.2, None, "0.3"),
-    (3.5, "0.00", "3.50"),
-    (1234.5, "#,##0.00", "1,234.50"),
-    (19.99, '"$"#,##0.00_);("$"#,##0.00)', "$19.99"),
-    (5, '0" kg"', "5 kg"),
-    (0.5, "# ?/?", "0.5"),
-    (True, None, "TRUE"),
-    (date(2024, 5, 1), "DD.MM.YYYY", "2024-05-01"),
-    (datetime(2024, 5, 1, 12, 30), None, "2024-05-01T12:30:00"),
-    (time(12, 30), None, "12:30:00"),
-    (timedelta(hours=26, minutes=3), None, "26:03:00"),
-    ("3,5", None, "3,5"),
-]
-
-
-def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    book = openpyxl.Workbook()
-    book.active.append(["question", "answer"])
-    for row, (value, form, _) in enumerate(EXCEL, start=2):
-        book.active.append([f"What is {row}?", value])
-        if form:
-            book.active.cell(row, 2).number_format = form
-    book.save(tmp_path / "q.xlsx")
-    with caplog.at_level(logging.INFO, logger="judgetree"):
-        dataset = load_own_questions(tmp_path / "q.xlsx", separator="none")
-    assert [each.answers for each in dataset.questions] == [(shown,) for _, _, shown in EXCEL]
-    assert dataset.read is not None
-    doubts = " ".join(dataset.read.doubts)
-    assert "'answer' holds a date or time, written as in ISO 8601 (rows 15, 16, 17, such as '2024-05-01')" in doubts
-    assert "'#,##0.00', whose marks differ by country" in doubts
-    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
-
-
-def test_errors_and_formulas_without_a_value_are_refused(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.active.append(["question", "answer"])
-    book.active.append(["Who?", "=1+1"])
-    book.active.append(["When?", "#N/A"])
-    book.active["B3"].data_type = "e"
-    book.save(tmp_path / "q.xlsx")
-    with pytest.raises(LoadingError, match=r"row 2: answer: its formula was never .*\n  row 3: answer: .* error #N/A"):
-        load_own_questions(tmp_path / "q.xlsx")
 
 
 def test_the_line_says_what_was_read_and_what_was_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -277,7 +228,7 @@ def test_the_first_column_of_a_kind_that_is_filled_is_read_and_one_may_be_left_o
     file = tmp_path / "q.jsonl"
     rows = [{"question": "Who?", "answer": None, "answers": ["Ada"], "source": {"page": 3}}]
     file.write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(LoadingError, match="--columns supporting="):
+    with pytest.raises(LoadingError, match=r"supporting \(column 'source'\): .* or take none: --columns supporting="):
         load_own_questions(file)
     (question,) = load_own_questions(file, columns={"supporting": ""}).questions
     assert (question.answers, question.supporting) == (("Ada",), ())
@@ -308,6 +259,16 @@ def test_an_answer_that_the_type_leaves_out_is_told_first(tmp_path: Path) -> Non
         "answers are left out, since the type says that there is none: empty one of both (rows 5, 6, such as 'here')"
     )
     assert "split" in read.doubts[-1]
+
+
+def test_the_questions_of_the_example_corpus_are_a_file_of_questions() -> None:
+    """Its facts are objects with a source, which was refused."""
+    data = Path(__file__).parents[3] / "data"
+    own = load_own_questions(data / "standards_qa.jsonl", folder=data / "standards")
+    known = load_dataset(f"standards:{data / 'standards_qa.jsonl'}")
+    assert [(each.id, each.question, each.supporting, each.is_answerable) for each in own.questions] == [
+        (each.id, each.question, each.supporting, each.is_answerable) for each in known.questions
+    ]
 
 
 def test_every_bad_row_is_listed_up_to_ten(tmp_path: Path) -> None:

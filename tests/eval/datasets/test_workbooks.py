@@ -1,6 +1,7 @@
-"""What a workbook shows besides its cells: sheets, hidden rows and columns, merged cells."""
+"""What a workbook shows: its cells, and besides them sheets, hidden rows and columns, merged cells."""
 
 import logging
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -140,4 +141,55 @@ def test_a_formula_that_was_never_computed_is_found_under_any_prefix(tmp_path: P
                 content = content.replace(b"<", b"<x:").replace(b"<x:/", b"</x:").replace(b"xmlns=", b"xmlns:x=")
             prefixed.writestr(name, content)
     with pytest.raises(LoadingError, match="row 2: answer: its formula was never computed"):
+        load_own_questions(tmp_path / "q.xlsx")
+
+
+EXCEL = [
+    ("007", None, "007"),
+    (7, "000", "007"),
+    (0.5, "0%", "50%"),
+    (0.125, "0.0%", "12.5%"),
+    (3, None, "3"),
+    (3.0, None, "3"),
+    (0.1 + 0.2, None, "0.3"),
+    (3.5, "0.00", "3.50"),
+    (1234.5, "#,##0.00", "1,234.50"),
+    (19.99, '"$"#,##0.00_);("$"#,##0.00)', "$19.99"),
+    (5, '0" kg"', "5 kg"),
+    (0.5, "# ?/?", "0.5"),
+    (True, None, "TRUE"),
+    (date(2024, 5, 1), "DD.MM.YYYY", "2024-05-01"),
+    (datetime(2024, 5, 1, 12, 30), None, "2024-05-01T12:30:00"),
+    (time(12, 30), None, "12:30:00"),
+    (timedelta(hours=26, minutes=3), None, "26:03:00"),
+    ("3,5", None, "3,5"),
+]
+
+
+def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "answer"])
+    for row, (value, form, _) in enumerate(EXCEL, start=2):
+        book.active.append([f"What is {row}?", value])
+        if form:
+            book.active.cell(row, 2).number_format = form
+    book.save(tmp_path / "q.xlsx")
+    with caplog.at_level(logging.INFO, logger="judgetree"):
+        dataset = load_own_questions(tmp_path / "q.xlsx", separator="none")
+    assert [each.answers for each in dataset.questions] == [(shown,) for _, _, shown in EXCEL]
+    assert dataset.read is not None
+    doubts = " ".join(dataset.read.doubts)
+    assert "'answer' holds a date or time, written as in ISO 8601 (rows 15, 16, 17, such as '2024-05-01')" in doubts
+    assert "'#,##0.00', whose marks differ by country" in doubts
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
+
+
+def test_errors_and_formulas_without_a_value_are_refused(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "answer"])
+    book.active.append(["Who?", "=1+1"])
+    book.active.append(["When?", "#N/A"])
+    book.active["B3"].data_type = "e"
+    book.save(tmp_path / "q.xlsx")
+    with pytest.raises(LoadingError, match=r"row 2: answer: its formula was never .*\n  row 3: answer: .* error #N/A"):
         load_own_questions(tmp_path / "q.xlsx")
