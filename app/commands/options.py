@@ -23,6 +23,10 @@ Questions = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Your own, in place of --dataset: CSV, TSV, Excel, JSON or JSON Lines."),
 ]
+Corpus = Annotated[
+    str | None,
+    typer.Option(metavar="NAME|./FOLDER", help="Collection or folder to search, in place of the data set's own."),
+]
 Columns = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,7 @@ from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
 from ..options import (
     Columns,
+    Corpus,
     Encoding,
     FailAfter,
     Json,
@@ -39,6 +40,7 @@ def record(  # noqa: PLR0913 - one parameter an option
     separator: Separator = None,
     encoding: Encoding = None,
     skip_bad_rows: SkipBadRows = False,
+    corpus: Corpus = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of an experiment, for the rest.")] = None,
     depth: Annotated[int, typer.Option(min=0, max=MAX_REC_DEPTH, metavar="N", help="Levels of sub-questions.")] = 1,
     tries: Annotated[int, typer.Option(min=1, metavar="N", help="Sub-questions of each chunk.")] = 1,
@@ -65,6 +67,7 @@ def record(  # noqa: PLR0913 - one parameter an option
             encoding=encoding,
             skip_bad_rows=skip_bad_rows,
         ),
+        "corpus": corpus,
         "limit": limit,
         "max_llm_calls": max_llm_calls,
         "llm": llm,

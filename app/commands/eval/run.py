@@ -16,6 +16,7 @@ from ...terminal.terminal import busy, counting_bar, progress_bar, resumable, sa
 from ..options import (
     CacheModeName,
     Columns,
+    Corpus,
     Encoding,
     Evidence,
     EvidenceRanker,
@@ -78,10 +79,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     separator: Separator = None,
     encoding: Encoding = None,
     skip_bad_rows: SkipBadRows = False,
-    corpus: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|./FOLDER", help="Collection or folder to search, in place of the data set's own."),
-    ] = None,
+    corpus: Corpus = None,
     systems: Annotated[
         str | None,
         typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask, react."),
