@@ -20,7 +20,7 @@ from ...modules.progress import StageProgress
 from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
-from ..datasets.registry import DATASETS, load_dataset
+from ..datasets.registry import DATASETS, OWN_QUESTIONS, load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
 from ..rows.store import RunStore
@@ -39,7 +39,8 @@ class CalibrationPlan:
     """The data to calibrate on: a data set, or labels by hand.
 
     Raises:
-        SettingsError: ``target_recall`` is not in (0, 1], or there is not either a data set or labels.
+        SettingsError: ``target_recall`` is not in (0, 1], or there is not either a data set or labels, or the data
+            set is a file of questions.
     """
 
     dataset: str = ""
@@ -64,6 +65,11 @@ class CalibrationPlan:
             )
         if bool(self.dataset) == bool(self.labels):
             raise SettingsError("Calibrate on one of them: a data set (--dataset), or labels by hand (--labels RUN).")
+        if self.dataset.partition(":")[0] == OWN_QUESTIONS:
+            raise SettingsError(
+                f"{self.dataset} is a file of questions, which has no documents to judge. Calibrate on a data set that "
+                "has them, or on labels by hand: --labels RUN."
+            )
         if self.judge not in get_args(FittedKind):
             raise SettingsError(f"The judge {self.judge!r} has no fit. Allowed: {', '.join(get_args(FittedKind))}.")
 

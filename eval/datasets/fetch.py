@@ -122,7 +122,8 @@ def by_hand(source: DatasetSource, target: Path, *, why: str) -> str:
     """Describe how to get the data set with a browser, after the reason ``why``."""
     how = source.by_hand or f"Open {source.url} in a browser (its home is {source.homepage})."
     taken = f" Take {', '.join(source.members)} out of the archive." if source.members else ""
-    return f"{why} {how}{taken} Save it as {target}, then it is used as --dataset {source.format}:{target}."
+    used = f"judgetree eval run --dataset {source.format}:{target}"
+    return f"{why} {how}{taken} Save it as {target}, then ask it by `{used}`."
 
 
 def download(

@@ -7,36 +7,28 @@ import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.index.folder_scan import scan_files
-from ..question_files.cell_texts import LISTED, MISSING_WORDS, NOT_LISTED, cell_texts, one_text, question_text
-from ..question_files.file_rows import FileRow, FileRows, read_rows, repeated_names
+from ..question_files.cell_texts import (
+    LISTED,
+    MISSING_WORDS,
+    NAME_ANOTHER,
+    NOT_LISTED,
+    cell_texts,
+    is_missing,
+    looks_like_a_list,
+    one_text,
+    question_text,
+)
+from ..question_files.file_rows import USUAL_NAMES, Column, FileRow, FileRows, read_rows, repeated_names
 from ..question_files.kept_questions import records_of
 from ..question_files.read_report import Doubts, QuestionsRead
 from .questions import Dataset, EvalQuestion
 from .rows import RowReader, language_tag, unique_answers, with_digests
 
 logger = logging.getLogger(__name__)
-
-Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
-
-USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
-    "id": ("id", "_id", "qid", "question_id", "query_id"),
-    "question": ("question", "query", "user_input", "input", "prompt", "问题"),
-    "answer": (
-        *("answer", "answers", "gold", "gold_answer", "golden_answers", "ground_truth", "ground_truths"),
-        *("reference", "references", "expected", "expected_answer", "target", "答案"),
-    ),
-    "supporting": (
-        *("supporting", "supporting_documents", "gold_documents", "documents", "document"),
-        *("sources", "source", "files", "file"),
-    ),
-    "type": ("type", "kind", "category"),
-    "lang": ("lang", "language"),
-}
-"""The names that a column may have, in any case; the first of them that a row has is taken."""
 
 UNANSWERABLE = "unanswerable"
 """The type of a question to which a refusal is the right answer."""
@@ -65,7 +57,8 @@ def load_own_questions(
     named by their row. One line of what was read is logged, and what may be meant otherwise as a warning.
 
     Args:
-        path: The file. The first row of a table names the columns; of a workbook, the first sheet is read.
+        path: The file. The first row of a table names the columns; of a workbook, the first sheet is read
+            that it shows.
         columns: Names of columns that are called otherwise: ``{"question": "Frage"}``; "" for a column to leave out.
         folder: Folder of the documents to search, whose paths ``supporting`` names; None for a collection or no corpus.
         separator: What stands between several answers in one text; "none" for nothing, None for ``|`` in the cells of
@@ -82,28 +75,32 @@ def load_own_questions(
         raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
     wanted = {name: known.casefold() for name, known in (columns or {}).items()}
     known = {name.casefold() for names in (*USUAL_NAMES.values(), wanted.values()) for name in names}
-    asked = [wanted["question"]] if "question" in wanted else USUAL_NAMES["question"]
-    found = read_rows(path, names=known, question_names=asked, encoding=encoding)
+    asked, ids = (
+        [wanted[column].strip()] if column in wanted else USUAL_NAMES[column] for column in ("question", "id")
+    )
+    found = read_rows(path, names=known, question_names=asked, id_names=[*filter(None, ids)], encoding=encoding)
     listed = LISTED if separator is None and found.is_table else check_separator(separator) if separator else ""
     reader = _QuestionReader(path, columns or {}, folder, listed)
     if found.header and (fault := _Cells.fault_of(found.header, columns or {})):
-        raise LoadingError(f"Cannot read {path} as {found.shape}: {fault}.")
+        others = ", ".join(map(repr, found.other_sheets))
+        sheet = f" It is the sheet {found.sheet!r}; not read: {others:.300}." if others else ""
+        raise LoadingError(f"Cannot read {path} as {found.shape}: {fault}.{sheet}")
     rows = reader.rows.items(((row.number, row) for row in found.rows), reader.of_row, key=_id)
     return reader.dataset(rows, found, skip_bad_rows=skip_bad_rows)
 
 
 def check_separator(separator: str) -> str:
-    """Return a separator of answers.
+    """Return a separator of answers; "none" for the word none in any case.
 
     Raises:
         SettingsError: It is none.
     """
-    if separator != NOT_LISTED and (
-        not separator.strip(" ") or "\\" in separator or len(separator) > _LONGEST_SEPARATOR
-    ):
+    if separator.strip().casefold() == NOT_LISTED:
+        return NOT_LISTED
+    if not separator.strip(" ") or "\\" in separator or len(separator) > _LONGEST_SEPARATOR:
         raise SettingsError(
             f"separator={separator!r:.60} cannot stand between answers. Give a mark such as | or ;, of at most "
-            f"{_LONGEST_SEPARATOR} characters without a backslash; or {NOT_LISTED} for cells of one answer each."
+            f"{_LONGEST_SEPARATOR} characters without a backslash; or the word {NOT_LISTED}, if nothing parts them."
         )
     return separator
 
@@ -154,7 +151,10 @@ class _QuestionReader:
         if row.fault:
             raise ValueError(row.fault)
         if row.doubt:
-            self._doubts.add(row.doubt, row.number)
+            self._doubts.add("row", row.doubt, row.number)
+        if row.is_hidden:
+            what = "rows that the sheet hides are read: delete them if they are not meant"
+            self._doubts.add("hidden", what, row.number)
         names = [name for name, _ in row.cells]
         self._names.update(dict.fromkeys(filter(None, names)))
         if fault := _Cells.fault_of(names, self._columns):
@@ -170,12 +170,11 @@ class _QuestionReader:
         known = unique_answers(answers)
         refuses = refuses or kind.casefold() == UNANSWERABLE
         if refuses and known:
-            self._doubts.add(f"the type {kind!r} leaves their answers out", cells.number)
+            told = "answers are left out, since the type says that there is none: empty one of both"
+            self._doubts.add("lost", told, cells.number, value=known[0])
         if not refuses and (word := next((each for each in known if each.casefold() in MISSING_WORDS), None)):
-            self._doubts.add(f"the answer {word!r} is read as this text: leave the cell empty for none", cells.number)
-        if listed := next((each for each in known if each[0] in "[{"), None):
-            told = f"the answer {listed!r:.60} is read as this text: write several as a list of texts in quotes"
-            self._doubts.add(told, cells.number)
+            told = f"the answer {word!r} is read as this text: leave the cell empty for none"
+            self._doubts.add("literal", told, cells.number)
         return EvalQuestion(
             id=cells.text("id") or f"q{self.rows.number}",
             question=question,
@@ -199,10 +198,13 @@ class _QuestionReader:
         """Collect the questions, and tell what was read."""
         questions, file = tuple(rows), self.rows.file
         malformed = self.rows.checked() if skip_bad_rows else self.rows.all_accepted(_SKIP)
-        doubts = self._doubts.phrases()
-        if found.is_guess:
-            doubts.insert(0, f"its encoding {found.encoding} is a guess: name another by --encoding")
         used = {column: " or ".join(names) for column, names in self._used.items()}
+        if found.is_guess:
+            self._doubts.add("encoding", f"its encoding {found.encoding} is a guess: name another by --encoding")
+        for name in found.hidden_columns:
+            if any(name in names for names in self._used.values()):
+                self._doubts.add("hidden", f"the column {name!r} is read, which the sheet hides")
+        doubts = self._doubts.phrases()
         read = QuestionsRead(
             file=str(file),
             shape=found.shape,
@@ -213,21 +215,25 @@ class _QuestionReader:
             left_out=len(malformed),
             separator=found.separator,
             encoding=found.encoding,
+            sheet=found.sheet,
+            other_sheets=found.other_sheets,
             columns=used,
             unused=tuple(name for name in self._names if not any(name in names for names in self._used.values())),
             doubts=tuple(doubts),
+            doubtful_rows=self._doubts.rows,
         )
         logger.info("%s", read.to_line())
         if doubts:
             more = f"; and {len(doubts) - _DOUBTS_SHOWN} more" if len(doubts) > _DOUBTS_SHOWN else ""
-            logger.warning("%s: %s%s", file, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
+            count = self._doubts.rows
+            counted = f" {count} row{'s' * (count > 1)} may be misread:" if count else ""
+            logger.warning("%s:%s %s%s", file, counted, "; ".join(doubts[:_DOUBTS_SHOWN]), more)
         whole = Dataset(
             name="questions", questions=questions, folder=self._folder, key_field="source", malformed=malformed
         )
         return with_digests(replace(whole, read=read))
 
 
-_MISSING: tuple[object, ...] = (None, "", [])
 _SKIP = "Mend them, or leave them out: --skip-bad-rows, skip_bad_rows in YAML and Python."
 
 
@@ -268,15 +274,21 @@ class _Cells:
         """Return the texts in a cell, and whether it says that there is no answer."""
         try:
             cell = self._cell(column)
-            found = cell_texts(cell, "" if separator == NOT_LISTED else separator)
+            parts = "" if separator == NOT_LISTED else separator
+            found = cell_texts(cell, parts, names_documents=column == "supporting")
         except ValueError as error:
             raise self._placed(column, error) from error
         if not separator and isinstance(cell, str) and found.texts == (cell.strip(),) and LISTED in cell:
             kept = f"{self._used[column]!r} holds texts with {LISTED!r}, which parts nothing in JSON: --separator"
-            self._doubts.add(f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not", self.number)
+            told = f"{kept} '{LISTED}' if it parts them, {NOT_LISTED} if not"
+            self._doubts.add("bar", told, self.number, value=cell.strip())
+        if listed := next(filter(looks_like_a_list, found.texts), None):
+            told = (
+                f"texts of {self._name(column)!r} look like lists, and are read as texts: put those of a list in quotes"
+            )
+            self._doubts.add("literal", told, self.number, value=listed)
         if found.is_split and column == "answer":
-            what = f"cells of {self._name(column)!r} are split at {separator!r}"
-            self._doubts.add(what, self.number)
+            self._doubts.add("split", f"cells of {self._name(column)!r} are split at {separator!r}", self.number)
         return found.texts, found.is_unanswerable
 
     def text(self, column: Column) -> str:
@@ -290,13 +302,21 @@ class _Cells:
         names = _known_names(column, self._columns, self._cells)
         if not names:
             return None
-        filled = (name for name in names if self._cells[name][1] not in _MISSING)
+        filled = (name for name in names if not is_missing(self._cells[name][1]))
         own, cell = self._cells[next(filled, names[0])]
         self._used.setdefault(column, {})[own] = None
         if fault := self._row.faults.get(own):
             raise ValueError(fault)
         if doubt := self._row.doubts.get(own):
-            self._doubts.add(f"{own!r} holds {doubt}", self.number)
+            self._doubts.add("shown", f"{own!r} holds {doubt}", self.number, value=str(cell))
+        if (above := self._row.merged.get(own)) and column == "question":
+            raise ValueError(
+                f"its question is the cell of row {above}, merged over both. Write several answers into one cell, or "
+                "take the cells apart"
+            )
+        if above:
+            told = f"cells of {own!r} are merged over rows, and count in each of them"
+            self._doubts.add("merged", told, self.number)
         return cell
 
     def _name(self, column: Column) -> str:
@@ -305,13 +325,13 @@ class _Cells:
         return self._cells[known[0]][0] if known else column
 
     def _placed(self, column: Column, error: ValueError) -> ValueError:
-        said = str(error)
-        name = self._name(column)
-        return (
-            error
-            if said.startswith("its question")
-            else ValueError(f"{column}{f' (column {name!r})' * (name != column)}: {said}")
-        )
+        said, name = str(error), self._name(column)
+        if said.endswith(NAME_ANOTHER):
+            none = f", or take none: --columns {column}=" if column != "question" else ""
+            said = f"{said}: --columns {column}=NAME{none}"
+        if said.startswith("its question"):
+            return error
+        return ValueError(f"{column}{f' (column {name!r})' * (name != column)}: {said}")
 
 
 def _known_names(column: Column, columns: Mapping[str, str], known: Container[str]) -> list[str]:

@@ -22,7 +22,8 @@ _FORMS = (
     'Allowed are a text, a number, true or false, a list of these, {"value": …, "aliases": […]}, {"text": […], '
     '"answer_start": […]}, and a list of {"text": …} or {"answer": …}'
 )
-_MAP = "Write the texts into a column of their own and name it (--columns), or take none: --columns supporting="
+NAME_ANOTHER = "Write the texts into a column of their own and name it"
+"""How messages end on a cell that is no text, for which another column may be named, or none."""
 _BESIDE: Mapping[str, frozenset[str]] = {
     "value": frozenset(
         {"normalized_value", "normalized_aliases", "matched_wiki_entity_name", "type"}
@@ -32,8 +33,11 @@ _BESIDE: Mapping[str, frozenset[str]] = {
     "answer": frozenset({"answer_start", "answer_id", "id", "provenance", "meta"}),
 }
 """Keys of an object that holds an answer, and those beside them that say nothing else about it."""
+_FACTS: Mapping[str, frozenset[str]] = {"source": frozenset({"quote", "question", "answer", "remaining_question"})}
+"""The key of a supporting fact that names its document, as in ``standards_qa.jsonl``, and those beside it."""
 _ALIASES = "aliases"
-_STARTS = re.compile(r"""(?:\[|\{|\((?=\s*['"])|array\()""")
+_STARTS = re.compile(r"[\[{(]|array\(")
+_LIKE_A_LIST = re.compile(r"""[\[{]|\(\s*['"]|\w+\([\[{]""")
 _BROKEN = re.compile(r"""(?:\[|\{)\s*['"]|array\(\[""")
 _OF_NUMBERS = re.compile(r"[\[{(][-+0-9.][-+0-9.eE,\s]*+[\])}]")
 _SHOWN = 80
@@ -80,48 +84,76 @@ def question_text(cell: object) -> str:
     return text
 
 
-def cell_texts(cell: object, separator: str) -> CellTexts:
+def cell_texts(cell: object, separator: str, *, names_documents: bool = False) -> CellTexts:
     """Return the texts of a cell that may hold several.
 
     Args:
         cell: What a table or a JSON file holds; texts that print a list or an object, as pandas writes them, are those.
         separator: What stands between several texts in one, a backslash before it keeps it; ``""`` for nothing. Items
             of a list are never split.
+        names_documents: Whether an object with a ``source`` is that document, as the supporting facts of
+            ``standards_qa.jsonl`` are.
 
     Raises:
         ValueError: The cell is something else; the message says what, and what is allowed.
     """
     if not isinstance(cell, str):
-        return _texts_of(cell)
+        return _texts_of(cell, names_documents=names_documents)
     text = cell.strip()
     printed = _printed(text) if _STARTS.match(text) else None
     if printed is not None:
-        return _texts_of(printed)
+        return _texts_of(printed, names_documents=names_documents)
     if not separator or separator not in text:
         return CellTexts(texts=_filled(text))
+    if not text.replace(separator, "").strip():
+        raise ValueError(
+            f"{_shown(text)} holds only {separator!r}, which parts texts. Leave the cell empty for none, or write "
+            f"\\{separator} for the text"
+        )
     parts = text.replace("\x00", "").replace(f"\\{separator}", "\x00").split(separator)
     texts = tuple(each for part in parts for each in _filled(part.replace("\x00", separator)))
     return CellTexts(texts=texts, is_split=len(parts) > 1)
 
 
-def _texts_of(value: object) -> CellTexts:
+def is_missing(cell: object) -> bool:
+    """Return whether a cell holds nothing, so that another column may say it."""
+    inner = cell.values() if isinstance(cell, Mapping) else cell if isinstance(cell, list | tuple) else (cell,)
+    return all(map(_is_blank, inner))
+
+
+def _is_blank(value: object) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or value == [] or (isinstance(value, float) and math.isnan(value))
+
+
+def looks_like_a_list(text: str) -> bool:
+    """Return whether a text begins as a printed list, mapping or object does."""
+    return _LIKE_A_LIST.match(text) is not None
+
+
+def _texts_of(value: object, *, names_documents: bool) -> CellTexts:
     if isinstance(value, Mapping):
-        return _texts_of_object(value)
+        return _texts_of_object(value, names_documents=names_documents)
     if not isinstance(value, list | tuple):
         return CellTexts(texts=_filled(_scalar(value)))
     objects = [item for item in value if isinstance(item, Mapping)]
     if objects and len(objects) < len(value):
-        raise ValueError(f"{_shown(value)} mixes objects and texts. {_FORMS}. {_MAP}")
-    texts = [_texts_of_object(item).texts if objects else _filled(_scalar(item)) for item in value]
+        raise ValueError(f"{_shown(value)} mixes objects and texts. {_FORMS}. {NAME_ANOTHER}")
+    if objects:
+        texts = [_texts_of_object(item, names_documents=names_documents).texts for item in objects]
+    else:
+        texts = [_filled(_scalar(item)) for item in value]
     return CellTexts(texts=tuple(text for each in texts for text in each))
 
 
-def _texts_of_object(value: Mapping[object, object]) -> CellTexts:
-    golds = [key for key in _BESIDE if key in value]
-    others = [key for key in value if not golds or key not in {golds[0], _ALIASES, *_BESIDE[golds[0]]}]
+def _texts_of_object(value: Mapping[object, object], *, names_documents: bool) -> CellTexts:
+    forms = _FACTS if names_documents and not _FACTS.keys().isdisjoint(value) else _BESIDE
+    golds = [key for key in forms if key in value]
+    others = [key for key in value if not golds or key not in {golds[0], _ALIASES, *forms[golds[0]]}]
     if len(golds) != 1 or others:
         keys = ", ".join(map(str, value)) or "none"
-        raise ValueError(f"{_shown(value)} is an object with the keys {keys:.100}. {_FORMS}. {_MAP}")
+        raise ValueError(f"{_shown(value)} is an object with the keys {keys:.100}. {_FORMS}. {NAME_ANOTHER}")
     gold = value[golds[0]]
     listed = [*(gold if isinstance(gold, list) else [gold])]
     aliases = value.get(_ALIASES)
@@ -146,7 +178,7 @@ def _scalar(value: object) -> str:
         "list" if isinstance(value, list | tuple) else "object" if isinstance(value, Mapping) else type(value).__name__
     )
     raise ValueError(
-        f"{_shown(value)} is a{'n' * (kind[0] in 'aeiou')} {kind} where a text is allowed. {_FORMS}. {_MAP}"
+        f"{_shown(value)} is a{'n' * (kind[0] in 'aeiou')} {kind} where a text is allowed. {_FORMS}. {NAME_ANOTHER}"
     )
 
 
@@ -158,7 +190,8 @@ def _filled(text: str) -> tuple[str, ...]:
 def _printed(text: str) -> object:
     """Return the list or object that a text prints, as JSON or as Python and numpy do; None if it is a text.
 
-    A list of numbers alone is a text: it may be an interval, a range or a date.
+    A list of numbers alone is a text: it may be an interval, a range or a date; and so is what stands in parentheses
+    and holds no text, such as (3) or (None).
 
     Raises:
         ValueError: It begins as a list of texts, and does not end as one.
@@ -175,7 +208,9 @@ def _printed(text: str) -> object:
                     "of one text"
                 ) from error
             return None
-    return None if not isinstance(value, list | dict) or _OF_NUMBERS.fullmatch(text) else value
+    if not isinstance(value, list | dict) or _OF_NUMBERS.fullmatch(text):
+        return None
+    return None if text.startswith("(") and not any(isinstance(item, str) for item in value) else value
 
 
 def _shown(value: object) -> str:

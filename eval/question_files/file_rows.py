@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from ...modules.errors import LoadingError, SettingsError, needs_extra
 from ...modules.index.file_parsers import LoadLimits
@@ -19,6 +19,24 @@ from ...modules.reading.delimited_text import separator_of
 from ...modules.reading.regular_files import read_named
 from ...modules.reading.spreadsheet_cells import of_cell
 from ...modules.reading.text_encoding import UTF_8, decode
+
+Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
+
+USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
+    "id": ("id", "_id", "qid", "question_id", "query_id"),
+    "question": ("question", "query", "user_input", "input", "prompt", "问题"),
+    "answer": (
+        *("answer", "answers", "gold", "gold_answer", "golden_answers", "ground_truth", "ground_truths"),
+        *("reference", "references", "expected", "expected_answer", "target", "答案"),
+    ),
+    "supporting": (
+        *("supporting", "supporting_documents", "gold_documents", "documents", "document"),
+        *("sources", "source", "files", "file"),
+    ),
+    "type": ("type", "kind", "category"),
+    "lang": ("lang", "language"),
+}
+"""The names that a column may have, in any case; the first of them that a row has is taken."""
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _LINES = (".jsonl", ".ndjson")
@@ -56,8 +74,12 @@ class FileRow:
     """By name of a column, why its cell has no text."""
     doubts: Mapping[str, str] = field(default_factory=dict)
     """By name of a column, what is doubtful of the text of its cell."""
+    merged: Mapping[str, int] = field(default_factory=dict)
+    """By name of a column, the row above with whose cell its cell is merged."""
     doubt: str = ""
     """What is doubtful of the row itself."""
+    is_hidden: bool = False
+    """Whether a workbook does not show it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +100,28 @@ class FileRows:
     """Encoding of a text; ``""`` for a workbook."""
     is_guess: bool = False
     """Whether neither the file nor the caller says its encoding, which is not UTF-8."""
+    sheet: str = ""
+    """Name of the sheet of a workbook that is read: the first visible one."""
+    other_sheets: tuple[str, ...] = ()
+    hidden_columns: tuple[str, ...] = ()
+    """Names of the columns that the sheet does not show."""
 
 
-def read_rows(path: Path, *, names: Collection[str], question_names: Collection[str], encoding: str | None) -> FileRows:
+def read_rows(
+    path: Path,
+    *,
+    names: Collection[str],
+    question_names: Collection[str],
+    id_names: Sequence[str],
+    encoding: str | None,
+) -> FileRows:
     """Read the rows of a file.
 
     Args:
         path: The file, up to 200 MB.
         names: Names that its columns may have, case-folded; they tell the separator.
         question_names: Those of them that the column of questions may have.
+        id_names: Those of them that the column of ids may have; the first names the index that pandas writes into JSON.
         encoding: Encoding of a text; None finds it.
 
     Raises:
@@ -107,7 +142,7 @@ def read_rows(path: Path, *, names: Collection[str], question_names: Collection[
     is_guess = encoding is None and not found.startswith("utf-")
     if shape not in ("CSV", "TSV"):
         parser = "lines" if suffix in _LINES else "objects"
-        head = "" if parser == "lines" else json.dumps(sorted(question_names)) + "\n"
+        head = "" if parser == "lines" else json.dumps([sorted(question_names), [*id_names]]) + "\n"
         rows = (_object_row(*each) for each in _parsed(path, parser, (head + text).encode("utf-8", "replace"), shape))
         return FileRows(rows=rows, shape=shape, is_table=False, encoding=found, is_guess=is_guess)
     separator = separator_of(text, names, usual="\t" if shape == "TSV" else ",")
@@ -173,8 +208,25 @@ def _workbook(path: Path, data: bytes, shape: str, encoding: str | None) -> File
     with needs_extra("eval"):
         if find_spec("openpyxl") is None:
             raise ModuleNotFoundError(name="openpyxl")
-    header, rows = _with_header(_parsed(path, "workbook", data, shape), is_text=False)
-    return FileRows(rows=rows, shape=shape, is_table=True, header=header)
+    parsed = _parsed(path, "workbook", data, shape)
+    found, _ = next(parsed)
+    sheet, others = str(found["sheet"]), tuple(cast("list[str]", found["others"]))
+    header, rows = _with_header(parsed, is_text=False)
+    if others and not header:
+        raise LoadingError(
+            f"Cannot read {path} as {shape}: its sheet {sheet!r} is empty, and {', '.join(map(repr, others)):.300} is "
+            "not read. Move the sheet of the questions to the front."
+        )
+    hidden = tuple(header[place] for place in cast("list[int]", found["hidden"]) if place < len(header))
+    return FileRows(
+        rows=rows,
+        shape=shape,
+        is_table=True,
+        header=header,
+        sheet=sheet,
+        other_sheets=others,
+        hidden_columns=hidden,
+    )
 
 
 Parsed = tuple[Mapping[str, object], object]
@@ -221,12 +273,20 @@ def _table_row(
     if is_text and len(cells) != len(header):
         count, quoted = ("more", "separator") if len(cells) > len(header) else ("fewer", "line break")
         doubt = f"rows have {count} cells than the first: a text with a {quoted} stands between quotes"
-    return FileRow(number=number, cells=[*zip(header, texts, strict=True)], faults=faults, doubts=doubts, doubt=doubt)
+    return FileRow(
+        number=number,
+        cells=[*zip(header, texts, strict=True)],
+        faults={name: str(fault) for name, fault in faults.items()},
+        doubts={name: str(each) for name, each in doubts.items()},
+        merged={name: cast("int", row) for name, row in _by_name(header, metadata.get("merged")).items()},
+        doubt=doubt,
+        is_hidden=bool(metadata.get("is_hidden")),
+    )
 
 
-def _by_name(header: Sequence[str], remarks: object) -> Mapping[str, str]:
+def _by_name(header: Sequence[str], remarks: object) -> Mapping[str, object]:
     found = remarks if isinstance(remarks, Mapping) else {}
-    return {header[int(place)]: str(each) for place, each in found.items() if int(place) < len(header)}
+    return {header[int(place)]: each for place, each in found.items() if int(place) < len(header)}
 
 
 def repeated_names(names: Sequence[str]) -> frozenset[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
 from ...modules.errors import SettingsError
 from ...modules.storage.atomic import write_whole
+from .file_rows import USUAL_NAMES
 
 
 def keep_questions(questions: object, folder: Path) -> Path:
@@ -57,17 +58,47 @@ def with_questions_kept(keys: Mapping[str, object], folder: Path) -> dict[str, o
 def records_of(questions: object) -> object:
     """Return the rows of what pandas made, or ``questions`` itself.
 
+    An index whose values differ, other than a count, becomes a column of its name, and the ids of rows without any.
+
     Raises:
         SettingsError: Two columns have the same name.
     """
     if not hasattr(questions, "to_dict"):
         return questions
+    index = getattr(questions, "index", None)
+    keys = _row_names(index)
     if not hasattr(questions, "columns"):
-        return questions.tolist() if hasattr(questions, "tolist") else questions
+        if not hasattr(questions, "tolist"):
+            return questions
+        rows = questions.tolist()
+        return [*map(_named_text, keys, rows)] if keys else rows
     if not questions.columns.is_unique:
         repeated = questions.columns[questions.columns.duplicated()][0]
         raise SettingsError(f"questions has two columns {repeated!r}. Rename one of them.")
-    return questions.to_dict("records")
+    records = questions.to_dict("records")
+    if not keys:
+        return records
+    names = _names_of(getattr(index, "name", None), {str(name).strip().casefold() for name in questions.columns})
+    return [{**dict.fromkeys(names, key), **record} for key, record in zip(keys, records, strict=True)]
+
+
+def _row_names(index: object) -> list[object]:
+    """Return the values of an index that names rows; an empty list for another."""
+    is_named = type(index).__name__ not in ("RangeIndex", "MultiIndex") and getattr(index, "is_unique", False)
+    return list(index.tolist()) if is_named and hasattr(index, "tolist") else []
+
+
+def _named_text(key: object, row: object) -> object:
+    return {USUAL_NAMES["id"][0]: key, USUAL_NAMES["question"][0]: row} if isinstance(row, str) else row
+
+
+def _names_of(name: object, known: Collection[str]) -> list[str]:
+    """Return the columns that an index becomes: one of its name, and one of ids where that name is not usual."""
+    own = "" if name is None else str(name)
+    names = [own] if own and own.strip().casefold() not in known else []
+    is_usual = any(own.strip().casefold() in usual for usual in USUAL_NAMES.values())
+    has_ids = is_usual or any(usual in known for usual in USUAL_NAMES["id"])
+    return names if has_ids else [*names, USUAL_NAMES["id"][0]]
 
 
 def _plain(value: object) -> object:

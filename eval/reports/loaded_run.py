@@ -82,7 +82,7 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
     if identity and identity.get("dataset_digest") != dataset.digest:
         raise SettingsError(
             f"{experiment.dataset} has changed since {folder} was run, so its gold answers may differ. Restore the "
-            "file of that run, or run again with another --out."
+            "file of that run, or ask them again by `judgetree eval run` into another folder."
         )
     kept = {id(row) for row in rows}
     return LoadedRun(

@@ -20,7 +20,7 @@ from ..calibration.labelled_figures import LabelledFigures, labelled_figures
 from ..labels.judgements import judgements_of
 from ..labels.store import Label, LabelStore
 from ..rows.code_version import code_versions_in, mixed_versions
-from ..rows.store import Manifest
+from ..rows.store import Manifest, part_of
 from ..runs.manifest import accepted_changes
 from .compare import Comparison, compare_splits, compare_systems, comparison_frame
 from .conversation import conversation_frame, conversation_lines
@@ -44,6 +44,7 @@ from .own_scores import own_columns_in, own_lines
 from .ragas import missing_counts, ragas_columns_in, ragas_lines
 from .system_table import common_lines, count_lines, system_table
 
+_DOUBTS_SHOWN = 5
 SPLIT_METRICS = ("em", "f1")
 SHOWN_COSTS = (
     "chat_calls",
@@ -99,6 +100,8 @@ class Report:
     """The section "Conversation" in Markdown."""
     remark_lines: tuple[str, ...] = ()
     """Lines of Markdown about rows that were left out, and rows of several code versions."""
+    questions_read: Mapping[str, object] = field(default_factory=dict)
+    """What was read of a file of one's own questions (``QuestionsRead``); empty for other data sets."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of one's own that the run used."""
     baseline: str | None = None
@@ -164,6 +167,7 @@ class Report:
             "missing": self.missing,
             "lacking": list(self.lacking),
             "lost_trees": self.lost_trees,
+            "questions_read": dict(self.questions_read) or None,
             "paid": {
                 name: {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd} for name, cost in self.paid.items()
             },
@@ -241,6 +245,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
         remark_lines=tuple(_remark_lines(run.manifest, questions)),
+        questions_read=part_of(run.manifest, "questions_read"),
         prompts=run.experiment.prompts or DEFAULT_PROMPTS,
         baseline=baseline or run.baseline,
         shown=tuple(each for each in wanted if each in metrics) or _own_choice(metrics, ks),
@@ -258,16 +263,35 @@ def _lost_lines(lost: int) -> Iterator[str]:
 
 
 def _remark_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
-    """Yield what bears on every figure: rows of the data set that were left out, versions that are mixed."""
+    """Yield what bears on every figure: rows that were left out or may be misread, versions that are mixed."""
     malformed = manifest.get("malformed_rows")
     if isinstance(malformed, int) and malformed:
         rows = f"{count_of(malformed, 'row')} of the data set {'is' if malformed == 1 else 'are'}"
         yield f"**{rows} malformed and left out of every figure.**"
         yield ""
+    yield from _doubt_lines(part_of(manifest, "questions_read"))
     yield from mixed_versions(code_versions_in(manifest), questions["code"].value_counts().to_dict())
     if accepted := accepted_changes(manifest):
         yield f"**Rows of several versions may be mixed, since changes were accepted: {'; '.join(accepted)}.**"
         yield ""
+
+
+def _doubt_lines(read: Mapping[str, object]) -> Iterator[str]:
+    """Yield what may have been meant otherwise in a file of questions, the most suspicious first."""
+    doubts, rows = read.get("doubts"), read.get("doubtful_rows")
+    if not isinstance(doubts, list) or not doubts:
+        return
+    if isinstance(rows, int) and rows:
+        yield f"**{count_of(rows, 'row')} of the file of questions may be misread.** As the run found it:"
+    else:
+        yield "**The file of questions may be misread.** As the run found it:"
+    more = [f"and {len(doubts) - _DOUBTS_SHOWN} more in its manifest"] if len(doubts) > _DOUBTS_SHOWN else []
+    yield from ("", *_fenced("\n".join([*map(str, doubts[:_DOUBTS_SHOWN]), *more]), "text"), "")
+
+
+def _fenced(text: str, kind: str) -> list[str]:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
+    return [f"{fence}{kind}", text, fence]
 
 
 PROMPTS_HEADING = "Prompts of your own"
@@ -278,8 +302,7 @@ def _prompt_lines(prompts: Prompts) -> list[str]:
     if not prompts:
         return []
     changes = diff_of(DEFAULT_PROMPTS, prompts)
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", changes)), 3)
-    return ["", f"## {PROMPTS_HEADING}", "", f"{', '.join(prompts)}:", "", f"{fence}diff", changes, fence]
+    return ["", f"## {PROMPTS_HEADING}", "", f"{', '.join(prompts)}:", "", *_fenced(changes, "diff")]
 
 
 def _cut_offs_in(metrics: Iterable[str]) -> Iterator[int]:

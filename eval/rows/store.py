@@ -157,7 +157,9 @@ _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
 """Start of each line of the rows file."""
 
 
-def part_of(manifest: Manifest, name: Literal["experiment", "identity", "settings", "index"]) -> Mapping[str, object]:
+def part_of(
+    manifest: Manifest, name: Literal["experiment", "identity", "settings", "index", "questions_read"]
+) -> Mapping[str, object]:
     """Return a part of a manifest; empty if it is missing."""
     part = manifest.get(name)
     return part if isinstance(part, Mapping) else {}
@@ -168,8 +170,8 @@ def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
     return list({row.place: row for row in rows}.values())
 
 
-_ROWS_ADVICE = "Give another --out."
-_IN_USE = "Wait for it, or give another --out. To ask with several processes at once, give one command --workers N."
+_ROWS_ADVICE = "Name another folder."
+_IN_USE = "Wait for it, or name another folder. Several processes at once ask by `judgetree eval run --workers N`."
 SYNC_S = 1.0
 """Seconds of rows that a power cut may take; a kill takes none."""
 
@@ -217,8 +219,8 @@ class RunStore:
             return "Delete it, and repeat the command."
         return (
             f"The rows in {self.rows_file.name} are whole. Move the manifest away and repeat the command that made the "
-            "run, with the same options: it keeps them, and asks only the questions that have none. Or give another "
-            "--out."
+            "run, with the same options: it keeps them, and asks only the questions that have none. Or name another "
+            "folder."
         )
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -297,4 +299,4 @@ class RunStore:
 
 def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
     found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
-    refuse_other_format(found, thing, where=where, remedy="Give another --out, and run the questions again.")
+    refuse_other_format(found, thing, where=where, remedy="Name another folder, and run the questions again.")

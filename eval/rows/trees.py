@@ -99,7 +99,7 @@ class TreeStore:
         try:
             return open_regular(self._file)
         except (LoadingError, OSError) as error:
-            raise LoadingError(f"Cannot read the trees in {self._file}: {error}. Give another --out.") from error
+            raise LoadingError(f"Cannot read the trees in {self._file}: {error}. Name another folder.") from error
 
     def _lines_of(self, file: BufferedReader) -> Iterator[bytes]:
         try:

@@ -142,8 +142,10 @@ class Experiment(RagConfig):
         from ..question_files.file_rows import check_encoding
 
         try:
+            if given is not None and info.field_name == "separator":
+                return check_separator(given)
             if given is not None:
-                (check_separator if info.field_name == "separator" else check_encoding)(given)
+                check_encoding(given)
         except SettingsError as error:
             raise ValueError(str(error)) from error
         return given

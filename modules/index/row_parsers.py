@@ -13,7 +13,7 @@ from functools import partial
 from ..errors import LoadingError
 from ..reading.delimited_text import SEPARATORS, table_rows
 from ..reading.json_rows import JsonRow, json_line_rows, json_rows
-from ..reading.workbook_rows import WorkbookRow, workbook_rows
+from ..reading.workbook_rows import WorkbookRow, workbook_rows, workbook_sheet
 
 MAX_CELLS = 20_000_000
 """Most cells of a table, empty ones between and beside filled ones included."""
@@ -22,14 +22,18 @@ MAX_ROWS = 2_000_000
 """Most rows of a table, blank ones included; Excel has half as many."""
 
 Row = tuple[str, dict[str, object]]
-"""A row as JSON, and its metadata: ``row``, its number; ``fault``, why it is none; ``doubts`` and ``faults``, by place
-of a cell, as ``WorkbookRow`` has them.
+"""A row as JSON, and its metadata: ``row``, its number; ``fault``, why it is none; and, as ``WorkbookRow`` has them,
+``is_hidden`` and by place of a cell ``doubts``, ``faults`` and ``merged``. A workbook begins with a row 0 without
+cells, whose metadata has ``sheet``, ``others`` and ``hidden``: the sheet's name, the other names, its hidden columns.
 """
 
 
 def parse_workbook(data: bytes) -> Iterable[Row]:
-    """Yield the rows of the first sheet of an Excel file."""
-    yield from _filled(enumerate(workbook_rows(data), start=1))
+    """Yield the name of the first visible sheet of an Excel file, and its rows."""
+    sheet = workbook_sheet(data)
+    hidden = sorted(sheet.hidden_columns)
+    yield "[]", {"row": 0, "sheet": sheet.name, "others": [*sheet.others], "hidden": hidden}
+    yield from _filled(enumerate(workbook_rows(data, sheet), start=1))
 
 
 def _parse_table(data: bytes, *, separator: str) -> Iterable[Row]:
@@ -46,13 +50,19 @@ def _filled(rows: Iterable[tuple[int, WorkbookRow]]) -> Iterator[Row]:
         if count > MAX_CELLS:
             raise LoadingError(f"its first {number} rows have more than {MAX_CELLS:,} cells; delete the empty ones")
         if row.faults or any(map(str.strip, row.cells)):
-            remarks = {name: each for name, each in (("doubts", row.doubts), ("faults", row.faults)) if each}
-            yield json.dumps(row.cells), {"row": number, **remarks}
+            remarks = {
+                "doubts": row.doubts,
+                "faults": row.faults,
+                "merged": row.merged,
+                "is_hidden": row.is_hidden,
+            }
+            told = {name: each for name, each in remarks.items() if each}
+            yield json.dumps(row.cells), {"row": number, **told}
 
 
 def _parse_objects(data: bytes) -> Iterable[Row]:
     names, _, text = data.decode("utf-8").partition("\n")
-    yield from map(_as_row, json_rows(text, json.loads(names)))
+    yield from map(_as_row, json_rows(text, *json.loads(names)))
 
 
 def _parse_lines(data: bytes) -> Iterable[Row]:
@@ -76,5 +86,5 @@ ROW_PARSERS: Mapping[str, Callable[[bytes], Iterable[Row]]] = {
     "lines": _parse_lines,
 }
 """Parsers by name: an Excel file; a UTF-8 table by its separator; JSON, below a line with a JSON list of the names that
-a question may have; and JSON Lines.
+a question may have and of those of an id; and JSON Lines.
 """

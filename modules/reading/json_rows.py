@@ -14,15 +14,17 @@ JsonRow = tuple[int, object, str]
 _SHOWN = 8
 
 
-def json_rows(text: str, names: Collection[str]) -> Iterator[JsonRow]:
+def json_rows(text: str, names: Collection[str], id_names: Sequence[str]) -> Iterator[JsonRow]:
     """Yield the rows of a JSON text, or of JSON Lines if it is no single value.
 
     One object is read by columns (``{"question": ["Who?"]}``, ``{"question": {"0": "Who?"}}``), by rows
-    (``{"0": {"question": "Who?"}}``), as pandas' ``split`` and ``table``, or as a row itself.
+    (``{"0": {"question": "Who?"}}``), as pandas' ``split`` and ``table``, or as a row itself. Names of its rows, unless
+    they count from 0, become a key ``id_names[0]`` of rows that have no id.
 
     Args:
         text: The text.
         names: Names that the column of questions may have, case-folded.
+        id_names: Names that the column of ids may have, case-folded.
 
     Raises:
         LoadingError: It is no JSON, or an object of another shape; the message is only the reason.
@@ -41,7 +43,11 @@ def json_rows(text: str, names: Collection[str]) -> Iterator[JsonRow]:
     except ValueError as error:  # a number of too many digits, or a repeated key
         raise LoadingError(f"it is not JSON that can be read ({error})") from error
     rows = (
-        content if isinstance(content, list) else _rows_of(content, names) if isinstance(content, dict) else [content]
+        content
+        if isinstance(content, list)
+        else _rows_of(content, names, id_names)
+        if isinstance(content, dict)
+        else [content]
     )
     for number, row in enumerate(rows, start=1):
         yield number, row, ""
@@ -69,20 +75,20 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _rows_of(content: Mapping[str, object], names: Collection[str]) -> Sequence[object]:
+def _rows_of(content: Mapping[str, object], names: Collection[str], id_names: Sequence[str]) -> Sequence[object]:
     """Return the rows that one object holds."""
     asked = next((key for key in content if key.strip().casefold() in names), None)
     if asked is not None:
         is_row = not isinstance(content[asked], list | dict)
-        return [content] if is_row else _by_columns(content)
+        return [content] if is_row else _by_columns(content, id_names)
     data = content.get("data")
     if isinstance(data, list) and isinstance(named := content.get("columns"), list):
-        return _split(named, data)
-    if isinstance(data, list) and "schema" in content:
-        return data
+        return _with_ids(_split(named, data), content.get("index"), id_names)
+    if isinstance(data, list) and isinstance(schema := content.get("schema"), dict):
+        return _with_ids(data, _key_of(schema.get("primaryKey"), data), id_names)
     inner = [*content.values()]
     if inner and all(isinstance(each, dict) and any(key.casefold() in names for key in each) for each in inner):
-        return inner
+        return _with_ids(inner, [*content], id_names)
     keys = ", ".join(map(repr, [*content][:_SHOWN])) + (", …" if len(content) > _SHOWN else "")
     raise LoadingError(
         f"it is one object with the keys {keys:.300}, none of which is the question. Give a list of objects with keys "
@@ -90,22 +96,43 @@ def _rows_of(content: Mapping[str, object], names: Collection[str]) -> Sequence[
     )
 
 
-def _by_columns(content: Mapping[str, object]) -> list[object]:
+def _by_columns(content: Mapping[str, object], id_names: Sequence[str]) -> Sequence[object]:
     columns = [*content.values()]
     if all(isinstance(column, dict) for column in columns):
         places = [[*cast("Mapping[str, object]", column)] for column in columns]
         if any(set(each) != set(places[0]) for each in places):
             raise _unequal(content, "do not have the same rows")
-        return [
+        rows: list[object] = [
             {name: cast("Mapping[str, object]", column)[place] for name, column in content.items()}
             for place in places[0]
         ]
+        return _with_ids(rows, places[0], id_names)
     if all(isinstance(column, list) for column in columns):
         lists = cast("list[list[object]]", columns)
         if len({len(column) for column in lists}) > 1:
             raise _unequal(content, f"have {', '.join(str(len(column)) for column in lists[:_SHOWN])} rows")
         return [dict(zip(content, row, strict=True)) for row in zip(*lists, strict=True)]
     raise _unequal(content, "are neither all lists nor all objects")
+
+
+def _key_of(key: object, rows: Sequence[object]) -> list[object]:
+    """Return the values of the one column that a table of pandas has as its index; an empty list without one."""
+    name = key[0] if isinstance(key, list) and len(key) == 1 else None
+    return [row[name] for row in rows if isinstance(row, dict) and isinstance(name, str) and name in row]
+
+
+def _with_ids(rows: Sequence[object], keys: object, id_names: Sequence[str]) -> Sequence[object]:
+    """Return rows with their names as ids, unless these count from 0, repeat, or the rows have ids."""
+    if not isinstance(keys, list) or len(keys) != len(rows) or not id_names:
+        return rows
+    named = [*map(str, keys)]
+    if named == [*map(str, range(len(rows)))] or len(set(named)) < len(rows):
+        return rows
+    found = zip(keys, cast("Sequence[Mapping[str, object]]", rows), strict=True)
+    return [
+        row if any(name.strip().casefold() in id_names for name in row) else {id_names[0]: key, **row}
+        for key, row in found
+    ]
 
 
 def _unequal(content: Mapping[str, object], reason: str) -> LoadingError:

@@ -1,27 +1,33 @@
-"""Values as Python and numpy print them, which is how pandas writes a column of lists into a CSV file."""
+"""Values as Python, numpy and pandas print them, which is how pandas writes a column of lists into a CSV file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
 
 MAX_DEPTH = 20
 
 _STRING = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
 _NUMBER = r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
-_TOKEN = re.compile(rf"\s*+(?:({_STRING})|({_NUMBER})(?![\w.])|(\w++)|(\.\.\.|[\[\](){{}},:=.]))", re.DOTALL)
+_TOKEN = re.compile(rf"\s*+(?:({_STRING})|({_NUMBER})(?![\w.])|(<NA>|\w++)|(\.\.\.|[\[\](){{}},:=.]))", re.DOTALL)
 _ESCAPE = re.compile(
     r"""\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|(.))""", re.DOTALL
 )
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"', "\n": ""}
-_WORDS: Mapping[str, object] = {"True": True, "False": False, "None": None, "nan": None, "NaN": None, "NaT": None}
+_WORDS: Mapping[str, object] = {"True": True, "False": False, **dict.fromkeys(("None", "nan", "NaN", "NaT", "<NA>"))}
+_QUOTED = frozenset({"Decimal", "Timestamp", "UUID", "PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"})
+"""Classes that print as their name around the quoted text of a value."""
+_MOMENTS: Mapping[str, Callable[..., object]] = {"date": date, "datetime": datetime, "time": time}
+"""What prints as ``datetime.`` and its name around numbers."""
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 def python_value(text: str) -> object:
     """Return the list, mapping, text or number that a text prints; tuples, sets and arrays come back as lists.
 
-    Items may stand without commas between them, as numpy prints an array.
+    Items may stand without commas between them, as numpy prints an array. Decimals, dates, times, paths and UUIDs come
+    back as texts.
 
     >>> python_value("['1984', 'nineteen eighty-four']"), python_value("['a'\\n 'b']")
     (['1984', 'nineteen eighty-four'], ['a', 'b'])
@@ -56,11 +62,12 @@ class _Reader:
         if word in _WORDS:
             self._next()
             return _WORDS[word]
-        if word == "np":
-            return self._scalar(depth)
-        if word == "array":
+        if word and (named := {"np": self._scalar, "array": self._array, "datetime": self._moment}.get(word)):
             self._next()
-            return self._array(depth)
+            return named(depth)
+        if word in _QUOTED:
+            self._next()
+            return self._quoted(depth)
         if mark in _CLOSING:
             self._next()
             return self._items(_CLOSING[mark], depth)
@@ -90,13 +97,47 @@ class _Reader:
 
     def _scalar(self, depth: int) -> object:
         """Read a scalar as numpy 2 prints it within a list: ``np.str_('a')``."""
-        self._next()
         self._expect(".")
         self._next()
         self._expect("(")
         value = self.value(depth + 1)
         self._expect(")")
         return value
+
+    def _quoted(self, depth: int) -> object:
+        """Read what stands behind the name of a class: a text, and perhaps more that is known of it."""
+        texts = self._arguments(depth)
+        if len(texts) != 1 or not isinstance(texts[0], str):
+            raise ValueError("it holds a value that prints no text")
+        return None if texts[0].casefold() == "nan" else texts[0]
+
+    def _moment(self, depth: int) -> object:
+        """Read a date or time behind the word datetime: ``.date(2020, 1, 1)``."""
+        self._expect(".")
+        made = _MOMENTS.get(self._token[2])
+        if made is None:
+            raise ValueError("it is no list")
+        self._next()
+        try:
+            return str(made(*self._arguments(depth)))
+        except TypeError as error:
+            raise ValueError("it holds no date") from error
+
+    def _arguments(self, depth: int) -> list[object]:
+        """Read arguments in parentheses; those with a name are left out."""
+        self._expect("(")
+        found: list[object] = []
+        while self._token[3] != ")":
+            if self._token[2] and self._token[2] not in _WORDS:
+                self._next()
+                self._expect("=")
+                self.value(depth + 1)
+            else:
+                found.append(self.value(depth + 1))
+            if self._token[3] != ")":
+                self._expect(",")
+        self._next()
+        return found
 
     def _array(self, depth: int) -> object:
         """Read what stands behind the word array: its items, and perhaps the kind of these."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+from openpyxl.utils import get_column_letter
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -64,6 +66,23 @@ def _wide(rows: int) -> bytes:
     return b"".join(b'<row r="%d">' % n + _text(f"XFD{n}", "x") + b"</row>" for n in range(2, rows + 2))
 
 
+def merged(refs: Iterable[str]) -> bytes:
+    """Merged cells below the rows of a sheet."""
+    inner = b"".join(f'<mergeCell ref="{ref}"/>'.encode() for ref in refs)
+    return b"</sheetData><mergeCells>" + inner + b"</mergeCells><sheetData>"
+
+
+def _columns() -> list[str]:
+    return [get_column_letter(number) for number in range(1, 16_385)]
+
+
+def _merged_columns(rows: int) -> bytes:
+    """Columns that are merged down to the last row, and rows with a text in the last column."""
+    filled = b'<row r="2">' + b"".join(_text(f"{name}2", "x") for name in _columns()) + b"</row>"
+    own = b"".join(b'<row r="%d">' % n + _text(f"XFD{n}", "x") + b"</row>" for n in range(3, rows + 3))
+    return filled + own + merged(f"{name}2:{name}1048576" for name in _columns()[:-1])
+
+
 def nested_zip() -> bytes:
     """An archive in an archive in place of the sheet."""
     data = io.BytesIO()
@@ -86,6 +105,9 @@ CONTENTS: Mapping[str, Callable[[], bytes]] = {
     "many-strings.xlsx": lambda: workbook(HEAD, shared=b"<si><t>a</t></si>" * 12_000_000),
     "cells.xlsx": lambda: workbook(HEAD + b"<row>" + b"<c/>" * 24_000_000 + b"</row>"),
     "sheets.xlsx": lambda: workbook(HEAD, sheets=6_000),
+    "merged.xlsx": lambda: workbook(HEAD + merged(f"A{n}:B{n}" for n in range(2, 300_000))),
+    "merged-columns.xlsx": lambda: workbook(HEAD + _merged_columns(1_300)),
+    "merged-nowhere.xlsx": lambda: workbook(HEAD + merged(["nowhere"])),
     "entities.xlsx": lambda: workbook(
         b"<row>" + b'<c r="A1" t="inlineStr"><is><t>&j;</t></is></c>' + b"</row>", head=ENTITIES
     ),
@@ -105,6 +127,10 @@ GOOD: Mapping[str, Callable[[], bytes]] = {
     "whole-sheet.xlsx": lambda: workbook(HEAD + ASKED, dimension="A1:XFD1048576"),
     "sparse.xlsx": lambda: workbook(HEAD + ASKED + b'<row r="1048576"><c r="A1048576"/></row>'),
     "sheets.xlsx": lambda: workbook(HEAD + ASKED, sheets=50),
+    "merged.xlsx": lambda: workbook(
+        HEAD + ASKED + b'<row r="1048576"/>' + merged(f"{name}2:{name}1048576" for name in _columns())
+    ),
+    "hidden.xlsx": lambda: workbook(HEAD + ASKED + b'<row r="3" hidden="1"/>' * 200_000),
     "blank-lines.csv": lambda: b"question\n" + b",\n" * 100_000 + b"Who wrote it?\n",
 }
 """Files that only look large: each asks "Who wrote it?"."""

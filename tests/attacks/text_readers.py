@@ -182,7 +182,7 @@ READERS: Mapping[str, Reader] = {
     "modules.reader.refusals._refuses_in_english": is_refusal,
     "modules.reader.tool_inputs.tool_input": lambda text: (text_within(text, "["), tool_input(text, "(")),
     "modules.reading.delimited_text.table_rows": _tables,
-    "modules.reading.json_rows.json_rows": lambda text: list(json_rows(text, {"question"})),
+    "modules.reading.json_rows.json_rows": lambda text: list(json_rows(text, {"question"}, ["id"])),
     "modules.reading.json_rows.json_line_rows": lambda text: list(json_line_rows(text)),
     "modules.reading.python_values._Reader._next": python_value,
     "modules.reading.python_values._unquoted": lambda text: python_value(f"['{text}']"),

@@ -40,6 +40,24 @@ def test_rows_that_are_left_out_and_replies_that_are_lost_are_said(cli: Cli, tmp
     assert "It is kept as completions.sqlite.corrupt1" in told.err
 
 
+def test_rows_that_may_be_misread_stand_in_the_report_and_the_manifest(cli: Cli, tmp_path: Path) -> None:
+    """They were a warning of the run, which nobody sees who reads the report."""
+    rows = [f"{n},What is {n}?,{answer},\n" for n, answer in enumerate(["a | b", "None", "[x`*]", "None", "n/a", "y"])]
+    rows.append("z,Where is it?,here,unanswerable\n")
+    (tmp_path / "mine.csv").write_text("id,question,answer,type\n" + "".join(rows))
+    run = tmp_path / "run"
+    told = cli("eval", "run", "--questions", str(tmp_path / "mine.csv"), "--systems", "llm", "--out", str(run)).ok()
+    assert f"{tmp_path / 'mine.csv'}: 6 rows may be misread: answers are left out," in told.err
+    read = json.loads((run / "manifest.json").read_text())["questions_read"]
+    assert (read["doubtful_rows"], len(read["doubts"])) == (6, 5)
+    report = cli("eval", "report", str(run)).ok().out
+    section = report.split("**6 rows of the file of questions may be misread.** ")[1].split("```")[1].splitlines()
+    assert section[1].startswith("answers are left out, since the type says that there is none")
+    assert section[1:] == read["doubts"]
+    assert "'None' is read as this text: leave the cell empty for none (rows 3, 5)" in "".join(section)
+    assert json.loads(cli("eval", "report", str(run), "--json").ok().out)["questions_read"] == read
+
+
 @pytest.mark.slow
 def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "a"

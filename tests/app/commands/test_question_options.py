@@ -71,6 +71,7 @@ def test_python_and_yaml_say_the_same(file: Path, tmp_path: Path) -> None:
     direct = load_own_questions(file, **keys)  # type: ignore[arg-type]
     assert dataset_of(load_experiment(tmp_path / "e.yaml")).digest == direct.digest
     assert evaluation.load_dataset(f"questions:{file}", **keys).digest == direct.digest  # type: ignore[arg-type]
+    assert load_experiment(questions=str(file), separator="None").separator == "none"
     for wrong in ({"separator": ""}, {"encoding": "zip"}):
         with pytest.raises(SettingsError, match=r"cannot stand between answers|is not an encoding"):
             load_experiment(questions=str(file), **wrong)

@@ -29,6 +29,15 @@ def record(cli: Cli, data: str, folder: Path, *options: str) -> dict[str, object
     return dict(json.loads(cli("eval", "record", str(folder), *given, "--json").ok().out))
 
 
+def test_own_questions_are_recorded_over_a_corpus(cli: Cli, data: str, tmp_path: Path) -> None:
+    """The command took --questions, and asked for a --corpus that it did not take."""
+    (tmp_path / "mine.csv").write_text(f"question,answer\n{CHAIN.question},40 mm\n", encoding="utf-8")
+    command = ("eval", "record", str(tmp_path / "own"), "--questions", str(tmp_path / "mine.csv"), "--depth", "0")
+    cli(*command).refused("Name a collection or a folder: --corpus NAME")
+    told = cli(*command, "--corpus", str(tmp_path / "data" / "standards"), "--json").ok()
+    assert json.loads(told.out)["questions"] == 1
+
+
 def test_a_replay_as_table_page_plots_and_data(cli: Cli, data: str, tmp_path: Path, scripted: ScriptedServer) -> None:
     folder, page, plots, csv = (tmp_path / name for name in ("recorded", "page.html", "plots", "rows.csv"))
     assert record(cli, data, folder)["questions"] == 1

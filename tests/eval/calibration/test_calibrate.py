@@ -261,6 +261,12 @@ def test_target_recall_is_a_share(recall: float) -> None:
         CalibrationPlan(dataset="hotpotqa:train.json", target_recall=recall)
 
 
+def test_a_file_of_questions_has_no_documents_to_calibrate_on() -> None:
+    """It was read, with advice on options that the command lacks, and refused for want of a --corpus."""
+    with pytest.raises(SettingsError, match=r"has no documents to judge.*--labels RUN"):
+        CalibrationPlan(dataset="questions:train.csv")
+
+
 class Sayer:
     """Says yes to each of the two questions with a fixed probability."""
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 from zipfile import ZipFile
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from judgetree.evaluation import EvalQuestion, load_dataset
-from judgetree.evaluation.datasets.own_questions import load_own_questions
+from judgetree.evaluation.datasets.own_questions import load_own_questions, questions_in
 from judgetree.evaluation.question_files.kept_questions import keep_questions, with_questions_kept
 from judgetree.modules.errors import LoadingError, SettingsError
 from judgetree.modules.index.parser_process import LARGE_BYTES
@@ -141,6 +142,53 @@ def test_dates_missing_values_and_a_series_are_kept(tmp_path: Path) -> None:
     assert (second.answers, second.type) == ((), "")
     series = load_own_questions(keep_questions(asked["question"], tmp_path)).questions
     assert [question.question for question in series] == ["When?", "Who?"]
+
+
+def indexed(name: str | None = None) -> pd.DataFrame:
+    return pd.DataFrame({"question": ["Who?", "When?"], "n": [1, 2]}, index=pd.Index(["w", "t"], name=name))
+
+
+def ids_of(given: object, folder: Path, **options: dict[str, str]) -> list[str]:
+    return [each.id for each in load_own_questions(keep_questions(given, folder), **options).questions]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [None, "qid", "ID", "Nr"])
+def test_the_index_of_a_frame_names_its_questions(tmp_path: Path, name: str | None) -> None:
+    assert ids_of(indexed(name), tmp_path) == ["w", "t"]
+    assert ids_of(indexed(name)["question"], tmp_path) == ["w", "t"]
+    assert [each.id for each in load_dataset_of(indexed(name))] == ["w", "t"]
+
+
+def load_dataset_of(frame: pd.DataFrame) -> tuple[EvalQuestion, ...]:
+    return questions_in(frame, name="questions").questions
+
+
+def test_an_index_that_numbers_or_repeats_names_no_question(tmp_path: Path) -> None:
+    plain = indexed().reset_index(drop=True)
+    assert ids_of(plain, tmp_path) == ids_of(pd.concat([indexed()] * 2).iloc[[0, 2]], tmp_path) == ["q1", "q2"]
+    assert ids_of(plain[1:], tmp_path) == ["q1"]
+    assert ids_of(indexed().assign(id=["a", "b"]), tmp_path) == ["a", "b"]
+    assert ids_of(indexed("Nr"), tmp_path, columns={"id": "Nr"}) == ["w", "t"]
+    asked = plain.set_index("question")
+    assert [each.question for each in load_own_questions(keep_questions(asked, tmp_path)).questions] == [
+        "Who?",
+        "When?",
+    ]
+
+
+@pytest.mark.parametrize("orient", ["index", "columns", "split", "table"])
+def test_the_index_that_pandas_writes_names_the_questions(tmp_path: Path, orient: Literal["index"]) -> None:
+    file = tmp_path / "q.json"
+
+    def ids(frame: pd.DataFrame, **options: dict[str, str]) -> list[str]:
+        frame.to_json(file, orient=orient)
+        return [each.id for each in load_own_questions(file, **options).questions]  # type: ignore[arg-type]
+
+    assert ids(indexed()) == ["w", "t"]
+    assert ids(indexed(), columns={"id": "Nr"} if orient != "table" else {"id": "index"}) == ["w", "t"]
+    assert ids(indexed().reset_index(drop=True)) == ["q1", "q2"]
+    assert ids(indexed().assign(id=["a", "b"])) == ["a", "b"]
+    assert ids(indexed().set_index(pd.Index([7, 3]))) == ["7", "3"]
 
 
 def test_a_frame_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 import json
 import logging
 import re
-from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
-import openpyxl
 import pytest
 
+from judgetree.evaluation import load_dataset
 from judgetree.evaluation.datasets.own_questions import load_own_questions
 from judgetree.modules.errors import LoadingError, SettingsError
 
@@ -30,6 +29,16 @@ def answers_of(path: Path, **options: str) -> tuple[str, ...]:
         ("{'text': array(['x'], dtype=object), 'answer_start': array([1], dtype=int32)}", ("x",)),
         ("['x'\n 'it\\'s']", ("x", "it's")),
         ("('x', 'y')", ("x", "y")),
+        ("[Decimal('1.50'), 'one and a half']", ("1.50", "one and a half")),
+        ("[Decimal('NaN'), <NA>, NaT, nan, 'x']", ("x",)),
+        ("[Timestamp('2020-01-01 00:00:00+0000', tz='UTC')]", ("2020-01-01 00:00:00+0000",)),
+        ("[datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 12, 30)]", ("2020-01-01", "2020-01-01 12:30:00")),
+        ("(datetime.time(12, 30, fold=1), PosixPath('a.md'))", ("12:30:00", "a.md")),
+        ("(3, 'three')", ("3", "three")),
+        ("(Decimal('1.5'),)", ("1.5",)),
+        ("[datetime.date(2020, 13, 1)]", ("[datetime.date(2020, 13, 1)]",)),
+        ("[int(x) for x in y]", ("[int(x) for x in y]",)),
+        ("(None, 7)", ("(None, 7)",)),
         ("[0, 1]", ("[0, 1]",)),
         ("{1, 2.50}", ("{1, 2.50}",)),
         ("[2020-10-12]", ("[2020-10-12]",)),
@@ -74,7 +83,10 @@ def test_an_answer_in_json_that_is_understood(tmp_path: Path, cell: object, answ
         ("type", ["x"], "type: .* is a list"),
         ("id", {"$oid": "x"}, "id: .* is an object"),
         ("question", ["Who?"], "question: .* is a list"),
-        ("question", {"text": "Who?"}, "question: .* is an object"),
+        ("question", {"text": "Who?"}, "question: .* is an object .* name it: --columns question=NAME$"),
+        ("answer", {"en": "x"}, "--columns answer=NAME, or take none: --columns answer="),
+        ("type", {"en": "x"}, "--columns type=NAME, or take none: --columns type="),
+        ("supporting", [{"source": "a.md", "page": 3}], "with the keys source, page"),
         ("question", "['Who?', 'When?']", "its question .* is a list or an object"),
         ("question", "NaN", "its question is 'NaN', a missing value"),
     ],
@@ -99,6 +111,11 @@ def test_a_cell_that_is_no_text_is_refused_with_row_and_column(
         (r"C:\new\|\alpha", {}, (r"C:\new|\alpha",)),
         ('["x|y"]', {}, ("x|y",)),
         ("' '", {}, ("' '",)),
+        ("x | y", {"separator": "None"}, ("x | y",)),
+        ("x | y", {"separator": " NONE"}, ("x | y",)),
+        (r"\|", {}, ("|",)),
+        ("x | | y |", {}, ("x", "y")),
+        ("|", {"separator": "none"}, ("|",)),
     ],
 )
 def test_a_cell_of_a_table_is_split_where_its_separator_stands(
@@ -114,57 +131,6 @@ def test_a_separator_that_is_none_is_refused(tmp_path: Path, separator: str) -> 
     (tmp_path / "q.csv").write_text("question\nWho?\n")
     with pytest.raises(SettingsError, match="cannot stand between answers"):
         load_own_questions(tmp_path / "q.csv", separator=separator)
-
-
-EXCEL = [
-    ("007", None, "007"),
-    (7, "000", "007"),
-    (0.5, "0%", "50%"),
-    (0.125, "0.0%", "12.5%"),
-    (3, None, "3"),
-    (3.0, None, "3"),
-    (0.1 + 0.2, None, "0.3"),
-    (3.5, "0.00", "3.50"),
-    (1234.5, "#,##0.00", "1,234.50"),
-    (19.99, '"$"#,##0.00_);("$"#,##0.00)', "$19.99"),
-    (5, '0" kg"', "5 kg"),
-    (0.5, "# ?/?", "0.5"),
-    (True, None, "TRUE"),
-    (date(2024, 5, 1), "DD.MM.YYYY", "2024-05-01"),
-    (datetime(2024, 5, 1, 12, 30), None, "2024-05-01T12:30:00"),
-    (time(12, 30), None, "12:30:00"),
-    (timedelta(hours=26, minutes=3), None, "26:03:00"),
-    ("3,5", None, "3,5"),
-]
-
-
-def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    book = openpyxl.Workbook()
-    book.active.append(["question", "answer"])
-    for row, (value, form, _) in enumerate(EXCEL, start=2):
-        book.active.append([f"What is {row}?", value])
-        if form:
-            book.active.cell(row, 2).number_format = form
-    book.save(tmp_path / "q.xlsx")
-    with caplog.at_level(logging.INFO, logger="judgetree"):
-        dataset = load_own_questions(tmp_path / "q.xlsx", separator="none")
-    assert [each.answers for each in dataset.questions] == [(shown,) for _, _, shown in EXCEL]
-    assert dataset.read is not None
-    doubts = " ".join(dataset.read.doubts)
-    assert "'answer' holds a date or time, written as in ISO 8601 (3 rows, the first is 15)" in doubts
-    assert "'#,##0.00', whose marks differ by country" in doubts
-    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
-
-
-def test_errors_and_formulas_without_a_value_are_refused(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.active.append(["question", "answer"])
-    book.active.append(["Who?", "=1+1"])
-    book.active.append(["When?", "#N/A"])
-    book.active["B3"].data_type = "e"
-    book.save(tmp_path / "q.xlsx")
-    with pytest.raises(LoadingError, match=r"row 2: answer: its formula was never .*\n  row 3: answer: .* error #N/A"):
-        load_own_questions(tmp_path / "q.xlsx")
 
 
 def test_the_line_says_what_was_read_and_what_was_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -234,8 +200,20 @@ def test_quotes_never_make_one_question_of_two(tmp_path: Path, name: str, conten
             "question,answer,note\nWho wrote it, and when?,Ada,\n",
             "rows have more cells than the first: .* separator",
         ),
-        ("q.csv", "question,answer,type\nWho?,Ada,Unanswerable\n", "the type 'Unanswerable' leaves their answers out"),
-        ("q.jsonl", '{"question": "Range?", "answer": "[0, 1]"}\n', "the answer '\\[0, 1\\]' is read as this text"),
+        ("q.csv", "question,answer,type\nWho?,Ada,Unanswerable\n", "answers are left out, since the type says .*'Ada'"),
+        (
+            "q.csv",
+            "question,answer\nWho?,[Colour(1)]\n",
+            r"texts of 'answer' look like .* \(row 2, '\[Colour\(1\)\]'\)",
+        ),
+        ("q.csv", "question,answer\nWho?,\"('x', 'y\"\n", r"texts of 'answer' look like "),
+        ("q.csv", "question,answer\nWho?,deque(['x'])\n", r"texts of 'answer' look like "),
+        ("q.csv", "question,files\nWho?,[a.md]\n", r"texts of 'files' look like .* \(row 2, '\[a.md\]'\)"),
+        (
+            "q.jsonl",
+            '{"question": "Range?", "answer": "[0, 1]"}\n',
+            r"texts of 'answer' look like .* \(row 1, '\[0, 1\]'\)",
+        ),
     ],
 )
 def test_what_may_be_meant_otherwise_is_told(
@@ -250,10 +228,47 @@ def test_the_first_column_of_a_kind_that_is_filled_is_read_and_one_may_be_left_o
     file = tmp_path / "q.jsonl"
     rows = [{"question": "Who?", "answer": None, "answers": ["Ada"], "source": {"page": 3}}]
     file.write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(LoadingError, match="--columns supporting="):
+    with pytest.raises(LoadingError, match=r"supporting \(column 'source'\): .* or take none: --columns supporting="):
         load_own_questions(file)
     (question,) = load_own_questions(file, columns={"supporting": ""}).questions
     assert (question.answers, question.supporting) == (("Ada",), ())
+
+
+@pytest.mark.parametrize("missing", [None, "", " ", [], [None, ""], float("nan"), {"text": [], "answer_start": []}])
+def test_an_answer_that_is_missing_gives_way_to_the_next_column(tmp_path: Path, missing: object) -> None:
+    rows = [{"question": "Who?", "answer": missing, "gold": missing, "answers": ["Ada"]}, {"question": "?"}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first, second = load_own_questions(tmp_path / "q.jsonl").questions
+    assert (first.answers, first.is_answerable, second.answers) == (("Ada",), True, ())
+
+
+@pytest.mark.parametrize("cell", ["|", "| |", " || "])
+def test_a_cell_of_separators_alone_is_refused(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "q.csv").write_text(f"question,answer,n\nWho?,x,1\nWhich?,{cell},2\n")
+    with pytest.raises(LoadingError, match=r"row 3: answer: .* only '\|', which parts texts. Leave the cell empty for"):
+        load_own_questions(tmp_path / "q.csv")
+
+
+def test_an_answer_that_the_type_leaves_out_is_told_first(tmp_path: Path) -> None:
+    rows = ["Who?,x | y,", "When?,[1843],", "Why?,None,", "Where?,here,unanswerable", "What?,that,Unanswerable"]
+    (tmp_path / "q.csv").write_text("question,answer,type\n" + "".join(f"{row}\n" for row in rows))
+    read = load_own_questions(tmp_path / "q.csv").read
+    assert read is not None
+    assert read.doubtful_rows == 5
+    assert read.doubts[0] == (
+        "answers are left out, since the type says that there is none: empty one of both (rows 5, 6, such as 'here')"
+    )
+    assert "split" in read.doubts[-1]
+
+
+def test_the_questions_of_the_example_corpus_are_a_file_of_questions() -> None:
+    """Its facts are objects with a source, which was refused."""
+    data = Path(__file__).parents[3] / "data"
+    own = load_own_questions(data / "standards_qa.jsonl", folder=data / "standards")
+    known = load_dataset(f"standards:{data / 'standards_qa.jsonl'}")
+    assert [(each.id, each.question, each.supporting, each.is_answerable) for each in own.questions] == [
+        (each.id, each.question, each.supporting, each.is_answerable) for each in known.questions
+    ]
 
 
 def test_every_bad_row_is_listed_up_to_ten(tmp_path: Path) -> None:
