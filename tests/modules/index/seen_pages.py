@@ -44,6 +44,27 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<tr><td rowspan=2>KV-7<td>3<td>16<tr><td>4<td>25<tr><td>KV-8<td><td>40</table>",
         ["Valves Type | Pressure in bar | Pressure in bar Type | least | most KV-7 | 3 | 16 KV-7 | 4 | 25 KV-8 | | 40"],
     ),
+    "table with its foot and its head at other places": (
+        "<table><tfoot><tr><td rowspan=9>Sum<td>28</tfoot><tbody><tr><td>KV-7<td>3<tr><td>KV-8<td>25</tbody>"
+        "<thead><tr><th>Type<th>bar</thead></table>",
+        ["Type | bar KV-7 | 3 KV-8 | 25 Sum | 28"],
+    ),
+    "table with ends of its parts left out": (
+        "<table><thead><tr><th>Type<th>bar<tfoot><tr><td>Sum<td>28<tbody><tr><td>KV-7<td>3<tr><td>KV-8<td>25</table>",
+        ["Type | bar KV-7 | 3 KV-8 | 25 Sum | 28"],
+    ),
+    "cell over more columns than the table has": (
+        "x<table><tr><th colspan=9999>Valves<tr><td>KV-7<td>3<tr><td colspan=9>all are new</table>y",
+        ["x Valves | Valves KV-7 | 3 all are new | all are new y"],
+    ),
+    "columns that no cell begins in": (
+        "<table><tr><td colspan=2>KV-7<td colspan=3>3<tr><td colspan=2>KV-8<td colspan=3>25</table>",
+        ["KV-7 | 3 KV-8 | 25"],
+    ),
+    "cells that reach down, of two columns": (
+        "<table><tr><td>a<td rowspan=2 colspan=2>b<td>c<tr><td>d<td>e<tr><td>f<td>g<td>h<td>i</table>",
+        ["a | b | b | c d | b | b | e f | g | h | i"],
+    ),
     "table with ends and blocks in cells": (
         "<table><thead><tr><th>Type</th><th>Remark</th></tr></thead><tbody><tr><td><p>KV-7</p></td>"
         "<td>leaks<br>a little</td></tr></tbody></table>",
