@@ -31,6 +31,16 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<img src=f.svg aria-hidden=true alt='x^{2}'> is squared.",
         ["x^2 is squared."],
     ),
+    "words that are not spoken": (
+        "<p>It costs <span aria-hidden=true>40 EUR</span>, <b aria-hidden='true'>12</b> pieces."
+        "<p aria-hidden=true>Open until five.</p><table><tr><td>KV-7<td aria-hidden=true>16 bar</table>",
+        ["It costs 40 EUR, 12 pieces. Open until five. KV-7 | 16 bar"],
+    ),
+    "formula by KaTeX": (
+        "<p>So <span class=katex><span class=katex-mathml><math><msup><mi>x</mi><mn>2</mn></msup></math></span>"
+        "<span class=katex-html aria-hidden=true><span>x<span>2</span></span></span></span> is.",
+        ["So x^2 is."],
+    ),
     "boxes": ("<input type=checkbox checked>oak <input type=radio>ash", ["☒ oak ☐ ash"]),
     "choice": ("<select><optgroup label='Wood'><option>oak<option label='ash'>x</optgroup></select>", ["Wood oak ash"]),
     "details": ("<details><summary>More of it</summary>The heron waits.</details>", ["More of it The heron waits."]),
@@ -128,7 +138,11 @@ UNSEEN: dict[str, str] = {
     "style of invisible text": "<p style='visibility:hidden'>XX</p>",
     "class": f"{_STYLES}<p class='big away'>XX</p>",
     "id": f"{_STYLES}<p id=gone>XX</p>",
-    "decoration": "<span aria-hidden=true>XX</span>",
+    "sign of a font": "<i class=material-icons aria-hidden=true>XX</i>",
+    "signs": "<b title=XX aria-hidden=true>»</b>",
+    "menu that scripts open": "<nav aria-hidden=true><a>XX</a></nav>",
+    "window that scripts open": "<div class='modal fade' aria-hidden=true>XX</div>",
+    "panel that scripts open": "<div role=tabpanel aria-hidden=true>XX</div>",
     "template": "<template><p>XX</p></template>",
     "noscript": "<noscript>XX</noscript>",
     "script": "<script>XX</script>",
@@ -154,6 +168,10 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
         {"video": 1, "audio recording": 1, "canvas": 1},
     ),
     "pages of others": ("Words.<iframe src='https://example.org'></iframe>", {"embedded page": 1}),
+    "what scripts may show": (
+        "Words.<nav aria-hidden=true>Home</nav><div aria-hidden=true><p>One</div><i aria-hidden=true>»</i>",
+        {"possibly hidden passage": 2},
+    ),
     "nothing": ("Words.", {}),
 }
 """Pages by what is tried, each with what is told as left out."""
