@@ -9,10 +9,11 @@ from itertools import pairwise
 from statistics import median
 
 from .bands import bands_of, begins_with_mark, grids_in, tables_in
+from .grids import grids_of
 from .lines import Line, joined_lines
 from .pictures import Rule, Rules
 from .rows import LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
-from .tables import grids_of, is_across, row_text, ruled_lines, table_lines
+from .tables import is_across, row_text, ruled_lines, table_lines
 from .words import Word
 
 _LEAST_LINES = 3

@@ -5,9 +5,8 @@ Elements that are not known are entered, so that text in a wrapper which Word ad
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
@@ -18,16 +17,13 @@ from .fields import Fields, form_field, without_result
 from .notes import NoteKind, Notes
 from .numbering import Numbering
 from .package import M, W, is_on, number, value
+from .rows import MOST_REPEATED, Cell, row_text
 from .styles import Look, Style, Styles, look_of
 from .symbols import UNKNOWN, is_private, readable, symbol
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _STRUCK = "~~"
-_MOST_REPEATED = 200
-"""Most characters of a cell that is repeated in the columns and rows that it spans."""
-_MOST_CHARACTERS = 1_000
-"""Most characters of a row of a table; one with more is a layout."""
 _MOST_COLUMNS = 63
 _NAMES = (
     "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sdtPr sdtEndPr sectPr customXmlPr smartTagPr rubyPr numPr "
@@ -171,7 +167,7 @@ class Story:
     def _table(self, element: Element) -> None:
         if self._pieces:  # of a paragraph that would go on after the table
             self._end_block()
-        rows: list[list[_Cell]] = []
+        rows: list[list[Cell]] = []
         above: dict[int, str] = {}
         for row in _within(element, f"{W}tr"):
             properties = row.find(f"{W}trPr")
@@ -182,13 +178,13 @@ class Story:
             else:
                 rows.append(list(self._cells(row, above)))
         starts = sorted({cell.start for row in rows for cell in row})
-        if text := "\n".join(filter(None, (_row_text(row, starts) for row in rows))):
+        if text := "\n".join(filter(None, (row_text(row, starts) for row in rows))):
             self.blocks.append(text)
         if not self._depth:
             self.blocks += self._notes
             self._notes.clear()
 
-    def _cells(self, row: Element, above: dict[int, str]) -> Iterator[_Cell]:
+    def _cells(self, row: Element, above: dict[int, str]) -> Iterator[Cell]:
         """Yield the cells of a row; ``above`` has the texts that reach down from the rows above, by column."""
         column = min(number(value(row.find(f"{W}trPr/{W}gridBefore"))), _MOST_COLUMNS)
         before = ""
@@ -208,9 +204,9 @@ class Story:
                 text = before
             elif not own.strip() and down is not None and value(down) != "restart":
                 text = above.get(column, "")
-            before = above[column] = text if len(text) <= _MOST_REPEATED else ""
+            before = above[column] = text if len(text) <= MOST_REPEATED else ""
             is_nested = next(cell.iter(f"{W}tbl"), None) is not None
-            yield _Cell(start=column, end=column + span, text=text, own=own, is_nested=is_nested)
+            yield Cell(start=column, end=column + span, text=text, own=own, is_nested=is_nested)
             column += span
 
     # --- what stands in a line ---
@@ -313,41 +309,6 @@ class Story:
 
     def _amount(self) -> tuple[int, int, int, int]:
         return len(self._pieces), len(self._boxes), len(self.blocks), self._document.left_out.total()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Cell:
-    start: int
-    """Number of its first column."""
-    end: int
-    text: str
-    own: str
-    """Its text unless that of another cell reaches over it."""
-    is_nested: bool
-    """True if it holds a table."""
-
-
-def _row_text(cells: Sequence[_Cell], starts: Sequence[int]) -> str:
-    """Return a row of a table as a line; a short cell is repeated in the columns that it spans.
-
-    A row of a layout, with a table in a cell or with long ones, is a block for each cell.
-
-    Args:
-        cells: Its cells.
-        starts: The columns in which cells of the table begin, sorted; others have no width.
-    """
-    if not any(cell.text.strip() for cell in cells):
-        return ""
-    own = [cell.own for cell in cells if cell.own.strip()]
-    if any(cell.is_nested for cell in cells) or sum(map(len, own)) > _MOST_CHARACTERS:
-        return "\n".join(own)
-    texts: list[str] = []
-    for cell in cells:
-        texts += [""] * (bisect_left(starts, cell.start) - len(texts))
-        text = cell.text.replace("\n", " ") if len(cells) > 1 else cell.text
-        count = bisect_left(starts, cell.end) - len(texts)
-        texts += [text, *[text if len(text) <= _MOST_REPEATED else ""] * (count - 1)]
-    return " | ".join(texts)
 
 
 def _within(element: Element, tag: str) -> Iterator[Element]:
