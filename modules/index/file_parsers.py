@@ -15,7 +15,18 @@ from ..errors import LoadingError
 from ..reading.delimited_text import fitting_separator, table_rows
 from .parsers.html import parse_html
 from .parsers.markdown import parse_markdown
-from .parsers.parsed import LeftOut, Metadata, Parsed, ParsedFile, Piece, clean_text, left_out_words, read_lines, titled
+from .parsers.parsed import (
+    LeftOut,
+    Metadata,
+    Parsed,
+    ParsedFile,
+    Piece,
+    ReadAs,
+    clean_text,
+    left_out_words,
+    read_lines,
+    titled,
+)
 from .parsers.pdf.document import parse_pdf
 from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
@@ -69,7 +80,8 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> ParsedFile:
     try:
         parse = ROW_PARSERS.get(suffix) or PARSERS[suffix]
         left_out: Counter[str] = Counter()
-        found = list(_within(limits, parse(data), left_out))
+        read_as: list[str] = []
+        found = list(_within(limits, _texts(parse(data), left_out, read_as)))
     except LoadingError:
         raise
     except UnicodeDecodeError as error:
@@ -83,16 +95,22 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> ParsedFile:
     if not found and suffix not in ROW_PARSERS:
         reason = f"it holds no text, but {left_out_words(left_out)}" if left_out else "it holds no text"
         raise LoadingError(reason)
-    return ParsedFile(texts=found, left_out=dict(left_out))
+    return ParsedFile(texts=found, left_out=dict(left_out), read_as="".join(read_as))
 
 
-def _within(limits: LoadLimits, pieces: Iterable[Piece], left_out: Counter[str]) -> Iterator[Parsed]:
-    size = number = 0
+def _texts(pieces: Iterable[Piece], left_out: Counter[str], read_as: list[str]) -> Iterator[Parsed]:
     for piece in pieces:
         if isinstance(piece, LeftOut):
             left_out[piece.kind] += piece.count
-            continue
-        (text, metadata), number = piece, number + 1
+        elif isinstance(piece, ReadAs):
+            read_as.append(piece.encoding)
+        else:
+            yield piece
+
+
+def _within(limits: LoadLimits, texts: Iterable[Parsed]) -> Iterator[Parsed]:
+    size = 0
+    for number, (text, metadata) in enumerate(texts, start=1):
         size += len(text)
         if size > limits.file_bytes:
             raise LoadingError(f"it holds more than {limits.file_bytes / 1e6:g} MB of text")

@@ -82,7 +82,8 @@ class ParserProcess:
         if "reason" in reply:
             raise LoadingError(str(reply["reason"]))
         found = cast("dict[str, Any]", reply["parsed"])
-        return ParsedFile(texts=[(text, metadata) for text, metadata in found["texts"]], left_out=found["left_out"])
+        texts = [(text, metadata) for text, metadata in found.pop("texts")]
+        return ParsedFile(texts=texts, **found)
 
     def close(self) -> None:
         """Kill the process."""
@@ -166,7 +167,7 @@ def serve() -> None:
 def _reply(suffix: str, data: bytes, limits: LoadLimits, recycle: Callable[[], bool]) -> bytes:
     try:
         parsed = parse_file(suffix, data, limits)
-        answer = {"parsed": {"texts": parsed.texts, "left_out": parsed.left_out}, "recycle": recycle()}
+        answer = {"parsed": vars(parsed), "recycle": recycle()}
         return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
     except (LoadingError, MemoryError) as error:
         reason = str(error) or f"reading it takes more than {limits.memory_bytes >> 20} MB of memory"

@@ -140,7 +140,7 @@ class IndexReport:
     ignored: int = 0
     """Number of files of other types."""
     encodings: Mapping[str, str] = field(default_factory=dict)
-    """Encodings of added and changed text files that are not UTF-8, by source."""
+    """Encodings of added and changed files, by source: of text files that are not UTF-8, of pages that say none."""
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What a reader sees in added and changed files and no chunk holds, by source: numbers by kind."""
     embedded: int = 0
@@ -331,8 +331,8 @@ def _plan_file(
         chunk.metadata |= {FILE_DIGEST: file_digest(digest, len(chunks)), SOURCE: file.source}
     plan.chunks.extend(chunks)
     (plan.added if known is None else plan.changed).append(file.source)
-    if encoding != UTF_8:
-        plan.encodings[file.source] = encoding
+    if encoding != UTF_8 or parsed.read_as:
+        plan.encodings[file.source] = parsed.read_as or encoding
     if parsed.left_out:
         plan.left_out[file.source] = parsed.left_out
 

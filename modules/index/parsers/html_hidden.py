@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +15,21 @@ annotation annotation-xml area base datalist defs desc link meta metadata noembe
 noscript param script source style symbol template title track
 """
 HIDDEN = frozenset(_HIDDEN_WORDS.split())
+_BLOCKS_WORDS = """
+address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
+figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup
+option p pre search section select summary ul
+"""
+BLOCKS = frozenset(_BLOCKS_WORDS.split())
+_OPENED_WORDS = """
+alert alertdialog dialog listbox menu tabpanel tooltip accordion collapse drawer dropdown modal offcanvas overlay
+popover popup sidebar
+"""
+_OPENED = frozenset(_OPENED_WORDS.split())
+"""Roles and parts of classes of what scripts open."""
+_ICONS = re.compile(r"(?:^|[\s_-])(?:icons?|fa|fas|far|fab|fa-\S+|glyphicon\S*|ligature|symbols?)(?=[\s_-]|$)")
+_MOST_AROUND = 3
+_CLASS_PARTS = re.compile(r"[\s_-]+")
 _BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
 
 
@@ -41,7 +57,7 @@ def is_hidden(node: Tag, names: Set[str] = frozenset()) -> bool:
     attrs = node.attrs
     if not attrs:
         return node.name == "dialog"
-    if "hidden" in attrs or attribute(node, "aria-hidden").lower() == "true":
+    if "hidden" in attrs:
         return True
     if node.name == "dialog" and "open" not in attrs:
         return True
@@ -51,6 +67,46 @@ def is_hidden(node: Tag, names: Set[str] = frozenset()) -> bool:
         return True
     style = style_of(node)
     return style is not None and style.is_hidden and not _is_formula(node)
+
+
+Speech = Literal["read", "decoration", "unsure"]
+
+
+def hidden_from_speech(node: Tag) -> Speech:
+    """Return what an element is that its page hides from those who hear it, and shows to others.
+
+    It is read unless it has no words, is a sign of a font of signs, or says what a formula beside it says. Whether it
+    is shown is unsure where it is a container that scripts open and close, such as a menu.
+    """
+    if node.name in ("img", "image"):
+        is_read = bool(attribute(node, "alt")) and not _is_beside_formula(node)
+        return "read" if is_read else "decoration"
+    names = f"{attribute(node, 'class')} {attribute(node, 'role')}".lower()
+    if not any(map(str.isalnum, node.get_text())) or _ICONS.search(names) or _is_beside_formula(node):
+        return "decoration"
+    if not _OPENED.isdisjoint(_CLASS_PARTS.split(names)) or "tabindex" in node.attrs:
+        return "unsure"
+    has_blocks = node.find(["table", *BLOCKS]) is not None
+    return "unsure" if has_blocks or node.name in _CONTAINERS else "read"
+
+
+_CONTAINERS = frozenset({"nav", "aside", "section", "form", "ul", "ol", "menu", "header", "footer", "dialog", "select"})
+
+
+def _is_beside_formula(node: Tag) -> bool:
+    """Return whether a formula stands beside an element or beside what is around it in a line, as KaTeX writes each
+    formula twice."""
+    around: Tag | None = node
+    for _ in range(_MOST_AROUND):
+        if around is None:
+            return False
+        for beside in (around.find_previous_sibling(True), around.find_next_sibling(True)):
+            if beside is not None and (beside.name == "math" or beside.find("math") is not None):
+                return True
+        around = around.parent
+        if around is None or around.name in BLOCKS:
+            return False
+    return False
 
 
 def _is_formula(node: Tag) -> bool:

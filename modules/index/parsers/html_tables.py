@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .html_hidden import attribute
@@ -24,16 +26,50 @@ _MAX_REPEATED = 2_000_000
 @dataclass(kw_only=True)
 class _Cell:
     text: str
+    line: str
+    """The text on one line."""
     columns: int
     rows: int
     has_table: bool
 
 
 @dataclass(kw_only=True)
+class _Row:
+    part: int
+    cells: list[_Cell] = field(default_factory=list)
+
+    def is_layout(self) -> bool:
+        """Return whether its cells are read as blocks: one holds a table, or they are long."""
+        return (
+            any(cell.has_table for cell in self.cells)
+            or sum(len(cell.line) for cell in self.cells) > _MAX_ROW_CHARACTERS
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Span:
+    """Columns of a row with one text."""
+
+    start: int
+    end: int
+    rows: int
+    """Number of rows from this one on that the cell reaches down to."""
+    text: str
+    is_first: bool = True
+    """False in the rows below that of the cell."""
+
+
+@dataclass(kw_only=True)
 class _Table:
     own: list[str] = field(default_factory=list)
     """Text that stands in no cell, such as the caption."""
-    rows: list[list[_Cell]] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+    part: int = 0
+    """Number of the head, body or foot to which the next row belongs."""
+    head: int = -1
+    """Number of the first head, which is shown above all; -1 without one."""
+    foot: int = -1
+    """Number of the first foot, which is shown below all; -1 without one."""
     cell: list[str] | None = None
     """Text of the open cell."""
     node: Tag | None = None
@@ -75,7 +111,7 @@ class TableText:
             return [lambda: self._begin_cell(node), *node.contents, lambda: self._end_cell(node)]
         if node.name == "tr":
             return [self._begin_row, *node.contents]
-        return list(node.contents)
+        return [lambda: self._begin_part(node.name), *node.contents, lambda: self._begin_part("tbody")]
 
     def _begin_table(self) -> None:
         if self._tables:
@@ -87,18 +123,28 @@ class TableText:
         self._close_cell()
         table = self._tables.pop()
         self._aim()
-        rows = self._rows_of(table.rows)
+        order = {table.head: 0, table.foot: 2}
+        rows = self._rows_of(sorted(table.rows, key=lambda row: order.get(row.part, 1)))
         self.write("\n" + "".join(table.own) + "\n" + "".join(f"{row}\n" for row in rows) + "\n")
+
+    def _begin_part(self, name: str) -> None:
+        self._close_cell()
+        table = self._tables[-1]
+        table.part += 1
+        if name == "thead" and table.head < 0:
+            table.head = table.part
+        elif name == "tfoot" and table.foot < 0:
+            table.foot = table.part
 
     def _begin_row(self) -> None:
         self._close_cell()
-        self._tables[-1].rows.append([])
+        self._tables[-1].rows.append(_Row(part=self._tables[-1].part))
 
     def _begin_cell(self, node: Tag) -> None:
         self._close_cell()
         table = self._tables[-1]
         if not table.rows:
-            table.rows.append([])
+            table.rows.append(_Row(part=table.part))
         table.cell, table.node, table.has_table = [], node, False
         self._aim()
 
@@ -110,13 +156,15 @@ class TableText:
         table = self._tables[-1]
         if table.cell is None or table.node is None:
             return
+        text = "".join(table.cell).strip()
         cell = _Cell(
-            text="".join(table.cell).strip(),
+            text=text,
+            line=" ".join(filter(str.strip, self._lines_of(text))),
             columns=_span(table.node, "colspan", _MAX_COLUMN_SPAN),
             rows=_span(table.node, "rowspan", _MAX_ROW_SPAN),
             has_table=table.has_table,
         )
-        table.rows[-1].append(cell)
+        table.rows[-1].cells.append(cell)
         table.cell = table.node = None
         self._aim()
 
@@ -124,42 +172,51 @@ class TableText:
         table = self._tables[-1] if self._tables else None
         self._target = self._page if table is None else table.own if table.cell is None else table.cell
 
-    def _rows_of(self, rows: list[list[_Cell]]) -> Iterator[str]:
-        spanning: dict[int, tuple[int, str]] = {}  # by column: rows that are left, text
-        for cells in rows:
-            lines = [" ".join(filter(str.strip, self._lines_of(cell.text))) for cell in cells]
-            if any(cell.has_table for cell in cells) or sum(map(len, lines)) > _MAX_ROW_CHARACTERS:
-                spanning = {}
-                yield "\n".join(cell.text for cell in cells)
-                continue
-            row, spanning = self._placed(cells, lines, spanning)
-            if any(row):
-                yield " | ".join(row)
+    def _rows_of(self, rows: list[_Row]) -> Iterator[str]:
+        placed: list[list[_Span]] = []
+        above: list[_Span] = []
+        part = 0
+        for row in rows:
+            if row.part != part or row.is_layout():
+                above, part = [], row.part
+            above = [] if row.is_layout() else _placed(row.cells, above)
+            placed.append(above)
+        # Columns in which no cell begins have no width.
+        columns = sorted({span.start for spans in placed for span in spans})
+        for row, spans in zip(rows, placed, strict=True):
+            if row.is_layout():
+                yield "\n".join(cell.text for cell in row.cells)
+            elif any(texts := self._texts(spans, columns)):
+                yield " | ".join(texts)
 
-    def _placed(
-        self, cells: list[_Cell], lines: list[str], spanning: dict[int, tuple[int, str]]
-    ) -> tuple[list[str], dict[int, tuple[int, str]]]:
-        """Return the texts of a row by column, and the cells that reach into the next one."""
-        row: list[str] = []
-        below = {column: (rows - 1, text) for column, (rows, text) in spanning.items() if rows > 1}
-
-        def from_above() -> None:
-            while len(row) in spanning:
-                row.append(self._repeated(spanning[len(row)][1]))
-
-        for cell, line in zip(cells, lines, strict=True):
-            from_above()
-            room = max(1, _MAX_COLUMNS - len(row))
-            for number in range(min(cell.columns, room) if self._left > 0 else 1):
-                if cell.rows > 1 and len(row) < _MAX_COLUMNS:
-                    below[len(row)] = (cell.rows - 1, line)
-                row.append(self._repeated(line) if number else line)
-        from_above()
-        return row, below
+    def _texts(self, spans: list[_Span], columns: list[int]) -> list[str]:
+        """Return the texts of a row by column."""
+        texts: list[str] = []
+        for span in spans:
+            first = bisect_left(columns, span.start)
+            texts += [""] * (first - len(texts))
+            for at in range(len(texts), bisect_left(columns, span.end)):
+                is_own = span.is_first and at == first
+                texts.append(span.text if is_own else self._repeated(span.text))
+        return texts
 
     def _repeated(self, text: str) -> str:
         self._left -= len(text) + 3
         return text if self._left > 0 else ""
+
+
+def _placed(cells: list[_Cell], above: list[_Span]) -> list[_Span]:
+    """Return the columns of the cells of a row, from the left, with those that reach down from the row above."""
+    spans = [replace(span, rows=span.rows - 1, is_first=False) for span in above if span.rows > 1]
+    waiting = deque(spans)
+    start = 0
+    for cell in cells:
+        while waiting and waiting[0].start <= start:
+            start = max(start, waiting.popleft().end)
+        end = start + max(1, min(cell.columns, _MAX_COLUMNS - start))
+        spans.append(_Span(start=start, end=end, rows=cell.rows, text=cell.line))
+        start = end
+    return sorted(spans, key=lambda span: span.start)
 
 
 def _span(node: Tag, name: str, most: int) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .html_hidden import attribute, is_hidden, style_of
+from .html_hidden import BLOCKS, attribute, hidden_from_speech, is_hidden, style_of
 from .html_lists import ListMarks
 from .html_sheets import hidden_names
 from .html_tables import TableText
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     Steps = list[PageElement | str | Callable[[], None]]
     """Elements to read, texts to write, and what to do between."""
 
-_BLOCKS_WORDS = """
-address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
-figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav object ol optgroup
-option p pre search section select summary ul
-"""
-BLOCKS = frozenset(_BLOCKS_WORDS.split())
 _UNTOLD = {
     "audio": "audio recording",
     "canvas": "canvas",
@@ -109,11 +103,19 @@ class HtmlText:
             elif isinstance(node, Tag):
                 if node.name == "style":
                     hidden.update(hidden_names([node.get_text()]))
-                elif not is_hidden(node, hidden):
+                elif not is_hidden(node, hidden) and self._is_read(node):
                     waiting += reversed(self._steps(node))
             elif callable(node):
                 node()
         return self._tables.text()
+
+    def _is_read(self, node: Tag) -> bool:
+        if not node.attrs or attribute(node, "aria-hidden").lower() != "true":
+            return True
+        kind = hidden_from_speech(node)
+        if kind == "unsure":
+            self.left_out["possibly hidden passage"] += 1
+        return kind == "read"
 
     def _write(self, text: str) -> None:
         if self._formulas:

@@ -26,7 +26,15 @@ class LeftOut:
     """At least 1; those of one kind are added up."""
 
 
-Piece = Parsed | LeftOut
+@dataclass(frozen=True, kw_only=True)
+class ReadAs:
+    """The encoding in which a parser reads a file that does not say it; the parser yields it before the texts."""
+
+    encoding: str
+    """A name of Python's codecs other than UTF-8, or UTF-8 with a remark on what was unreadable."""
+
+
+Piece = Parsed | LeftOut | ReadAs
 """What a parser yields."""
 
 
@@ -38,6 +46,8 @@ class ParsedFile:
     """In the order of the file; none is blank."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """What a reader sees and the texts lack: numbers by kind, in the singular."""
+    read_as: str = ""
+    """The encoding that was guessed; "" if it is UTF-8 or the file says it."""
 
     def __iter__(self) -> Iterator[Parsed]:
         """Iterate over the texts."""

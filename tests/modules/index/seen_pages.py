@@ -31,6 +31,16 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<img src=f.svg aria-hidden=true alt='x^{2}'> is squared.",
         ["x^2 is squared."],
     ),
+    "words that are not spoken": (
+        "<p>It costs <span aria-hidden=true>40 EUR</span>, <b aria-hidden='true'>12</b> pieces."
+        "<p aria-hidden=true>Open until five.</p><table><tr><td>KV-7<td aria-hidden=true>16 bar</table>",
+        ["It costs 40 EUR, 12 pieces. Open until five. KV-7 | 16 bar"],
+    ),
+    "formula by KaTeX": (
+        "<p>So <span class=katex><span class=katex-mathml><math><msup><mi>x</mi><mn>2</mn></msup></math></span>"
+        "<span class=katex-html aria-hidden=true><span>x<span>2</span></span></span></span> is.",
+        ["So x^2 is."],
+    ),
     "boxes": ("<input type=checkbox checked>oak <input type=radio>ash", ["☒ oak ☐ ash"]),
     "choice": ("<select><optgroup label='Wood'><option>oak<option label='ash'>x</optgroup></select>", ["Wood oak ash"]),
     "details": ("<details><summary>More of it</summary>The heron waits.</details>", ["More of it The heron waits."]),
@@ -43,6 +53,27 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<table><caption>Valves</caption><tr><th rowspan=2>Type<th colspan=2>Pressure in bar<tr><th>least<th>most"
         "<tr><td rowspan=2>KV-7<td>3<td>16<tr><td>4<td>25<tr><td>KV-8<td><td>40</table>",
         ["Valves Type | Pressure in bar | Pressure in bar Type | least | most KV-7 | 3 | 16 KV-7 | 4 | 25 KV-8 | | 40"],
+    ),
+    "table with its foot and its head at other places": (
+        "<table><tfoot><tr><td rowspan=9>Sum<td>28</tfoot><tbody><tr><td>KV-7<td>3<tr><td>KV-8<td>25</tbody>"
+        "<thead><tr><th>Type<th>bar</thead></table>",
+        ["Type | bar KV-7 | 3 KV-8 | 25 Sum | 28"],
+    ),
+    "table with ends of its parts left out": (
+        "<table><thead><tr><th>Type<th>bar<tfoot><tr><td>Sum<td>28<tbody><tr><td>KV-7<td>3<tr><td>KV-8<td>25</table>",
+        ["Type | bar KV-7 | 3 KV-8 | 25 Sum | 28"],
+    ),
+    "cell over more columns than the table has": (
+        "x<table><tr><th colspan=9999>Valves<tr><td>KV-7<td>3<tr><td colspan=9>all are new</table>y",
+        ["x Valves | Valves KV-7 | 3 all are new | all are new y"],
+    ),
+    "columns that no cell begins in": (
+        "<table><tr><td colspan=2>KV-7<td colspan=3>3<tr><td colspan=2>KV-8<td colspan=3>25</table>",
+        ["KV-7 | 3 KV-8 | 25"],
+    ),
+    "cells that reach down, of two columns": (
+        "<table><tr><td>a<td rowspan=2 colspan=2>b<td>c<tr><td>d<td>e<tr><td>f<td>g<td>h<td>i</table>",
+        ["a | b | b | c d | b | b | e f | g | h | i"],
     ),
     "table with ends and blocks in cells": (
         "<table><thead><tr><th>Type</th><th>Remark</th></tr></thead><tbody><tr><td><p>KV-7</p></td>"
@@ -107,7 +138,11 @@ UNSEEN: dict[str, str] = {
     "style of invisible text": "<p style='visibility:hidden'>XX</p>",
     "class": f"{_STYLES}<p class='big away'>XX</p>",
     "id": f"{_STYLES}<p id=gone>XX</p>",
-    "decoration": "<span aria-hidden=true>XX</span>",
+    "sign of a font": "<i class=material-icons aria-hidden=true>XX</i>",
+    "signs": "<b title=XX aria-hidden=true>»</b>",
+    "menu that scripts open": "<nav aria-hidden=true><a>XX</a></nav>",
+    "window that scripts open": "<div class='modal fade' aria-hidden=true>XX</div>",
+    "panel that scripts open": "<div role=tabpanel aria-hidden=true>XX</div>",
     "template": "<template><p>XX</p></template>",
     "noscript": "<noscript>XX</noscript>",
     "script": "<script>XX</script>",
@@ -133,6 +168,10 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
         {"video": 1, "audio recording": 1, "canvas": 1},
     ),
     "pages of others": ("Words.<iframe src='https://example.org'></iframe>", {"embedded page": 1}),
+    "what scripts may show": (
+        "Words.<nav aria-hidden=true>Home</nav><div aria-hidden=true><p>One</div><i aria-hidden=true>»</i>",
+        {"possibly hidden passage": 2},
+    ),
     "nothing": ("Words.", {}),
 }
 """Pages by what is tried, each with what is told as left out."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.written_pdf import WrittenPage, shown, written_pdf
 
 _LEFT = [
@@ -67,6 +69,112 @@ _BELOW = "".join(
 )
 
 
+def _rows(xs: Sequence[float], y: float, *rows: str, step: float = 20) -> str:
+    """Rows whose cells are parted by "|" and begin at xs."""
+    return "".join(
+        shown(x, y - step * number, cell.strip())
+        for number, row in enumerate(rows)
+        for x, cell in zip(xs, row.split("|"), strict=True)
+        if cell.strip()
+    )
+
+
+def _flat(left: float, right: float, *ys: float) -> str:
+    return "".join(f"{left} {y} m {right} {y} l S\n" for y in ys)
+
+
+def _upright(bottom: float, top: float, *xs: float) -> str:
+    return "".join(f"{x} {bottom} m {x} {top} l S\n" for x in xs)
+
+
+_VALVES = "Valve | Pressure | Weight", "KV-7 | 16 bar | 40 kg", "KV-8 | | 52 kg", "KV-9 | 25 bar |"
+_PUMPS = "Pump | Flow | Head | Power | Year", "P-1 | 3 | | 7 | 1998", "P-2 | | 5 | 8 | 1999", "P-3 | 4 | 6 | | 2000"
+_BOTH = [" ".join(each).removesuffix(" |") for each in (_VALVES, _PUMPS)]
+_VALVES_AT, _PUMPS_AT = (60, 200, 340), (60, 140, 230, 330, 420)
+_OPEN_TABLES = {
+    "tables of other columns below each other": _rows(_VALVES_AT, 700, *_VALVES) + _rows(_PUMPS_AT, 600, *_PUMPS),
+    "tables of other columns without a gap": _rows(_VALVES_AT, 700, *_VALVES) + _rows(_PUMPS_AT, 620, *_PUMPS),
+    "tables of other columns with a line between": _rows(_VALVES_AT, 700, *_VALVES)
+    + shown(60, 610, "The pumps were counted in the spring of the year after that one.")
+    + _rows(_PUMPS_AT, 580, *_PUMPS),
+}
+_FRAMED = (
+    _flat(55, 475, 715, 695, 675, 655, 635)
+    + _upright(635, 715, 55, 195, 335, 475)
+    + _flat(55, 475, 615, 595, 575, 555, 535)
+    + _upright(535, 615, 55, 135, 225, 325, 415, 475)
+)
+_NARROW = (62, 100, 130)
+_SPANNING = (
+    _rows(_NARROW, 700, "Type | least | most", " | 3 | 16", " | 4 | 25", "KV-8 | 5 | 40")
+    + shown(62, 670, "KV-7")
+    + _flat(60, 160, 715, 695, 655, 635)
+    + _flat(98, 160, 675)
+    + _upright(635, 715, 60, 98, 128, 160)
+)
+_BROKEN = (
+    "Valve | Remark | Weight",
+    "KV-7 | leaks a little in the | 40 kg",
+    " | winter, watch it |",
+    "KV-8 | is brittle and must be | 52 kg",
+    " | replaced |",
+)
+_ONE_PATH = "".join(
+    [
+        *(f"55 {y} m 475 {y} l " for y in (715, 695, 675, 655, 635)),
+        *(f"{x} 635 m {x} 715 l " for x in (55, 195, 335, 475)),
+        "S\n",
+    ]
+)
+_RULED_TABLES: dict[str, tuple[str, list[str]]] = {
+    "lines around all cells of two tables": (
+        _rows(_VALVES_AT, 700, *_VALVES) + _rows(_PUMPS_AT, 600, *_PUMPS) + _FRAMED,
+        _BOTH,
+    ),
+    "a cell beside two rows, and little space": (
+        _SPANNING,
+        ["Type | least | most KV-7 | 3 | 16 KV-7 | 4 | 25 KV-8 | 5 | 40"],
+    ),
+    "lines in one path": (_rows(_VALVES_AT, 700, *_VALVES) + _ONE_PATH, _BOTH[:1]),
+    "lines between columns, but not between rows": (
+        _rows(_VALVES_AT, 700, *_VALVES) + _flat(55, 475, 715, 695, 635) + _upright(635, 715, 55, 195, 335, 475),
+        _BOTH[:1],
+    ),
+    "lines above and below the rows": (
+        _rows(_VALVES_AT, 700, *_VALVES, "Sum | 41 bar | 92 kg") + _flat(55, 475, 715, 695, 635, 615),
+        [f"{_BOTH[0]} Sum | 41 bar | 92 kg"],
+    ),
+    "cells of several lines between rules": (
+        _rows(_VALVES_AT, 700, *_BROKEN, step=14) + _flat(55, 475, 712, 696, 668, 640),
+        ["KV-7 | leaks a little in the winter, watch it | 40 kg KV-8 | is brittle and must be replaced | 52 kg"],
+    ),
+    "a shaded row": (
+        "0.9 g 55 672 420 18 re f 0 g\n" + _rows(_VALVES_AT, 700, *_VALVES),
+        _BOTH[:1],
+    ),
+    "a frame around paragraphs": (
+        _lines(60, 700, _LEFT) + _flat(55, 475, 715, 600) + _upright(600, 715, 55, 475),
+        [" ".join(_LEFT)],
+    ),
+    "a table in a column": (
+        _lines(320, 700, [*_RIGHT, *_RIGHT])
+        + _lines(50, 700, _LEFT[:2])
+        + _rows((60, 140, 200), 670, "Valve | bar | kg", "KV-7 | | 40", "KV-8 | 25 | 52")
+        + _flat(55, 260, 685, 665, 645, 625)
+        + _upright(625, 685, 55, 135, 195, 260),
+        [f"{' '.join(_LEFT[:2])} Valve | bar | kg KV-7 | | 40 KV-8 | 25 | 52 {' '.join([*_RIGHT, *_RIGHT])}"],
+    ),
+}
+_COLUMNS = _lines(50, 700, _LEFT) + _lines(320, 700, _RIGHT)
+_BELOW_COLUMNS = {
+    "a table directly below columns": _rows((60, 200, 340), 644, *_VALVES, step=14),
+    "a table of two columns below columns": _rows(
+        (60, 340), 614, "Valve | bar", "KV-7 | 16", "KV-8 | 25", "KV-9 | 40", step=14
+    ),
+}
+_NUMBERED = [("1.", _LEFT), ("2.", _RIGHT), ("3.", _LEFT)]
+
+
 def _letter_by_letter(x: float, y: float, text: str) -> str:
     """Letters that are placed one by one in a font of one width, as Chromium writes code."""
     letters = " 6 0 Td ".join(f"({letter}) Tj" for letter in text)
@@ -117,6 +225,38 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
     "rows below a table between rules": (
         written_pdf(WrittenPage(content=_RULED + _BELOW)),
         ["Lever of the emergency valve", "Reeds cut | 40 kg Nests found | 52 Herons seen | 61"],
+    ),
+    **{name: (written_pdf(WrittenPage(content=content)), _BOTH) for name, content in _OPEN_TABLES.items()},
+    **{name: (written_pdf(WrittenPage(content=content)), texts) for name, (content, texts) in _RULED_TABLES.items()},
+    "a table between lines on a turned page": (
+        written_pdf(
+            WrittenPage(
+                content="0 1 -1 0 600 0 cm\n"
+                + _rows(_VALVES_AT, 500, *_VALVES, step=12)
+                + _flat(55, 475, 512, 496, 460)
+                + _upright(460, 512, 55, 195, 335, 475),
+                entries="/Rotate 90",
+            )
+        ),
+        _BOTH[:1],
+    ),
+    **{
+        name: (
+            written_pdf(WrittenPage(content=_COLUMNS + content)),
+            [f"{' '.join(_LEFT)} {' '.join(_RIGHT)} Valve | ", "KV-7 | 16", "KV-8 | "],
+        )
+        for name, content in _BELOW_COLUMNS.items()
+    },
+    "a numbered list is no table": (
+        written_pdf(
+            WrittenPage(
+                content="".join(
+                    shown(50, 700 - 60 * at, number) + _lines(80, 700 - 60 * at, lines)
+                    for at, (number, lines) in enumerate(_NUMBERED)
+                )
+            )
+        ),
+        [" ".join(f"{number} {' '.join(lines)}" for number, lines in _NUMBERED)],
     ),
     "code whose letters are placed one by one": (
         written_pdf(

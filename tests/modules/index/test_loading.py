@@ -100,6 +100,24 @@ def test_an_encoding_is_found_and_noted(docs: Path, text: str, written: str, fou
     assert plan.report({}, ignored=0).encodings == {"a.jsonl": found}
 
 
+@pytest.mark.parametrize(
+    ("page", "written", "found"),
+    [
+        (GERMAN, "cp1252", {"a.html": "cp1252"}),
+        (CHINESE, "gb18030", {"a.html": "gb18030"}),
+        (GERMAN, "utf-8", {}),
+        (f"<meta charset=windows-1252>{GERMAN}", "cp1252", {}),
+        ("plain", "ascii", {}),
+    ],
+)
+def test_the_encoding_of_a_page_that_says_none_is_noted(
+    docs: Path, page: str, written: str, found: dict[str, str]
+) -> None:
+    (docs / "a.html").write_bytes(f"<p>{page}</p>".encode(written))
+    plan = read_changes(scan_files(docs), {}, ChunkSizes(), lambda done, total, stage: None, LoadLimits())
+    assert plan.report({}, ignored=0).encodings == found
+
+
 def test_a_broken_byte_does_not_make_utf_8_another_encoding(docs: Path) -> None:
     (docs / "a.txt").write_bytes(GERMAN.encode() + b"\xff" + CHINESE.encode())
     plan = read_changes(scan_files(docs), {}, ChunkSizes(), lambda done, total, stage: None, LoadLimits())

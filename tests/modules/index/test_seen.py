@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from judgetree.modules.index.folder_scan import scan_files
 from judgetree.modules.index.parsers.parsed import ParsedFile
 from judgetree.modules.index.plan import ChunkSizes, read_changes
 from tests.modules.index import seen_pages, seen_pdfs, turned_pdfs
+from tests.written_pdf import WrittenPage, shown, written_pdf
 
 FILES: dict[str, tuple[str, bytes, list[str]]] = {
     **{f"page: {name}": (".html", page.encode(), texts) for name, (page, texts) in seen_pages.SEEN.items()},
@@ -41,6 +43,21 @@ def test_what_a_reader_sees_is_in_the_text(name: str) -> None:
     suffix, data, texts = FILES[name]
     text = on_one_line(parsed(suffix, data))
     assert [each for each in texts if each not in text] == [], text
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_every_word_between_lines_at_any_places_is_in_the_text(seed: int) -> None:
+    places = random.Random(seed)
+    xs, ys = places.sample(range(50, 550, 30), 4), places.sample(range(100, 700, 26), 6)
+    rules = [
+        f"{x} {y} m {other} {y} l S\n" if places.random() < 0.5 else f"{x} {y} m {x} {places.choice(ys)} l S\n"
+        for x, other, y in ((places.choice(xs), places.choice(xs), places.choice(ys)) for _ in range(20))
+    ]
+    at = places.sample([(x + 2, y + 4 + rise) for x in xs for y in ys for rise in (0, 13)], 40)
+    words = [f"w{number}w" for number in range(len(at))]
+    cells = [shown(x, y, word) for (x, y), word in zip(at, words, strict=True)]
+    text = on_one_line(parsed(".pdf", written_pdf(WrittenPage(content="".join(rules + cells)))))
+    assert [word for word in words if word not in text] == [], text
 
 
 @pytest.mark.parametrize("name", HIDDEN)

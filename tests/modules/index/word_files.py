@@ -124,6 +124,7 @@ def mr(text: str) -> str:
     return f"<m:r><m:t>{text}</m:t></m:r>"
 
 
+H_RESTART, H_CONTINUED = '<w:hMerge w:val="restart"/>', '<w:hMerge w:val="continue"/>'
 DELETED_END = '<w:rPr><w:del w:id="1"/></w:rPr>'
 DECORATIVE = '<a:extLst><a:ext><adec:decorative val="1"/></a:ext></a:extLst>'
 _LEVELS = "".join(
@@ -235,11 +236,38 @@ CASES: dict[str, Case] = {
             row(cell("<w:p/>", "<w:vMerge/>"), cell("second")),
         ),
         seen=(
-            "inner one | inner two\nunder it | outer",
+            "inner one | inner two\nunder it\nouter",
             "\nwide | wide\n | indented\n",
             "tall | first",
             "tall | second",
         ),
+    ),
+    "cells over several columns": Case(
+        body=table(
+            row(cell("merged", H_RESTART), cell("<w:p/>", H_CONTINUED), cell("next")),
+            row(cell("again", H_RESTART), cell("<w:p/>", "<w:hMerge/>"), cell("last")),
+            row(cell("one"), cell("two"), cell("three")),
+        )
+        + p("Between.")
+        + table(
+            row(cell("very wide", '<w:gridSpan w:val="63"/>')),
+            row(cell("four"), cell("five")),
+            row(cell("six", '<w:gridSpan w:val="2"/>'), cell("seven")),
+        )
+        + p("Between the others.")
+        + table(row(cell("eight"), cell(p("first line") + p("second line")), cell("nine"))),
+        seen=(
+            "merged | merged | next\nagain | again | last\none | two | three",
+            "very wide | very wide | very wide\nfour | five\nsix | six | seven",
+            "eight | first line second line | nine",
+        ),
+    ),
+    "a table as the end of a cell": Case(
+        body=table(
+            row(cell("ten"), cell("eleven")),
+            row(cell("twelve"), cell(p("thirteen") + table(row(cell("fourteen"), cell("fifteen"))) + "<w:p/>")),
+        ),
+        seen=("ten | eleven\ntwelve\nthirteen\nfourteen | fifteen",),
     ),
     "headers, footers and sections": Case(
         body=p("First section.", '<w:sectPr><w:headerReference w:type="default" r:id="rheader1"/></w:sectPr>')

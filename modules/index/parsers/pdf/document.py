@@ -10,7 +10,7 @@ from ....errors import LoadingError
 from ..parsed import LeftOut, Piece
 from .columns import in_reading_order
 from .fields import fields_of
-from .pictures import crossing_rules, untold
+from .pictures import rules_of, untold
 from .words import words_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _pieces(page: PdfPage, number: int) -> Iterator[Piece]:
     found = words_of(page)
     fields = fields_of(page)
     words = [*found.words, *fields.words]
-    text = found.in_stream_order or in_reading_order(words, crossing_rules(page))
+    text = found.in_stream_order or in_reading_order(words, rules_of(page))
     if found.unreadable:
         yield LeftOut(kind="unreadable character", count=found.unreadable)
     yield from (LeftOut(kind=kind, count=count) for kind, count in fields.left_out.items())

@@ -16,6 +16,8 @@ GUTTER = 0.7
 """Least width of the space between columns, in heights of letters; also the least gap that can be such a space."""
 PARAGRAPH = 1.6
 """Least distance of the lines of two paragraphs, in heights of letters."""
+LEAST_WIDTH = 9.0
+"""Least mean width of a column's lines, in heights of letters; those of tables are mostly narrower."""
 Span = tuple[float, float]
 """Where something begins and ends, from left to right."""
 
@@ -47,6 +49,8 @@ class Row:
     segments: tuple[Segment, ...]
     backwards: bool = False
     """True if it is read from right to left."""
+    table: str = ""
+    """The lines of a table that stands here; its segment is as wide as the table."""
 
     def text(self, segments: Sequence[Segment], *, backwards: bool = False) -> str:
         """Return some of its segments as a reader reads them, with marks before scripts.

@@ -17,14 +17,13 @@ from .fields import Fields, form_field, without_result
 from .notes import NoteKind, Notes
 from .numbering import Numbering
 from .package import M, W, is_on, number, value
+from .rows import MOST_REPEATED, Cell, row_text
 from .styles import Look, Style, Styles, look_of
 from .symbols import UNKNOWN, is_private, readable, symbol
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _STRUCK = "~~"
-_MOST_REPEATED = 200
-"""Most characters of a cell that is repeated in the columns and rows that it spans."""
 _MOST_COLUMNS = 63
 _NAMES = (
     "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sdtPr sdtEndPr sectPr customXmlPr smartTagPr rubyPr numPr "
@@ -168,7 +167,7 @@ class Story:
     def _table(self, element: Element) -> None:
         if self._pieces:  # of a paragraph that would go on after the table
             self._end_block()
-        rows: list[str] = []
+        rows: list[list[Cell]] = []
         above: dict[int, str] = {}
         for row in _within(element, f"{W}tr"):
             properties = row.find(f"{W}trPr")
@@ -177,39 +176,37 @@ class Story:
             elif properties is not None and is_on(properties.find(f"{W}hidden")):
                 self._leave_out("hidden passage")
             else:
-                cells = list(self._cells(row, above))
-                rows.append(" | ".join(cells) if any(text.strip() for text in cells) else "")
-        if text := "\n".join(filter(None, rows)):
+                rows.append(list(self._cells(row, above)))
+        starts = sorted({cell.start for row in rows for cell in row})
+        if text := "\n".join(filter(None, (row_text(row, starts) for row in rows))):
             self.blocks.append(text)
         if not self._depth:
             self.blocks += self._notes
             self._notes.clear()
 
-    def _cells(self, row: Element, above: dict[int, str]) -> Iterator[str]:
-        """Yield the texts of a row's cells; a short one is repeated in the columns and rows that it spans."""
+    def _cells(self, row: Element, above: dict[int, str]) -> Iterator[Cell]:
+        """Yield the cells of a row; ``above`` has the texts that reach down from the rows above, by column."""
         column = min(number(value(row.find(f"{W}trPr/{W}gridBefore"))), _MOST_COLUMNS)
-        yield from [""] * column
+        before = ""
         for cell in _within(row, f"{W}tc"):
             properties = cell.find(f"{W}tcPr")
-            merged, span = None, 1
+            down = across = None
+            span = 1
             if properties is not None:
                 if properties.find(f"{W}cellDel") is not None:
                     self._leave_out("tracked deletion")
                     continue
-                merged = properties.find(f"{W}vMerge")
-                across = properties.find(f"{W}gridSpan")
-                span = min(max(1, number(value(across), 1)), _MOST_COLUMNS)
-                if value(properties.find(f"{W}hMerge")) == "continue":
-                    column += span
-                    continue
-            text = "\n".join(self._inner_blocks(cell))
-            if merged is not None and value(merged) != "restart":
-                text = text if text.strip() else above.get(column, "")
-            else:
-                above[column] = text if len(text) <= _MOST_REPEATED else ""
-            yield text
-            for _ in range(span - 1):
-                yield text if len(text) <= _MOST_REPEATED else ""
+                down, across = properties.find(f"{W}vMerge"), properties.find(f"{W}hMerge")
+                span = min(max(1, number(value(properties.find(f"{W}gridSpan")), 1)), _MOST_COLUMNS)
+            own = "\n".join(self._inner_blocks(cell))
+            text = own
+            if not own.strip() and across is not None and value(across) != "restart":
+                text = before
+            elif not own.strip() and down is not None and value(down) != "restart":
+                text = above.get(column, "")
+            before = above[column] = text if len(text) <= MOST_REPEATED else ""
+            is_nested = next(cell.iter(f"{W}tbl"), None) is not None
+            yield Cell(start=column, end=column + span, text=text, own=own, is_nested=is_nested)
             column += span
 
     # --- what stands in a line ---
