@@ -21,7 +21,8 @@ from ..calls.kept import KeptCall
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
 from ..errors import CacheMiss
-from ..sqlite_cache import SqliteCache, transaction
+from ..storage.sqlite import transaction
+from ..storage.sqlite_cache import SqliteCache
 from .contract import ChatLLM, ChatWrapper
 
 logger = logging.getLogger(__name__)
