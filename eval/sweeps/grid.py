@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import re
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...modules.digests import text_digest
 from ...modules.errors import SettingsError
 from ...modules.parts import remembered
 from ...modules.settings import without_secrets
@@ -73,7 +73,7 @@ class Point:
         safe = re.sub(r"[^\w=,.-]+", "_", plain)[:_LONGEST_NAME]
         if safe == plain:
             return plain
-        return f"{safe}-{hashlib.sha256(json.dumps([*self.values.items()]).encode()).hexdigest()[:8]}"
+        return f"{safe}-{text_digest(json.dumps([*self.values.items()])).hex()[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
