@@ -109,13 +109,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-class SqliteReader:
-    """A SQLite file that is only read."""
+class _ReadableSqlite:
+    """What one connection reads."""
 
-    def __init__(self, path: Path, tables: Tables) -> None:
-        """Open the file as ``read_sqlite`` does."""
-        self.name = str(path)
-        self._connection = read_sqlite(path, tables)
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self.name = name
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
         """Return all rows of a query."""
@@ -126,13 +125,20 @@ class SqliteReader:
         self._connection.close()
 
 
-class SqliteDatabase:
+class SqliteReader(_ReadableSqlite):
+    """A SQLite file that is only read."""
+
+    def __init__(self, path: Path, tables: Tables) -> None:
+        """Open the file as ``read_sqlite`` does."""
+        super().__init__(read_sqlite(path, tables), str(path))
+
+
+class SqliteDatabase(_ReadableSqlite):
     """A SQLite file, which processes may share."""
 
     def __init__(self, path: Path, tables: Tables, *, keeps_log: bool = True) -> None:
         """Open the file as ``open_sqlite`` does."""
-        self.name = str(path)
-        self._connection = open_sqlite(path, tables, keeps_log=keeps_log)
+        super().__init__(open_sqlite(path, tables, keeps_log=keeps_log), str(path))
         self._at_once = _connect(path, timeout_s=0)
         self._at_once.execute(_QUICK_COMMITS)
         self._at_once.execute("PRAGMA wal_autocheckpoint = 0")  # which would wait for the disk
@@ -158,24 +164,18 @@ class SqliteDatabase:
             for statement in statements:
                 self._connection.execute(*statement)
 
-    def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        """Return all rows of a query."""
-        return self._connection.execute(*statement).fetchall()
-
     def close(self) -> None:
         """Close both connections."""
         self._at_once.close()
-        self._connection.close()
+        super().close()
 
 
-class MemoryDatabase:
+class MemoryDatabase(_ReadableSqlite):
     """Tables in memory, which end when they are closed."""
-
-    name = "in memory"
 
     def __init__(self, tables: Tables) -> None:
         """Create the tables."""
-        self._connection = _connect(":memory:")
+        super().__init__(_connect(":memory:"), "in memory")
         _create(self._connection, tables)
 
     def write_at_once(self, statement: Statement) -> bool:
@@ -187,14 +187,6 @@ class MemoryDatabase:
         """Execute the statements."""
         for statement in statements:
             self._connection.execute(*statement)
-
-    def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        """Return all rows of a query."""
-        return self._connection.execute(*statement).fetchall()
-
-    def close(self) -> None:
-        """Delete everything."""
-        self._connection.close()
 
 
 def _connect(place: Path | str, *, timeout_s: float = _BUSY_TIMEOUT_S, autocommit: bool = True) -> sqlite3.Connection:
