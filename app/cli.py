@@ -226,7 +226,7 @@ _SAID = (
     "modules.llm.cache",
     "modules.llm.rate_limit",
     "modules.llm.wire.adaptations",
-    "modules.sqlite_cache",
+    "modules.storage.sqlite_cache",
     "modules.trust.variables",
 )
 """Modules whose warnings no command reports: something that was asked for is left out, not used, not kept, or waits."""

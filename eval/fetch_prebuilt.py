@@ -15,7 +15,7 @@ import httpx
 from ..modules.errors import LoadingError, SettingsError
 from ..modules.prebuilt.files import YAML_NAME
 from ..modules.progress import ByteProgress
-from ..modules.storage.atomic import replacing, write_whole
+from ..modules.storage.atomic import replacing, write_atomic
 from .datasets.fetch import download
 
 _BLOCK_BYTES = 1 << 22
@@ -119,7 +119,7 @@ def fetch_prebuilt(
             files = [file for file in public.files if file.target == target]
             parts = [_downloaded(file, folder, on_progress, loopback_http=loopback_http) for file in files]
             _join(files, parts, folder / target)
-    write_whole(folder / YAML_NAME, public.yaml)
+    write_atomic(folder / YAML_NAME, public.yaml)
     return True
 
 

@@ -18,6 +18,7 @@ from ..modules.judge.sub_questions import ModelWriter
 from ..modules.reader.evidence_choice import EvidenceChoice
 from ..modules.settings import Settings, load_settings
 from ..modules.specs import made_of_spec
+from ..modules.storage.file_locks import lock_folder
 from .replay.noisy_world import NoisyWorld
 from .replay.outcome import Replay
 from .replay.play import Played
@@ -29,7 +30,6 @@ from .replay.replays import BUDGETS, POLICIES, checked_budgets, named_policies, 
 from .replay.shown import ShownTrees
 from .replay.summary import summarize
 from .replay.world import World
-from .rows.folder_lock import held_folder
 from .rows.payments import Payments
 from .runs.batch_run import with_experiment
 from .runs.experiment import Experiment
@@ -83,7 +83,7 @@ def record(
     dataset = choose_questions(whole, experiment)
     spending = Spending(experiment, prices=load_prices(settings.home))
     with (
-        held_folder(Path(out), remedy="Wait for it, or give another folder."),
+        lock_folder(Path(out), remedy="Wait for it, or give another folder."),
         Services(experiment, whole, settings, spending=spending, on_progress=on_setup) as services,
     ):
         spending.note_in(Payments(Path(out)))

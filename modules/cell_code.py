@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 
-from .lasting_text import lasting_text
+from .digests import canonical_json
 
 _CONSTANTS = (str, int, float, complex, bytes, type(None), re.Pattern)
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
@@ -32,14 +32,14 @@ def cell_code(named: object) -> str:
         for name, value in _values_of(each)
         if name not in stored and _is_constant(value)
     }
-    return "".join([*map(_text_of, functions), lasting_text(constants) if constants else ""])
+    return "".join([*map(_text_of, functions), canonical_json(constants) if constants else ""])
 
 
 def _text_of(function: FunctionType) -> str:
     try:
         return inspect.getsource(function)
     except OSError:  # methods of dataclasses have none either
-        return lasting_text(shape_of(function.__code__))
+        return canonical_json(shape_of(function.__code__))
 
 
 def shape_of(code: CodeType) -> list[object]:

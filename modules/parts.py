@@ -21,8 +21,8 @@ from typing import Literal, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from .cell_code import cell_code, shape_of
+from .digests import canonical_json, text_digest
 from .errors import JudgetreeError, NoFailure, SettingsError, UserError
-from .lasting_text import lasting_text
 from .trust.own_modules import import_own
 
 PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
@@ -99,7 +99,7 @@ def remember_parts(parts: Mapping[str, object]) -> None:
 
 
 def digest_of_fields(value: object, *, besides: type = object) -> str:
-    """Return 8 digits that change with the fields of an object, as ``lasting_text`` shows them.
+    """Return 8 digits that change with the fields of an object, as ``canonical_json`` shows them.
 
     Fields of the class ``besides`` are left out. One that is neither pydantic's nor a dataclass has its attributes for
     fields, except lists, dicts and sets, which change as they are used.
@@ -141,7 +141,7 @@ def _held_by(function: FunctionType) -> dict[str, object]:
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(lasting_text(content).encode()).hexdigest()[:8]
+    return text_digest(canonical_json(content)).hex()[:8]
 
 
 def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
@@ -239,7 +239,7 @@ def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
     own = _said_by(inner, part.name)
     if not isinstance(own, Mapping):
         raise SettingsError(f"The fingerprint of {part.name!r} is {own!r:.100}. Give texts by name.")
-    texts = {f"own.{key}": value if isinstance(value, str) else lasting_text(value) for key, value in own.items()}
+    texts = {f"own.{key}": value if isinstance(value, str) else canonical_json(value) for key, value in own.items()}
     return {"part": part.name, "source": part.source, **texts}
 
 

@@ -22,7 +22,7 @@ from ...graphs.conversation.turn.events import (
 from ...graphs.conversation.turn.result import TurnResult
 from ...graphs.drawing.layout import one_line
 from ...graphs.drawing.words import failed_verdict_words, usage_words
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from ..terminal.caveats import say_caveats
 from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import fit, is_live, notes, say

@@ -52,7 +52,7 @@ def copy(
     with busy("starting"):
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
-        from ...modules.storage.atomic import write_whole
+        from ...modules.storage.atomic import write_atomic
         from ..terminal.files import check_writable
 
     if file.suffix not in (".yaml", ".yml"):
@@ -66,7 +66,7 @@ def copy(
     if dry_run:
         say(f"would write {len(copied)} prompts to {file}")
         return
-    write_whole(file, to_yaml(copied))
+    write_atomic(file, to_yaml(copied))
     if as_json:
         write_json({"file": str(file), "prompts": [prompt.name for prompt in copied]})
     else:

@@ -146,12 +146,12 @@ def _write_files(played: Replay, *, csv: Path | None, spreadsheet: bool, html: P
     from ...evaluation.replay.replay_page import draw_replay
     from ...evaluation.replay.replay_plots import replay_plots
     from ...evaluation.rows.csv_tables import csv_of
-    from ...modules.storage.atomic import write_whole
+    from ...modules.storage.atomic import write_atomic
 
     if csv is not None:
-        write_whole(csv, csv_of(played.rows, spreadsheet=spreadsheet))
+        write_atomic(csv, csv_of(played.rows, spreadsheet=spreadsheet))
     if html is not None:
-        write_whole(html, draw_replay(played))
+        write_atomic(html, draw_replay(played))
     if plots is not None:
         save_plots(replay_plots(played.summary), plots)
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from ...evaluation.labels.labelling import Labelling
 from ...evaluation.labels.store import MAX_NOTE_BYTES, Label
 from ...graphs.drawing.html import Json, html_page, json_in_html
-from ...modules.formats import printable
 from ...modules.judge.contract import Score
+from ...modules.storage.texts import printable
 from .words import SCORE_WORDS, reveal_words
 
 

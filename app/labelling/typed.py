@@ -8,8 +8,8 @@ from typing import Literal
 from ...evaluation.labels.labelling import Labelling
 from ...evaluation.labels.store import FoundPassage
 from ...modules.errors import SettingsError, UserError
-from ...modules.formats import printable
 from ...modules.judge.contract import Score
+from ...modules.storage.texts import printable
 from ..terminal.terminal import say
 from ..terminal.typed_lines import TypedLines
 from .words import SCORE_WORDS, reveal_words

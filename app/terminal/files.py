@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ...modules.errors import DependencyError, SettingsError
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 from .terminal import say, write_result
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TreeFiles:
             if target == STDOUT:
                 write_result(text)
                 continue
-            write_whole(Path(target), text)
+            write_atomic(Path(target), text)
             say(f"wrote {target}", style="dim")
 
 

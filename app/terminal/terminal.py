@@ -30,7 +30,7 @@ from rich.text import Text
 
 from ...graphs.drawing.layout import columns, one_line, shorten
 from ...modules.errors import SettingsError
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 
 STAGES: Mapping[str, str] = {
     "wait": "waiting for another writer",

@@ -14,8 +14,8 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from ...graphs.threads.context import RunEvent
-from ...modules.formats import printable
 from ...modules.reader.prompts import REFUSAL
+from ...modules.storage.texts import printable
 from .live_tree import LiveTree
 from .terminal import fit, is_live, lines_of_progress, notes, say, write_result
 

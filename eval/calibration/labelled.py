@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...modules.digests import text_digest
 from ...modules.errors import SettingsError
 from ..datasets.questions import Dataset, EvalQuestion
 from ..labels.judgements import Judgement, weighed_judgements
@@ -66,9 +66,7 @@ def labelled_data(runs: Sequence[Path], *, split: str | None = None) -> Labelled
             name="labels",
             questions=tuple(EvalQuestion(id=key, question=text, answers=()) for key, text in asked.items()),
         ),
-        digest=hashlib.sha256(
-            "\n".join(sorted(f"{each.passage.id} {each.score}" for each in judgements)).encode()
-        ).hexdigest(),
+        digest=text_digest("\n".join(sorted(f"{each.passage.id} {each.score}" for each in judgements))).hex(),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from langchain_core.documents import Document
 
 from ...modules.calls.usage import CallMeter, CallRecord
+from ...modules.digests import text_digest
 from ...modules.errors import JudgetreeError, ungrouped
 from ...modules.judge.contract import AnyJudge, checked_set_verdict, judge_each, judges_sets
 from ...modules.judge.embedding import Similarity
@@ -92,7 +92,7 @@ def by_verdict(judge: AnyJudge) -> Rater:
     async def rate(case: ScoredCase, meter: CallMeter) -> list[RatedPassage]:
         passages = texts_of(case)
         order = list(range(len(passages)))
-        random.Random(hashlib.sha256(case.query.encode()).digest()).shuffle(order)
+        random.Random(text_digest(case.query)).shuffle(order)
         chunks = [Document(page_content=passages[at], metadata={"chunk_id": str(at)}) for at in order]
         if judges_sets(judge):
             given = await judge.judge_set(case.query, chunks, meter=meter, expand=False)

@@ -14,11 +14,11 @@ from typing import Literal
 import httpx
 
 from ...modules.addresses import Address
-from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, ProxyFault, SettingsError
 from ...modules.network.clients import following_client
 from ...modules.progress import ByteProgress
 from ...modules.redaction import starred
+from ...modules.storage.write_errors import refusing_full_disk
 from .registry import load_dataset
 from .sources import SOURCES, DatasetSource
 

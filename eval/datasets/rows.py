@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
 
+from ...modules.digests import text_digest
 from ...modules.errors import LoadingError, SettingsError, faults_of
 from ...modules.index.content import SOURCE
 from ...modules.index.folder_scan import scan_files
@@ -228,7 +229,7 @@ def content_document(title: str, body: str) -> CorpusDocument:
 
     The key is the title and the first 12 digits of a SHA-256 over title and body: ``"Oslo [42a87a177b7c]"``.
     """
-    digest = hashlib.sha256(f"{title}\x00{body}".encode()).hexdigest()[:_KEY_DIGITS]
+    digest = text_digest(title, body).hex()[:_KEY_DIGITS]
     return CorpusDocument(key=f"{title} [{digest}]", text=titled_text(title, body), title=title)
 
 

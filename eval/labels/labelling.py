@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ...graphs.tree.nodes import VerdictLabel
+from ...modules.digests import text_digest
 from ...modules.errors import LoadingError, SettingsError, UserError
-from ...modules.formats import check_id
 from ...modules.judge.contract import Score
+from ...modules.storage.texts import check_id
 from ..datasets.questions import EvalQuestion
 from ..metrics.retrieval import GoldMark, best_gold_mark
 from ..rows.store import Manifest, RunStore
@@ -124,7 +124,7 @@ class Labelling:
         """Return what all label, then the rest in an order that differs by annotator, who else would meet at each."""
 
         def own_place(passage: FoundPassage) -> bytes:
-            return hashlib.sha256(f"{self.annotator}\n{passage.question_id}".encode(errors="surrogatepass")).digest()
+            return text_digest(f"{self.annotator}\n{passage.question_id}")
 
         return (*drawn[: self._overlap], *sorted(drawn[self._overlap :], key=own_place))
 

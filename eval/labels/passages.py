@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
 from ...graphs.tree.nodes import VERDICT_LABELS, walk_chunks
+from ...modules.digests import text_digest
 from ...modules.errors import SettingsError
 from ..rows.store import RunRow
 from ..rows.trees import TreeStore
@@ -86,4 +86,4 @@ def distinct_passages(passages: Iterable[FoundPassage]) -> list[FoundPassage]:
 
 
 def _chance(seed: int, text: str) -> bytes:
-    return hashlib.sha256(f"{seed}\x00{text}".encode()).digest()
+    return text_digest(str(seed), text)

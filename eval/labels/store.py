@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,11 +12,13 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from ...graphs.tree.nodes import VerdictLabel
+from ...modules.digests import text_digest
 from ...modules.errors import LoadingError
-from ...modules.formats import FORMAT_KEY, check_text, format_of, refuse_other_format
 from ...modules.judge.contract import Score
 from ...modules.reading.plausible_numbers import MOST, RecordReader
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ...modules.storage.texts import check_text
 from ..rows.json_lines import append_line, cut_torn_end, sync_file
 
 _ADVICE = "Name another --labels, or delete it."
@@ -62,7 +63,7 @@ def passage_id(query: str, text: str) -> str:
     True
     """
     parts = (" ".join(part.split()) for part in (query, text))
-    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
+    return text_digest(*parts).hex()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)

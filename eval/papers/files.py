@@ -11,9 +11,9 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from ...modules.disk import refusing_full_disk
 from ...modules.errors import SettingsError
-from ...modules.storage.atomic import replacing, write_whole
+from ...modules.storage.atomic import replacing, write_atomic
+from ...modules.storage.write_errors import refusing_full_disk
 from ..reports.compare import comparison_frame
 from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
@@ -61,7 +61,7 @@ def write_tables(tables: Sequence[PaperTable], path: Path) -> tuple[Path, ...]:
         folder = _folder(path)
         files = {folder / f"{table.name}{_TEX}": latex_document([table]) for table in tables}
     for file, text in files.items():
-        write_whole(file, text)
+        write_atomic(file, text)
     return tuple(files)
 
 
@@ -95,7 +95,7 @@ def write_csv(report: Report, folder: Path | str, *, spreadsheet: bool = False) 
     folder = _folder(Path(folder))
     files = {folder / f"{name}.csv": frame for name, frame in frames.items() if not frame.empty}
     for file, frame in files.items():
-        write_whole(file, csv_of(frame, spreadsheet=spreadsheet))
+        write_atomic(file, csv_of(frame, spreadsheet=spreadsheet))
     return tuple(files)
 
 

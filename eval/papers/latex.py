@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from .tables import Cell, PaperTable
 
 _ESCAPED = {

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from ...modules.errors import SettingsError
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 from .file_rows import USUAL_NAMES
 
 
@@ -37,7 +37,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
     content = "".join(lines).encode("utf-8", "backslashreplace")
     file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(file, content)
+    write_atomic(file, content)
     return file
 
 

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
-from ...modules.formats import FORMAT_KEY, format_of
+from ...modules.storage.formats import FORMAT_KEY, format_of
 from ..rows.json_lines import append_line, cut_torn_end
 from .recording_lines import (
     ChunkLine,

@@ -11,9 +11,9 @@ from typing import Annotated, cast
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError, faults_of
-from ...modules.formats import FORMAT_KEY, refuse_other_format
 from ...modules.reading.plausible_numbers import plausible_validator
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.storage.formats import FORMAT_KEY, refuse_other_format
 from .world import JudgedQuery
 
 

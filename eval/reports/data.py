@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
 from ...graphs.tree.nodes import ChunkNode, walk_chunks
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..labels.judgements import read_judgements
 from ..labels.store import passage_id

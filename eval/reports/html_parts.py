@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from markdown_it import MarkdownIt
 
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from .compare import Comparison
 from .inline_svg import Plot
 

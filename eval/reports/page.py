@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.settings import Settings
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of
@@ -248,10 +248,10 @@ def write_report(
     files = tuple(folder / name for name in names)
     report = replace(report_of(run, baseline=baseline, cut_offs=cut_offs), files=files)
     page, markdown, table, columns, *_ = files
-    write_whole(page, draw_report(run, report))
-    write_whole(markdown, report.to_markdown() + "\n")
-    write_whole(table, csv_of(report.questions))
+    write_atomic(page, draw_report(run, report))
+    write_atomic(markdown, report.to_markdown() + "\n")
+    write_atomic(table, csv_of(report.questions))
     if spreadsheet:
-        write_whole(folder / SPREADSHEET, csv_of(report.questions, spreadsheet=True))
-    write_whole(columns, report.questions.to_parquet(index=False))
+        write_atomic(folder / SPREADSHEET, csv_of(report.questions, spreadsheet=True))
+    write_atomic(columns, report.questions.to_parquet(index=False))
     return report

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ...modules.errors import SettingsError
-from ...modules.formats import VERSION
+from ...modules.storage.formats import VERSION
 from .store import Manifest
 
 CodeVersion = Mapping[str, str]

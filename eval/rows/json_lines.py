@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ...modules.disk import refusing_full_disk
 from ...modules.errors import WritingError
+from ...modules.storage.write_errors import refusing_full_disk
 
 _BLOCK_BYTES = 1 << 16
 

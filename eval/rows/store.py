@@ -17,13 +17,13 @@ from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
 from ...modules.caveats.kinds import Caveats
 from ...modules.errors import LoadingError
-from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ...modules.reading.plausible_numbers import RecordReader
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.storage.file_locks import lock_folder
+from ...modules.storage.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ..metrics.context import ContextFigures
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
-from .folder_lock import held_folder
 from .json_lines import append_line, cut_torn_end, sync_file
 from .trees import TreeStore
 from .turn_facts import TurnFacts
@@ -199,7 +199,7 @@ class RunStore:
         Raises:
             SettingsError: Another process holds the lock; the message names it.
         """
-        with held_folder(self.folder, remedy=_IN_USE):
+        with lock_folder(self.folder, remedy=_IN_USE):
             yield
 
     def read_manifest(self) -> Manifest | None:

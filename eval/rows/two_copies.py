@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...modules.errors import LoadingError
 from ...modules.reading.regular_files import read_named, read_named_json
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def write_twice(path: Path, text: str) -> None:
         WritingError: The disk is full, or a file cannot be written; it is unchanged.
     """
     for each in (path, copy_of(path)):
-        write_whole(each, text)
+        write_atomic(each, text)
 
 
 def read_either(path: Path, *, what: str, advice: str) -> object | None:
@@ -65,4 +65,4 @@ def mend_from_copy(path: Path) -> None:
             read_named_json(copy, what="", advice="")
         except LoadingError:
             return  # reading says what to do
-        write_whole(path, read_named(copy, what="", advice=""))
+        write_atomic(path, read_named(copy, what="", advice=""))

@@ -18,10 +18,10 @@ from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.record import Spend
-from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, WritingError
 from ...modules.parts import surviving_exit
 from ...modules.settings import Settings
+from ...modules.storage.write_errors import is_full_disk, writing_error
 from ..rows.code_version import code_version
 from ..rows.from_results import paid_for, row_of
 from ..rows.store import Place, RunRow, RunStore

@@ -36,7 +36,7 @@ class Experiment(RagConfig):
     columns: Annotated[Mapping[str, str] | None, Key(metavar="question=Frage,answer=Antwort")] = None
     """Columns of a questions file with names of their own, such as {question: Frage, answer: Antwort}."""
     separator: Annotated[str | None, Key(metavar="TEXT")] = None
-    """What stands between several answers in one text of a questions file, such as ;, or none; | in cells of tables."""
+    """What stands between several answers in one text of a questions file, such as ; and | in cells of tables; the word none: nothing."""
     encoding: Annotated[str | None, Key(metavar="NAME")] = None
     """Encoding of a questions file; it is found."""
     skip_bad_rows: bool = False

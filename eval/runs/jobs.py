@@ -7,12 +7,12 @@ in a new conversation; calls that equal the old conversation's come from the mod
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ...modules.digests import text_digest
 from ...modules.prebuilt.files import is_prebuilt
 from ..datasets.dialogue_turns import turn_of, with_parents
 from ..datasets.questions import Dataset, EvalQuestion
@@ -73,7 +73,7 @@ def draw(ids: Iterable[str], size: int, *, seed: int) -> list[str]:
     It takes the ids with the smallest SHA-256 of seed and id, so the result does not depend on their order, the machine
     or the version of Python.
     """
-    return sorted(ids, key=lambda each: hashlib.sha256(f"{seed}\x00{each}".encode()).digest())[:size]
+    return sorted(ids, key=lambda each: text_digest(str(seed), each))[:size]
 
 
 Retry = Literal["failed", "incomplete"]

@@ -12,8 +12,8 @@ from typing import cast
 
 from ...modules.calls.messages import version_of
 from ...modules.calls.usage import CallMeter
+from ...modules.digests import canonical_json
 from ...modules.errors import SettingsError
-from ...modules.lasting_text import lasting_text
 from ...modules.llm.contract import ChatLLM
 from ...modules.parts import Part, check_name, made, needs_making, part_of, remembered, surviving_exit, wanted_by
 from ...modules.settings import Settings
@@ -188,7 +188,7 @@ def range_of(name: str, metric: object) -> tuple[float, float]:
 def _version_of(part: Part, value: object) -> str:
     """Return the version that a metric states, and a digest of what an object that was given holds."""
     held = {} if needs_making(part) else getattr(value, "__dict__", {})
-    fields = f"fields {version_of(lasting_text(held))}" if held else ""
+    fields = f"fields {version_of(canonical_json(held))}" if held else ""
     return ", ".join(filter(None, (str(getattr(value, "version", "")), fields)))
 
 

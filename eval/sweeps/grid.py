@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ...graphs.config.rag_config import RagConfig
 from ...modules.config.retrieval import OF_BUILT_IN_SEARCH
+from ...modules.digests import text_digest
 from ...modules.errors import SettingsError
 from ...modules.parts import remembered
 from ...modules.retriever.own import check_beside
@@ -46,7 +46,7 @@ class Point:
         safe = re.sub(r"[^\w=,.-]+", "_", plain)[:_LONGEST_NAME]
         if safe == plain:
             return plain
-        return f"{safe}-{hashlib.sha256(json.dumps([*self.values.items()]).encode()).hexdigest()[:8]}"
+        return f"{safe}-{text_digest(json.dumps([*self.values.items()])).hex()[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,10 @@ from typing import cast
 from ...graphs.search.depth import check_depth
 from ...modules.calls.prices import Cost, Prices, load_prices
 from ...modules.calls.record import NOTHING, Spend
-from ...modules.disk import refusing_full_disk
 from ...modules.errors import LoadingError, RunLimitReached, SettingsError
-from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ...modules.settings import Settings, load_settings
+from ...modules.storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ...modules.storage.write_errors import refusing_full_disk
 from ..rows.store import RunStore
 from ..rows.two_copies import copy_of, read_either, write_twice
 from ..runs.batch_run import RunOptions, run_experiment

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ...graphs.drawing.html import html_page
 from ...modules.settings import Settings
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report
@@ -37,12 +37,12 @@ def write_sweep_report(folder: Path, *, settings: Settings | None = None, spread
         "comparisons.csv": comparison_frame(report.comparisons),
         "results.csv": report.questions,
     }
-    write_whole(folder / "report.html", draw_sweep(report))
-    write_whole(folder / "report.md", report.to_markdown() + "\n")
+    write_atomic(folder / "report.html", draw_sweep(report))
+    write_atomic(folder / "report.md", report.to_markdown() + "\n")
     for name, frame in frames.items():
-        write_whole(folder / name, csv_of(frame))
+        write_atomic(folder / name, csv_of(frame))
     if spreadsheet:
-        write_whole(folder / SPREADSHEET, csv_of(report.questions, spreadsheet=True))
+        write_atomic(folder / SPREADSHEET, csv_of(report.questions, spreadsheet=True))
     names = ["report.html", "report.md", *frames, *([SPREADSHEET] if spreadsheet else [])]
     return replace(report, files=tuple(folder / name for name in names))
 

@@ -14,7 +14,7 @@ from ...modules.calls.prompts import DEFAULT_PROMPTS
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Score
 from ...modules.settings import Settings
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 from ..calibration.data import refuse_held_back
 from ..datasets.registry import DATASETS
 from ..labels.judgements import read_judgements
@@ -92,7 +92,7 @@ def export(
                 left_out["the same again"] += 1
     data = TrainingData(records=tuple(each.to_document(format) for each in examples.values()), left_out=+left_out)
     if out is not None:
-        write_whole(Path(out), data.to_jsonl())
+        write_atomic(Path(out), data.to_jsonl())
     return data
 
 

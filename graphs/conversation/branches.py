@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import cast
 
 from ...modules.errors import SettingsError
-from ...modules.formats import check_id
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, free_name, new_branch
+from ...modules.storage.texts import check_id
 from .request import FIRST, Request
 from .turn.state import ConversationState
 

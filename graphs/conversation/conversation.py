@@ -9,9 +9,9 @@ from typing import Any
 from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.calls.record import CallRecord
 from ...modules.errors import SettingsError
-from ...modules.formats import check_id
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
+from ...modules.storage.texts import check_id
 from ..config.given_keys import GivenKeys
 from ..rag.search_tree import SearchTree
 from . import branches

@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from langchain_core.runnables import RunnableConfig
 
-from ...modules.formats import format_of, refuse_other_format
+from ...modules.storage.formats import format_of, refuse_other_format
 from ..threads.checkpoints import Saver, record_graph
 from ..threads.snapshots import is_absent
 from ..threads.thread_ids import STORE

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 
+from ...modules.digests import text_digest
 from ...modules.errors import SettingsError
-from ...modules.formats import check_id, check_text
 from ...modules.memory.turns import QaPair
+from ...modules.storage.texts import check_id, check_text
 from ..config.given_keys import GivenKeys
 from .delivery import Delivery
 from .turn.state import ConversationState
@@ -50,7 +50,7 @@ class Request:
         """Digest of the caller's history; ``""`` for the conversation's own history."""
         if not self.chat_history:
             return ""
-        return hashlib.sha256(json.dumps(self.chat_history).encode()).hexdigest()[:16]
+        return text_digest(json.dumps(self.chat_history)).hex()[:16]
 
     def has_id_of(self, known_query: str, known_id: str) -> bool:
         """Return whether a turn has the request's id.

@@ -10,8 +10,9 @@ from ...modules.calls.prices import load_prices, usage_by_model
 from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals
+from ...modules.digests import text_digest
 from ..rag.search_tree import SearchTree
-from ..rag.spans import PROVIDER, Attribute, Span, Trace, digest, messages_attribute, span_of_call, trace_of
+from ..rag.spans import PROVIDER, Attribute, Span, Trace, messages_attribute, span_of_call, trace_of
 
 _NAME = "judgetree conversation"
 
@@ -62,7 +63,7 @@ def trace_of_turn(turn: TracedTurn, transcripts: TranscriptPlace | None, home: P
     spans = [replace(span, start_ns=start, end_ns=max(each.end_ns for each in (span, *below))), *below]
     named = {"gen_ai.conversation.id": turn.conversation_id}
     return Trace(
-        trace_id=digest("turn trace", turn.conversation_id, turn.turn_id)[:16],
+        trace_id=text_digest("turn trace", turn.conversation_id, turn.turn_id)[:16],
         spans=tuple(replace(each, attributes={**each.attributes, **named}) for each in spans),
     )
 
@@ -93,7 +94,7 @@ def _span(turn: TracedTurn, home: Path, *, has_texts: bool) -> Span:
         attributes["gen_ai.output.messages"] = messages_attribute([("assistant", turn.answer)])
     return Span(
         name=f"invoke_workflow {_NAME}",
-        span_id=digest("turn", turn.conversation_id, turn.turn_id)[:8],
+        span_id=text_digest("turn", turn.conversation_id, turn.turn_id)[:8],
         parent_id=None,
         start_ns=turn.started_ns,
         end_ns=turn.ended_ns,

@@ -9,7 +9,7 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from .layout import glyph_ems, wrap
 
 FONT = "Helvetica"

@@ -11,7 +11,7 @@ from typing import Protocol
 from ...modules.calls.record import CallRecord, caveats_of
 from ...modules.calls.transcripts import Transcript
 from ...modules.caveats.kinds import CAVEATS
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from .layout import columns, one_line, shorten
 
 _HEAD = ("call", "node", "model", "tokens", "seconds", "attempts", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from ..tree.nodes import ChunkNode, QueryNode
 from .html import html_page
 from .layout import one_line, shorten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from .layout import one_line
 
 _SENTENCE_END = re.compile(r"(?<=[.!?][\s\"”’)\]])\s*(?=\S)|(?<=[。！？])|\n\s*\n")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import html
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +20,10 @@ from string import Template
 
 from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript
+from ...modules.digests import text_digest
 from ...modules.errors import DependencyError
-from ...modules.formats import printable
 from ...modules.reading.deep_json import dumps
+from ...modules.storage.texts import printable
 from ..tree.counts import count_verdicts
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
 from .calls import call_words, caveat_nouns, texts_of
@@ -183,7 +183,7 @@ def _asset(package: str, name: str) -> str:
 
 def csp_hash(text: str) -> str:
     """Return the hash of an inline style or script for a Content-Security-Policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return "sha256-" + base64.b64encode(text_digest(text)).decode()
 
 
 def picture_block(draw: Callable[[], str], *, wanted: bool | None, is_small: bool, css_class: str = "picture") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator
 
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 
 
 def one_line(text: str) -> str:

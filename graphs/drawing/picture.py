@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.runnables.graph import CurveStyle, Edge, Graph, MermaidDrawMethod, Node, NodeStyles
 
-from ...modules.storage.atomic import write_whole
+from ...modules.storage.atomic import write_atomic
 from .boxes import FAINT_INK, FONT, NODE_STYLE, quoted
 from .svg import render_png
 
@@ -52,7 +52,7 @@ class SystemPicture(Graph):
             )
         picture = render_png(self.to_dot())
         if output_file_path is not None:
-            write_whole(Path(output_file_path), picture)
+            write_atomic(Path(output_file_path), picture)
         return picture
 
     def to_dot(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ...modules.calls.usage import UsageTotals
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from ..tree.alignment import ChunkPair, QueryPair, walk_pairs
 from ..tree.differences import Difference
 from ..tree.nodes import ChunkNode, QueryNode

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from typing import get_args
 
 from ...modules.errors import SettingsError
-from ...modules.formats import check_text
 from ...modules.judge.contract import LONGEST_SUB_QUESTION, Score
 from ...modules.llm.contract import ChatLLM
 from ...modules.llm.langchain_chat import LangChainModel
+from ...modules.storage.texts import check_text
 from ..config.given_keys import GivenKeys
 from ..search.expansion_rule import expansion_rule, follows_links
 from ..tree.nodes import ChunkNode

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Iterator, Mapping
 
 from ...modules.errors import DependencyError
-from ...modules.formats import printable
+from ...modules.storage.texts import printable
 from ...modules.structure.neighbourhood import Neighbourhood
 from ..drawing import html as page
 from ..drawing.layout import one_line, shorten

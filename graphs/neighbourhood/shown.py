@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...modules.errors import SettingsError
-from ...modules.formats import printable
 from ...modules.index.index import Index
 from ...modules.retriever.retriever import Retriever
+from ...modules.storage.texts import printable
 from ...modules.structure.building import check_kind
 from ...modules.structure.graph_files import GraphFiles
 from ...modules.structure.neighbourhood import MOST_NODES, Neighbourhood, neighbourhood

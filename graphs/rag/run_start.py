@@ -12,7 +12,7 @@ from langgraph.types import Command, StateSnapshot
 
 from ...modules.calls.journal import forget_calls
 from ...modules.errors import SettingsError, UnknownThread
-from ...modules.formats import check_text
+from ...modules.storage.texts import check_text
 from ..threads.context import RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, extra_inputs
 from ..threads.interrupts import INTERRUPTS, interrupts_in, raise_interrupts

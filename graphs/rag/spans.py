@@ -6,7 +6,6 @@ sub-runs of its chunks, and the calls for its answer. Ids follow from the tree: 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from datetime import datetime
 from ...modules.calls.completion import Completion
 from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript
+from ...modules.digests import text_digest
 from ..threads.state import Search
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
 from .search_tree import SearchTree
@@ -69,7 +69,7 @@ def trace_of(tree: SearchTree) -> Trace:
     Raises:
         SettingsError: The transcripts cannot be read.
     """
-    trace_id = digest("trace", tree.root.thread_id, tree.root.started_at or "")[:16]
+    trace_id = text_digest("trace", tree.root.thread_id, tree.root.started_at or "")[:16]
     return Trace(trace_id=trace_id, spans=tuple(_Spans(tree, tree.read_transcripts()).all()))
 
 
@@ -127,7 +127,7 @@ class _Spans:
             start, end = search["ended_at"] - search["seconds"], search["ended_at"]
             own = [record for record in calls if start - 0.01 <= record.get("ended_at", 0.0) <= end + 0.01]
             calls = [record for record in calls if record not in own]
-            span_id = digest("search", node.thread_id, search["query"], str(end))[:8]
+            span_id = text_digest("search", node.thread_id, search["query"], str(end))[:8]
             yield Span(
                 name="retrieval",
                 span_id=span_id,
@@ -161,7 +161,7 @@ class _Spans:
             times = [times for record in (*records, *together) if (times := times_of_call(record)) is not None]
             if not times:
                 continue
-            span_id = digest("judge", node.thread_id, chunk.chunk_id)[:8]
+            span_id = text_digest("judge", node.thread_id, chunk.chunk_id)[:8]
             yield Span(
                 name="judge",
                 span_id=span_id,
@@ -216,7 +216,7 @@ def span_of_call(record: CallRecord, parent_id: bytes, transcript: Transcript | 
         attributes["error.type"] = "ModelCallError"
     return Span(
         name=f"{operation} {record['model']}",
-        span_id=digest("call", record["call_id"])[:8],
+        span_id=text_digest("call", record["call_id"])[:8],
         parent_id=parent_id,
         start_ns=start,
         end_ns=end,
@@ -277,9 +277,4 @@ def _ns(seconds: float) -> int:
 
 
 def _query_id(thread_id: str) -> bytes:
-    return digest("query", thread_id)[:8]
-
-
-def digest(*parts: str) -> bytes:
-    """Return 32 bytes that follow from the parts; ids of traces and spans are their beginning."""
-    return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).digest()
+    return text_digest("query", thread_id)[:8]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from ...modules.digests import text_digest
 from ..threads.checkpoints import thread_marks
 from ..tree.following import TreeFollower
 from .graph import RagGraph
@@ -47,7 +47,7 @@ class TreeState:
     def of(cls, tree: SearchTree) -> TreeState:
         """Write the document of a tree; 1,000 chunks take some 0.1 s."""
         text = tree.to_json()
-        return cls(tree=tree, text=text, digest=hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS])
+        return cls(tree=tree, text=text, digest=text_digest(text).hex()[:_DIGEST_DIGITS])
 
 
 class TreeWatch:

@@ -26,8 +26,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
 from ...modules.locks.postgres import advisory_key
-from ...modules.postgres import may_be_closed
-from ...modules.postgres_answers import answers_within
+from ...modules.storage.postgres import answers_within, may_be_closed
 from .appending import expected_newest, moved
 from .postgres_order import BY_PLACE, NEWEST, add_places, earlier_than, prune_by_place
 from .sqlite_saver import StoreErrors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.utils import search_where
 
-from ...modules.trust.private import lock_beside, private_file
+from ...modules.storage.sqlite import open_sqlite
 from .appending import expected_newest, moved
 from .threaded_saver import ThreadedSaver
 
@@ -38,13 +38,6 @@ ThreadMark = tuple[object, ...]
 _NEWEST = "SELECT checkpoint_id, max(rowid) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
 _ROW = "SELECT max(rowid) FROM checkpoints WHERE checkpoint_id = ?"
 _WRITES = "SELECT count(*), max(rowid) FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
-
-_BUSY_TIMEOUT_S = 30.0
-"""Wait for a file that another program has locked, such as a backup."""
-
-_QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
-"""With the write-ahead log of ``setup``, a kill loses nothing and a power cut may lose the last steps. The default mode
-waits for the disk at every verdict."""
 
 
 class RowOrderSaver(SqliteSaver):
@@ -175,7 +168,7 @@ class ThreadedSqliteSaver(ThreadedSaver):
     inner: RowOrderSaver
 
     def __init__(self, path: Path, inner: RowOrderSaver, *, errors: StoreErrors) -> None:
-        """Use ``open_sqlite`` instead, which also creates the tables."""
+        """Use ``open_sqlite_saver`` instead, which also creates the tables."""
         super().__init__(inner)
         self._path = path.resolve()
         self._file = _identity_of(self._path)
@@ -223,21 +216,16 @@ class ThreadedSqliteSaver(ThreadedSaver):
         return marks
 
 
-def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -> ThreadedSqliteSaver:
+def open_sqlite_saver(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -> ThreadedSqliteSaver:
     """Open or create a saver in a file that processes may share; waits for others that are opening it.
 
     Raises:
         sqlite3.Error: The file cannot be opened, or is not a database.
     """
-    with suppress(OSError):  # SQLite says better what is wrong
-        private_file(path)
-    connection = sqlite3.connect(path, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
+    connection = open_sqlite(path, autocommit=False)  # the saver makes its own transactions
     try:
         saver = RowOrderSaver(connection, serde=serde)
-        # Switching to WAL fails at once if another process does it, whatever the busy timeout.
-        with lock_beside(path):
-            saver.setup()
-        connection.execute(_QUICK_COMMITS)
+        saver.setup()
     except BaseException:
         connection.close()
         raise

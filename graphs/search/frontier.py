@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...modules.calls.budget import CallBudget
+from ...modules.digests import text_digest
 from ...modules.errors import UserError
 from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
 from .findings import NOTHING_FOUND, Findings
@@ -335,4 +335,4 @@ def _chunk(candidate: Candidate) -> tuple[str, str]:
 
 
 def _digest(thread_id: str) -> str:
-    return hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return text_digest(thread_id).hex()[:_DIGITS]

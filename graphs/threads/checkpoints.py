@@ -18,7 +18,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ...modules.addresses import Address
-from ...modules.calls.call_files import MemoryCallFile, PostgresCallFile, SqliteCallFile
 from ...modules.calls.journal import JOURNAL_TABLES, CallJournal
 from ...modules.errors import DependencyError, SettingsError, StoreFailure
 from ...modules.locks.files import FileLocks
@@ -26,9 +25,10 @@ from ...modules.locks.locks import Locks
 from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
+from ...modules.storage.databases import open_database
 from ...modules.trust.private import private_folder
 from ..savers.memory_saver import SavedOrderMemorySaver
-from ..savers.sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite
+from ..savers.sqlite_saver import ThreadedSqliteSaver, ThreadMark, open_sqlite_saver
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 _SQLITE = "sqlite:///"
@@ -185,7 +185,7 @@ def locks_of(url: str, *, check_every_s: float = CHECK_EVERY_S) -> Locks:
 
 def _opened_sqlite(url: str) -> ThreadedSqliteSaver:
     with store_errors(url):
-        return open_sqlite(_sqlite_path(url), serde=serializer(), errors=partial(store_errors, url))
+        return open_sqlite_saver(_sqlite_path(url), serde=serializer(), errors=partial(store_errors, url))
 
 
 async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
@@ -193,7 +193,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         from psycopg.rows import dict_row  # noqa: PLC0415 - the extra "postgres"
         from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
-        from ...modules.postgres_answers import CONNECT_TIMEOUT_S, AsyncAnsweringConnection  # noqa: PLC0415
+        from ...modules.storage.postgres import CONNECT_TIMEOUT_S, AsyncAnsweringConnection  # noqa: PLC0415
         from ..savers.postgres_saver import LoopPostgresSaver, check_open  # noqa: PLC0415
 
         # setup() creates an index concurrently, which needs autocommit.
@@ -274,13 +274,14 @@ async def open_call_journal(url: str) -> AsyncIterator[CallJournal]:
 
     The journal of a SQLite store is a file beside that of the checkpoints.
     """
+    place: Path | Address | None = None
     if is_postgres(url):
-        journal = CallJournal(lambda: PostgresCallFile(Address(url).revealed(), JOURNAL_TABLES))
+        place = Address(url)
     elif url.startswith(_SQLITE):
         path = Path(url.removeprefix(_SQLITE))
-        journal = CallJournal(lambda: SqliteCallFile(path.with_name(f"{path.stem}-calls.sqlite"), JOURNAL_TABLES))
-    else:
-        journal = CallJournal(lambda: MemoryCallFile(JOURNAL_TABLES))
+        place = path.with_name(f"{path.stem}-calls.sqlite")
+    journal = CallJournal(lambda: open_database(place, JOURNAL_TABLES))
+    if place is None:
         yield journal
         await journal.aclose()  # not in ``finally``: a graph that is left open ends with the process without a word
         return

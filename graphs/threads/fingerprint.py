@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
 
 from langchain_core.documents import Document
 
+from ...modules.digests import text_digest
 from ...modules.errors import ThreadMismatch
 from ...modules.judge.sub_questions import ModelWriter
 from ...modules.llm.contract import model_fingerprint, tuning_fingerprint
@@ -113,7 +113,7 @@ def extra_inputs(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str
 
 def digest_of(fingerprint: Mapping[str, str]) -> str:
     """Compute the SHA-256 of a fingerprint as 64 hexadecimal digits, independent of the order of its keys."""
-    return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return text_digest(json.dumps(dict(fingerprint), sort_keys=True, ensure_ascii=False)).hex()
 
 
 def sub_thread_id(parent_thread_id: str, chunk_id: str, next_query: str, fingerprint: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...modules.errors import SettingsError
-from ...modules.formats import check_id
+from ...modules.storage.texts import check_id
 
 CONVERSATION = "conversation:"
 """Begins the thread of a conversation; its name follows."""

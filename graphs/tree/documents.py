@@ -12,8 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
 from ...modules.errors import LoadingError
-from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
 from ...modules.reading.deep_json import dumps, loads
+from ...modules.storage.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ...modules.storage.texts import printable
 from .nodes import ChunkNode, QueryNode, fold_queries, walk_chunks, walk_queries, walk_shared
 
 if TYPE_CHECKING:

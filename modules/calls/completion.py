@@ -15,7 +15,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from ..caveats.filters import FILTERED, usual_reason
 from ..caveats.kinds import CaveatKind
-from ..formats import storable
+from ..storage.texts import storable
 from .growing_text import Delta
 from .thinking import ThinkingText, whole_text
 

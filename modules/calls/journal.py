@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from typing import cast
 
-from ..disk import is_full_disk, writing_error
 from ..errors import SettingsError, UserError
-from .call_files import CallFile, Statement, Tables
+from ..storage.databases import Database
+from ..storage.tables import Statement, Tables
+from ..storage.write_errors import is_full_disk, writing_error
 from .kept import KeptCall
 from .record import INTERRUPTED, CallRecord
 from .transcript_writer import ThreadTranscripts
@@ -80,10 +81,10 @@ class CallJournal:
     core the thread waits for the interpreter at each statement. Writes that must wait go to one thread, many a commit.
     """
 
-    def __init__(self, open_file: Callable[[], CallFile]) -> None:
+    def __init__(self, open_file: Callable[[], Database]) -> None:
         """Open the file with ``open_file`` at the first use, in the journal's own thread."""
         self._open_file = open_file
-        self._file: CallFile | None = None
+        self._file: Database | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="call-journal")
         self._waiting: list[tuple[Statement, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
@@ -173,7 +174,7 @@ class CallJournal:
             raise self._journal_error(error) from error
         return rows
 
-    async def _in_thread(self, work: Callable[[CallFile], None]) -> None:
+    async def _in_thread(self, work: Callable[[Database], None]) -> None:
         def with_file() -> None:
             if self._file is None:
                 self._file = self._open_file()

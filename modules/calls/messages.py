@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..digests import text_digest
 from .stops import refuse_bad_stops
 
 Message = tuple[str, str]
@@ -18,7 +18,7 @@ JSON_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON ob
 
 def version_of(*templates: str) -> str:
     """Return eight hexadecimal digits that change whenever one of the templates does."""
-    return hashlib.sha256("\x00".join(templates).encode()).hexdigest()[:8]
+    return text_digest(*templates).hex()[:8]
 
 
 def texts_of(messages: Iterable[Message]) -> tuple[str, ...]:
@@ -86,4 +86,4 @@ def call_key(endpoint: str, model: str, messages: Sequence[Message], options: Ca
         "options": {name: value for name, value in vars(options).items() if value not in _UNSET.get(name, ())},
         "repeat": repeat,
     }
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True, default=dict).encode()).digest()
+    return text_digest(json.dumps(asked, sort_keys=True, default=dict))

@@ -12,11 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..disk import is_full_disk
 from ..errors import SettingsError, UserError
 from ..redaction import starred
 from ..settings import without_secrets
-from .call_files import CallFile, Statement
+from ..storage.databases import Database
+from ..storage.tables import Statement
+from ..storage.write_errors import is_full_disk
 from .completion import Completion
 from .messages import CallOptions, Message
 from .record import CallRecord
@@ -52,7 +53,7 @@ class TranscriptWriter:
         self.place = place
         self._keeps_replies = record == "full"
         self._secrets = tuple(secrets)
-        self._file: CallFile | None = None
+        self._file: Database | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transcripts")
         self._lock = threading.Lock()
         self._waiting: list[_Taken] = []

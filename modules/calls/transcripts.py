@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -14,14 +12,16 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote
 
 from pydantic import JsonValue
 
 from ..addresses import Address
+from ..digests import text_digest
 from ..errors import SettingsError, UserError
-from ..formats import storable
-from .call_files import PostgresCallFile, ReadableFile, SqliteCallFile, Statement, Tables
+from ..storage.databases import Database, ReadableDatabase, open_database
+from ..storage.sqlite import SqliteReader
+from ..storage.tables import Statement, Tables
+from ..storage.texts import storable
 from .completion import Completion
 from .messages import PLAIN_TEXT, CallOptions, Message
 from .record import CallRecord
@@ -114,7 +114,7 @@ def packed(text: str) -> tuple[bytes, bytes]:
 
 def call_key_of(call_id: str) -> bytes:
     """Return the key of a call in files of transcripts."""
-    return hashlib.sha256(call_id.encode()).digest()[:16]
+    return text_digest(call_id)[:16]
 
 
 def delete_statements(names: Iterable[str]) -> list[Statement]:
@@ -126,24 +126,6 @@ def delete_statements(names: Iterable[str]) -> list[Statement]:
         statements.append(("DELETE FROM transcripts WHERE root = ? OR owner = ?", (name, name)))
     unused = "DELETE FROM transcript_texts WHERE digest NOT IN (SELECT digest FROM transcript_parts)"
     return [*statements, (unused, ())]
-
-
-class _SqliteReader:
-    """A SQLite file that is not written, so that a folder without permission to write can be read."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        # A file with a log needs one more beside it to be read, which a folder without permission to write cannot have.
-        is_fixed = not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
-        how = "mode=ro&immutable=1" if is_fixed else "mode=ro"
-        self._connection = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=30.0)
-        TRANSCRIPT_TABLES.refuse_other(self)
-
-    def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        return self._connection.execute(*statement).fetchall()
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,17 +148,15 @@ class TranscriptPlace:
         """Return whether there may be transcripts; True for PostgreSQL, which is not asked."""
         return self.file is None or self.file.exists()
 
-    def open(self) -> SqliteCallFile | PostgresCallFile:
+    def open(self) -> Database:
         """Open the place for reading and writing, created if missing; it blocks.
 
         Raises:
             SettingsError: It has another format.
         """
-        if self.file is None:
-            return PostgresCallFile(self.url.revealed(), TRANSCRIPT_TABLES)
-        if not self.private:
+        if self.file is not None and not self.private:
             self.file.touch()  # what exists keeps its mode
-        return SqliteCallFile(self.file, TRANSCRIPT_TABLES, keeps_log=not self.shared)
+        return open_database(self.file or self.url, TRANSCRIPT_TABLES, keeps_log=not self.shared)
 
     def read(self, call_ids: Iterable[str], *, root: str = "") -> list[RecordedCall]:
         """Read the transcripts of calls, and of all calls of a root thread if one is given; it blocks.
@@ -203,8 +183,8 @@ class TranscriptPlace:
                 f"The transcripts {self.url} cannot be read: {error}. Move the file away to go on without."
             ) from error
 
-    def _readable(self) -> ReadableFile:
-        return self.open() if self.file is None else _SqliteReader(self.file)
+    def _readable(self) -> ReadableDatabase:
+        return self.open() if self.file is None else SqliteReader(self.file, TRANSCRIPT_TABLES)
 
 
 def _calls_in(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, RecordedCall]]:

@@ -6,11 +6,12 @@ cut is a bound. ``docs/decisions/0064-caveats.md`` has the servers, what was mea
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from ..digests import text_digest
 
 LEAST_TOKENS_A_WORD = 0.75
 """Tokenizers have a token or more for each word between blanks; those that join words save a third of all tokens."""
@@ -111,7 +112,7 @@ class PromptBounds:
         if len(self._odd) < _MOST_ODD or count in self._odd:
             prompts = self._odd.setdefault(count, set())
             if len(prompts) < _REPEATED:
-                prompts.add(hashlib.sha256("\x00".join(texts).encode("utf-8", "replace")).digest())
+                prompts.add(text_digest(*texts))
         if len(self._odd.keys() - {count}) > 1 or self._most > (context_of_cut(count) or _halved(count)):
             return False
         is_repeated = count >= _LEAST_CONTEXT and len(self._odd.get(count, ())) >= _REPEATED

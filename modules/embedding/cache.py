@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UserError
-from ..sqlite_cache import SqliteCache, transaction
+from ..storage.sqlite import transaction
+from ..storage.sqlite_cache import SqliteCache
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..disk import installed_file
 from ..errors import DependencyError
+from ..installed_files import installed_file
 from .minilm import open_minilm
 
 # Digests of the measured files, so that the packagers need not be trusted. All are Apache-2.0: sentence-transformers'

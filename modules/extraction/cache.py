@@ -16,7 +16,8 @@ from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..errors import WritingError
 from ..llm.cache import CacheableLLM
 from ..llm.contract import model_fingerprint, tuning_fingerprint
-from ..sqlite_cache import SqliteCache, transaction
+from ..storage.sqlite import transaction
+from ..storage.sqlite_cache import SqliteCache
 from ..structure.triples import Triple
 from .prompts import EXTRACTION
 from .replies import Extracted

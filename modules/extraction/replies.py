@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from ..formats import printable
 from ..llm.json_reply import parse_json_reply
+from ..storage.texts import printable
 from ..structure.triples import Triple
 from .prompts import MOST_TRIPLES
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 
+from ..digests import text_digest
 from ..errors import SettingsError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _splitter_class() -> type[RecursiveCharacterTextSplitter]:
 
 def chunk_id(source: str, text: str, ordinal: int) -> str:
     """Return the SHA-256, in hexadecimal, of path, text, and its number (from 0) among equal texts of the path."""
-    return hashlib.sha256("\x00".join((source, text, str(ordinal))).encode()).hexdigest()
+    return text_digest(source, text, str(ordinal)).hex()
 
 
 def _capped(chunk: Document) -> Iterator[Document]:

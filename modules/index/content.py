@@ -7,7 +7,6 @@ rows pass through requests, in the order of their ids. On a server rows are upse
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import logging
 import uuid
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
+from ..digests import text_digest
 from ..embedding.cache import Vector
 from ..errors import CollectionError, MilvusFailure
 from ..progress import StageProgress
@@ -172,8 +172,8 @@ def content_digest(client: MilvusClient, name: str, *, text_field: str = TEXT_FI
         ids = sorted(str(row[key]) for row in _rows(client, name, [key], page_rows=_PAGE_KEYS))
     else:
         rows = _rows(client, name, [key, text_field], key=key, after=before_all)
-        ids = sorted(f"{row[key]} {hashlib.sha256(str(row[text_field]).encode()).hexdigest()}" for row in rows)
-    return hashlib.sha256("\n".join(ids).encode()).hexdigest()
+        ids = sorted(f"{row[key]} {text_digest(str(row[text_field])).hex()}" for row in rows)
+    return text_digest("\n".join(ids)).hex()
 
 
 def stored_vectors(

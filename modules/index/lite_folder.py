@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CollectionError
+from ..storage.file_locks import is_locked, lock_holder
 from ..trust.closed import close_all, is_open, open_private
 from ..trust.private import private_folder
 from ..trust.private_address import (
@@ -39,7 +40,6 @@ from ..trust.private_address import (
 )
 from ..trust.saved_names import check_saved_addresses
 from ..trust.usable import NotTrusted
-from .lock_holder import is_locked, lock_holder
 
 if TYPE_CHECKING:
     import grpc

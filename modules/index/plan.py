@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from langchain_core.documents import Document
 
+from ..digests import text_digest
 from ..embedding.cache import Vector
 from ..errors import LoadingError
 from ..language.search_form import SearchForm, words_of_text
@@ -369,4 +370,4 @@ def _log_skipped(files: Iterable[SkippedFile]) -> None:
 def _digest(data: bytes, sizes: ChunkSizes) -> str:
     """Return a digest of the file and of all else that determines its chunks."""
     content = hashlib.sha256(data).hexdigest()
-    return hashlib.sha256(f"{content} {PARSER_VERSION} {sizes.size} {sizes.overlap}".encode()).hexdigest()
+    return text_digest(f"{content} {PARSER_VERSION} {sizes.size} {sizes.overlap}").hex()

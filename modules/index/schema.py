@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import CollectionError, SettingsError
-from ..formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ..language.search_form import SearchForm
 from ..settings import Settings, load_settings
+from ..storage.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
 from .connection import is_lite
 

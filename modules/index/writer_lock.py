@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CollectionError, MilvusFailure
+from ..storage.file_locks import hold_lock
 from ..trust.private import private_folder
 from .connection import MilvusConnection
-from .lock_holder import holding
 from .schema import lock_alias, lock_collections, lock_number, new_lock_name
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def writer_lock(
 def _file_lock(folder: Path, name: str, options: LockOptions, on_wait: Callable[[str], None]) -> Iterator[None]:
     file = folder / "writers" / f"{name}.lock"
     private_folder(file.parent)
-    with holding(file, wait_s=options.wait_s, on_wait=on_wait, busy=lambda owner: _busy(name, owner, options)):
+    with hold_lock(file, wait_s=options.wait_s, on_wait=on_wait, busy=lambda owner: _busy(name, owner, options)):
         yield
 
 

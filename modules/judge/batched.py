@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
+from ..digests import json_digest
 from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.json_reply import JsonChat, ReplyProblem, ask_for_best, parse_json_reply
 from .contract import SetVerdict, Verdict, sub_question_problem, usable_question
@@ -167,7 +166,7 @@ def _shuffled(query: str, chunks: Sequence[Document]) -> list[int]:
     """Return the places of the chunks in an order that the query and their ids decide, in whatever order they come."""
     ids = [str(chunk.metadata.get("chunk_id", place)) for place, chunk in enumerate(chunks)]
     order = sorted(range(len(chunks)), key=ids.__getitem__)
-    seed = hashlib.sha256(json.dumps([query, sorted(ids)]).encode()).digest()
+    seed = json_digest([query, sorted(ids)])
     random.Random(seed).shuffle(order)
     return order
 

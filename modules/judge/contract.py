@@ -20,8 +20,8 @@ from typing_extensions import TypeIs
 
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, LimitName, SettingsError, UserError
-from ..formats import storable
 from ..reader.evidence import foreign_addresses, without_control_tokens
+from ..storage.texts import storable
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

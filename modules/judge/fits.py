@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from bisect import bisect_right
@@ -13,12 +12,14 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from ..digests import json_digest
 from ..errors import LoadingError, SettingsError
-from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
-from ..storage.atomic import write_whole
-from ..trust.private import private_folder, private_lock
+from ..storage.atomic import write_atomic
+from ..storage.file_locks import private_lock
+from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ..trust.private import private_folder
 from .contract import AnyJudge, Verdict
 from .wrapper import wrapped
 
@@ -87,7 +88,7 @@ class JudgeFit:
     def digest(self) -> str:
         """Eight digits that change with the curve and the parameters."""
         content = [asdict(self.curve) if self.curve else None, dict(self.parameters)]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+        return json_digest(content).hex()[:8]
 
 
 _KEPT: TypeAdapter[list[JudgeFit]] = TypeAdapter(list[JudgeFit])
@@ -153,7 +154,7 @@ def keep_fit(file: Path, fit: JudgeFit) -> None:
     with private_lock(file.with_suffix(".lock")):
         others = [each for each in read_fits(file) if dict(each.made_for) != dict(fit.made_for)]
         document = {FORMAT_KEY: format_of("judge-fits"), "fits": _KEPT.dump_python([*others, fit])}
-        write_whole(file, json.dumps(document, indent=2) + "\n", private=True)
+        write_atomic(file, json.dumps(document, indent=2) + "\n", private=True)
 
 
 def find_fit(wanted: Mapping[str, str], settings: Settings) -> JudgeFit | None:

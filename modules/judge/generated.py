@@ -10,9 +10,9 @@ from pydantic import BaseModel, BeforeValidator
 from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..formats import storable
 from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.json_reply import JsonChat, ask_for_best, parse_json_reply
+from ..storage.texts import storable
 from .contract import Score, Verdict, usable_question
 from .prompts import GENERATED_JUDGE, JUDGE_SCHEMA, judge_messages
 

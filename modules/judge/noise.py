@@ -7,14 +7,13 @@ are d' * s + logit(base rate); miscalibration multiplies them.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Literal, TypeVar
 
+from ..digests import json_digest
 from ..errors import SettingsError
 
 T = TypeVar("T")
@@ -122,5 +121,5 @@ class Noise:
 
 def _uniform(seed: int, kind: Literal["chunk", "set", "writer", "wrong"] | str, *names: str) -> float:
     """Return a number in (0, 1) that the seed and the names decide."""
-    drawn = hashlib.sha256(json.dumps([seed, kind, *names]).encode()).digest()
+    drawn = json_digest([seed, kind, *names])
     return (int.from_bytes(drawn[:8]) % _DRAWS + 0.5) / _DRAWS

@@ -16,11 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 from ..calls.messages import version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
 from ..errors import LoadingError, SettingsError
-from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
-from ..storage.atomic import write_whole
-from ..trust.private import private_folder, private_lock
+from ..storage.atomic import write_atomic
+from ..storage.file_locks import private_lock
+from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ..trust.private import private_folder
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 
 logger = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ def keep_calibration(file: Path, model: str, calibration: Calibration, prompts: 
         kept = {name: dict(versions) for name, versions in read_calibrations(file).items()}
         kept.setdefault(model_key(model), {})[prompts.version(_YES_NO)] = calibration
         document = {FORMAT_KEY: format_of("judge-thresholds"), "models": _KEPT.dump_python(kept)}
-        write_whole(file, json.dumps(document, indent=2) + "\n", private=True)
+        write_atomic(file, json.dumps(document, indent=2) + "\n", private=True)
 
 
 def _current_calibration(model: str, file: Path, version: str) -> Calibration | None:

@@ -22,7 +22,8 @@ from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
 from ..config.models import CacheMode
 from ..errors import CacheMiss
-from ..sqlite_cache import SqliteCache, transaction
+from ..storage.sqlite import transaction
+from ..storage.sqlite_cache import SqliteCache
 from .contract import ChatLLM, ChatWrapper
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from ..calls.messages import JSON_REPAIR, CallOptions, JsonFormat, Message
 from ..calls.thinking import split_thinking
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
-from ..formats import storable
 from ..json_objects import object_spans
+from ..storage.texts import storable
 from .cache import replies_noted
 from .contract import ChatLLM
 from .wire.error_words import is_about_one_prompt

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..disk import installed_file
 from ..errors import DependencyError, SettingsError
+from ..installed_files import installed_file
 from ..progress import ByteProgress
+from ..storage.file_locks import private_lock
 from ..trust.closed import open_private
-from ..trust.private import private_folder, private_lock
+from ..trust.private import private_folder
 
 logger = logging.getLogger(__name__)
 

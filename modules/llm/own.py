@@ -14,11 +14,11 @@ from ..calls.journaled import JournaledLLM
 from ..calls.messages import CallOptions, Message
 from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
+from ..digests import canonical_json
 from ..errors import ModelCallError, SettingsError
-from ..formats import storable
-from ..lasting_text import lasting_text
 from ..parts import Part, failing_as, find_part, made, plug_ins, remembered_as
 from ..settings import Settings
+from ..storage.texts import storable
 from .call_gate import CallGate
 from .contract import ChatLLM, ChatWrapper
 from .langchain_chat import LangChainChat
@@ -48,7 +48,7 @@ class OwnLLM(ChatWrapper, JournaledLLM):
 
     def _fingerprint(self) -> str:
         fingerprint = getattr(self._inner, "fingerprint", None)
-        return lasting_text(fingerprint()) if callable(fingerprint) else ""
+        return canonical_json(fingerprint()) if callable(fingerprint) else ""
 
     async def _call(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners

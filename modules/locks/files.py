@@ -7,9 +7,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ..digests import text_digest
 from ..errors import StoreFailure
-from ..trust.private import private_folder, private_lock
-from .locks import Holder, Locks, digest_of
+from ..storage.file_locks import private_lock
+from ..trust.private import private_folder
+from .locks import Holder, Locks
 
 
 class FileLocks(Locks):
@@ -22,7 +24,7 @@ class FileLocks(Locks):
 
     async def take(self, name: str, holder: Holder) -> bool:
         """Take a lock by its file, made if it is missing, as ``Locks.take`` says."""
-        lock = private_lock(self._folder / f"{digest_of(name).hex()[:32]}.lock", blocking=False, thread_local=False)
+        lock = private_lock(self._folder / f"{text_digest(name).hex()[:32]}.lock", blocking=False, thread_local=False)
         try:
             private_folder(self._folder)
             lock.acquire()

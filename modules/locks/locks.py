@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import random
 from collections.abc import AsyncIterator
@@ -156,8 +155,3 @@ def _busy(name: str) -> ConversationBusy:
     return ConversationBusy(
         f"Conversation {name!r} is answering another question. Wait for its answer, then ask again."
     )
-
-
-def digest_of(name: str) -> bytes:
-    """Return 32 bytes that stand for a name of any length and any characters."""
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()

@@ -8,9 +8,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, LiteralString
 
 from ..addresses import Address
+from ..digests import text_digest
 from ..errors import DependencyError, SettingsError, StoreFailure
 from ..redaction import starred
-from .locks import Holder, Locks, digest_of
+from .locks import Holder, Locks
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -29,7 +30,7 @@ _KEEPALIVES = (
 
 def advisory_key(name: str) -> int:
     """Return the number that stands for a name in PostgreSQL: 64 bits with a sign, a bigint."""
-    return int.from_bytes(digest_of(name)[:8], "big", signed=True)
+    return int.from_bytes(text_digest(name)[:8], "big", signed=True)
 
 
 class PostgresLocks(Locks):
@@ -90,10 +91,7 @@ class PostgresLocks(Locks):
         async with self._connecting:
             if self._connection is None:
                 with self._errors():
-                    from ..postgres_answers import (  # noqa: PLC0415 - the extra "postgres"
-                        CONNECT_TIMEOUT_S,
-                        AsyncAnsweringConnection,
-                    )
+                    from ..storage.postgres import CONNECT_TIMEOUT_S, AsyncAnsweringConnection  # noqa: PLC0415 - the extra "postgres"
 
                     opened = await AsyncAnsweringConnection.connect(
                         self._url.revealed(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S

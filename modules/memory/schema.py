@@ -6,7 +6,6 @@ programs may write rows with some of the columns, so that most columns are nulla
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ..digests import text_digest
 from ..errors import CollectionError, MilvusFailure
-from ..formats import MAX_ID_BYTES, is_storable
 from ..index.chunking import MAX_TEXT_BYTES
 from ..index.content import quoted, text_in
 from ..index.schema import DENSE_FIELD, DENSE_INDEX, PK_FIELD, CollectionInfo
+from ..storage.texts import MAX_ID_BYTES, is_storable
 from .turns import PathSpans, QaPair, imported_turn
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ Row = Mapping[str, object]
 
 def row_key(conversation_id: str, turn_id: str) -> str:
     """Return the key of a turn's row, distinct for every conversation and turn."""
-    text = f"{len(conversation_id)}:{conversation_id}:{turn_id}"
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return text_digest(f"{len(conversation_id)}:{conversation_id}:{turn_id}").hex()
 
 
 def moment_us(timestamp: str) -> int | None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import CollectionError, LoadingError, faults_of
-from ..formats import storable
 from ..progress import StageProgress
-from ..trust.private import private_folder, private_lock
+from ..storage.file_locks import private_lock
+from ..storage.texts import storable
+from ..trust.private import private_folder
 from .digests import FileDigests, FileState, digest_reading
 from .lines import Starts, found_starts, open_starts, starts_file
 

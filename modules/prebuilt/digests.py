@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import LoadingError
 from ..progress import StageProgress
-from ..sqlite_cache import SqliteCache
+from ..storage.sqlite_cache import SqliteCache
 
 BLOCK_BYTES = 1 << 22
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..disk import refusing_full_disk
+from ..storage.write_errors import refusing_full_disk
 from ..trust.closed import open_private
 from ..trust.private import private_folder
 

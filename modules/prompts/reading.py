@@ -11,8 +11,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt, TypeAda
 
 from ..calls.prompts import Prompt, Prompts
 from ..errors import SettingsError, did_you_mean, faults_of
-from ..formats import FORMAT_KEY, check_text, format_of, refuse_other_format
 from ..reading.yaml_files import read_yaml
+from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ..storage.texts import check_text
 from .table import PROMPTS
 
 GivenPrompts = Prompts | Mapping[str, object] | Path | str | None

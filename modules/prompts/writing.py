@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import yaml
 
 from ..calls.prompts import Prompt, Prompts
-from ..formats import FORMAT_KEY, format_of
+from ..storage.formats import FORMAT_KEY, format_of
 from .table import PROMPTS
 
 

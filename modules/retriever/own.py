@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -12,14 +11,15 @@ from langchain_core.retrievers import BaseRetriever
 
 from ..calls.usage import CallMeter
 from ..config.retrieval import OF_BUILT_IN_SEARCH, Retrieval
+from ..digests import text_digest
 from ..errors import JudgetreeError, SettingsError
-from ..formats import storable
 from ..index.index import Index
 from ..llm.rate_limit import Admissions
 from ..parts import Part, digest_of_fields, failing_as, fingerprint_of, made, needs_making, part_of, wanted_by
 from ..prebuilt.files import SPEC, is_prebuilt
 from ..progress import StageProgress
 from ..settings import Settings
+from ..storage.texts import storable
 from .contract import ChunkRetriever
 from .prebuilt import open_prebuilt
 from .retriever import Retriever
@@ -233,7 +233,7 @@ def _distinct(found: object, *, name: str) -> list[tuple[Document, float]]:
 
 
 def _as_chunk(document: Document) -> Document:
-    digest = hashlib.sha256(document.page_content.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_digest(document.page_content).hex()
     given = document.metadata.get("chunk_id")
     chunk_id = given if isinstance(given, str) and given else document.id or digest[:32]
     return Document(

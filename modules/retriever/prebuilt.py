@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from ..digests import text_digest
 from ..embedding.embedder import create_embeddings, embedder_name
 from ..errors import CollectionError, SearchArgumentError, SettingsError
 from ..index.schema import DENSE_FIELD, SPARSE_FIELD
@@ -306,7 +306,7 @@ def _check_once(
 
 
 def _digest(parts: Sequence[str], options: Sequence[str | None]) -> str:
-    return hashlib.sha256(repr((tuple(parts), tuple(options))).encode()).hexdigest()
+    return text_digest(repr((tuple(parts), tuple(options)))).hex()
 
 
 def _query_embedder(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import html
 import json
 import logging
@@ -17,13 +16,14 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, ValidationError
 
 from ..addresses import Address
+from ..digests import text_digest
 from ..errors import SearchArgumentError, SettingsError, faults_of
-from ..formats import storable
 from ..network.certificates import trusted_certificates
 from ..network.clients import async_client
 from ..network.proxies import proxy_for, through
 from ..redaction import starred
 from ..settings import without_secrets
+from ..storage.texts import storable
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ def _as_document(result: _Result) -> Document | None:
     text = "\n".join(part for part in (title, _as_text(result.content or "")) if part)
     if not url or not text:
         return None
-    chunk_id = hashlib.sha256(f"{url}\x00{text}".encode()).hexdigest()
+    chunk_id = text_digest(url, text).hex()
     metadata: dict[str, object] = {"chunk_id": chunk_id, "source": url, "title": title}
     if result.score is not None:
         metadata["retrieval_score"] = result.score

@@ -1,1 +1,1 @@
-"""How files of judgetree and of its users reach the disk: each one whole, or as it was."""
+"""How data of judgetree and its users is written and opened: files, databases, their formats and locks."""

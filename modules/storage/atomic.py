@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ..disk import refusing_full_disk
+from .write_errors import refusing_full_disk
 
 _HALF = ".half"
 _ABANDONED_S = 3600.0
@@ -24,7 +24,7 @@ _MOST_NAME_BYTES = 200
 """Bytes of the target's name in that of its half-written file; file systems allow 255 in all."""
 
 
-def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
+def write_atomic(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Replace a file atomically: other processes see its old content, or all of ``content``.
 
     Args:

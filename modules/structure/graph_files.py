@@ -5,20 +5,20 @@ So a graph stands beside a Milvus Lite folder and a Milvus server alike.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ..disk import refusing_full_disk
+from ..digests import text_digest
 from ..errors import CollectionError, LoadingError
 from ..index.index import Index
-from ..index.lock_holder import holding
 from ..reading.regular_files import MAX_DATA_BYTES, read_regular
-from ..storage.atomic import write_whole
-from ..trust.private import private_folder, private_lock
+from ..storage.atomic import write_atomic
+from ..storage.file_locks import hold_lock, private_lock
+from ..storage.write_errors import refusing_full_disk
+from ..trust.private import private_folder
 from .passage_graph import PassageGraph
 
 FOLDER = "graphs"
@@ -65,7 +65,7 @@ class GraphFiles:
 
     def path(self, kind: str) -> Path:
         """Return the file of a kind, which need not exist."""
-        where = hashlib.sha256(self.database.encode()).hexdigest()[:12]
+        where = text_digest(self.database).hex()[:12]
         return self.folder / f"{self.collection}-{where}.{kind}.npz"
 
     def load(self, kind: str, content: str) -> PassageGraph:
@@ -95,7 +95,7 @@ class GraphFiles:
             private_folder(self.folder)
             # Workers of a run may all make the graph at once.
             with private_lock(path.with_name(f"{path.name}.lock")):
-                write_whole(path, data, private=True)
+                write_atomic(path, data, private=True)
 
     @contextmanager
     def making(self, kind: str, *, wait_s: float, on_wait: Callable[[str], None]) -> Iterator[None]:
@@ -108,7 +108,7 @@ class GraphFiles:
         file = path.with_name(f"{path.name}.making.lock")
         with refusing_full_disk(file):
             private_folder(self.folder)
-        with holding(file, wait_s=wait_s, on_wait=on_wait, busy=lambda maker: self._busy(kind, maker, wait_s)):
+        with hold_lock(file, wait_s=wait_s, on_wait=on_wait, busy=lambda maker: self._busy(kind, maker, wait_s)):
             yield
 
     def _busy(self, kind: str, maker: str, wait_s: float) -> CollectionError:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CollectionError
-from ..formats import FORMAT_KEY, format_of, refuse_other_format
+from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
 
 Nodes = npt.NDArray[np.int32]
 EdgeWeights = npt.NDArray[np.float32]

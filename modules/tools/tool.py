@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Protocol
@@ -11,10 +10,10 @@ from typing import Protocol
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 
+from ..digests import canonical_json, text_digest
 from ..errors import NoFailure, UserError
-from ..formats import storable
-from ..lasting_text import lasting_text
 from ..parts import Part, surviving_exit
+from ..storage.texts import storable
 
 LONGEST_RESULT = 8_000
 """Most characters of a tool's result that an agent and the reader see."""
@@ -63,8 +62,8 @@ class LangChainTool:
     @property
     def version(self) -> str:
         """The name under which it was given, and the digest of its source, description and arguments."""
-        shown = lasting_text([self._part.source, self.description, self._tool.args])
-        return f"{self._part.name} {hashlib.sha256(shown.encode()).hexdigest()[:12]}"
+        shown = canonical_json([self._part.source, self.description, self._tool.args])
+        return f"{self._part.name} {text_digest(shown).hex()[:12]}"
 
     async def use(self, given: str) -> list[Document]:
         """Return the result as one passage; of a tool that raises, a passage that says so."""
@@ -94,7 +93,7 @@ def as_result(tool: str, given: str, text: str) -> Document:
     """Return a tool's result as a passage, cut at ``LONGEST_RESULT`` characters, whose title is the input."""
     text = storable(text)
     shown = text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]} …"
-    chunk_id = hashlib.sha256("\x00".join((tool, given, shown)).encode()).hexdigest()[:32]
+    chunk_id = text_digest(tool, given, shown).hex()[:32]
     return Document(page_content=shown, metadata={"chunk_id": chunk_id, "source": tool, "title": given})
 
 

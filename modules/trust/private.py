@@ -7,17 +7,13 @@ that an older version left open (``close_home``). SQLite gives the files beside 
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
-
-from filelock import FileLock
 
 from .closed import FILE_MODE, close_all, is_open, make_closed
 from .consent import trust
 
 HOME_NAME = ".judgetree"
-_EXECUTABLE = 0o111
 
 
 def private_folder(folder: Path) -> Path:
@@ -46,20 +42,6 @@ def private_file(file: Path) -> Path:
     if not file.exists():
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, FILE_MODE))
     return file
-
-
-def private_lock(file: Path, *, thread_local: bool = True, blocking: bool = True) -> FileLock:
-    """Return the lock on a file that is made, when the lock is taken, for this user alone."""
-    return FileLock(file, mode=FILE_MODE, thread_local=thread_local, blocking=blocking)
-
-
-def lock_beside(file: Path) -> FileLock:
-    """Return the lock on ``FILE.lock``, made with the file's mode, so that its users can take it."""
-    try:
-        rights = stat.S_IMODE(file.stat().st_mode) & ~_EXECUTABLE
-    except OSError:
-        rights = FILE_MODE
-    return FileLock(file.with_name(f"{file.name}.lock"), mode=rights)
 
 
 def close_home(home: Path) -> None:

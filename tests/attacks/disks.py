@@ -13,7 +13,7 @@ from judgetree.evaluation.papers.tables import Cell, PaperTable
 from judgetree.evaluation.question_files.kept_questions import keep_questions
 from judgetree.evaluation.reports.inline_svg import Plot
 from judgetree.modules.prebuilt.files import YAML_NAME
-from judgetree.modules.storage.atomic import write_whole
+from judgetree.modules.storage.atomic import write_atomic
 from tests.random_trees import random_tree
 
 Writer = Callable[[Path], object]
@@ -45,6 +45,6 @@ WRITERS: Mapping[str, tuple[Writer, str]] = {
         lambda folder: keep_questions(["Why? " * 500 + str(number) for number in range(10)], folder),
         "questions-*.jsonl",
     ),
-    "any-file": (lambda folder: write_whole(folder / YAML_NAME, "x" * 50_000), YAML_NAME),
+    "any-file": (lambda folder: write_atomic(folder / YAML_NAME, "x" * 50_000), YAML_NAME),
 }
 """Name to what writes, and the name of its (first) file."""

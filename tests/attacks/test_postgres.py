@@ -17,10 +17,9 @@ from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.checkpoints import open_checkpointer
-from judgetree.modules.calls.call_files import PostgresCallFile
 from judgetree.modules.calls.journal import JOURNAL_TABLES
 from judgetree.modules.errors import StoreFailure, UserError
-from judgetree.modules.postgres_answers import AnsweringConnection, answers_within
+from judgetree.modules.storage.postgres import AnsweringConnection, PostgresDatabase, answers_within
 from tests.database_servers import postgres_server, require_postgres
 from tests.graphs.conversation.talk import CLASS, TalkingLLM, open_conversations, settings_in
 
@@ -176,7 +175,7 @@ def silent(url: str) -> Iterator[_Silent]:
 
 
 def test_a_silent_server_is_given_up_by_threads(silent: _Silent) -> None:
-    file = PostgresCallFile(silent.url, JOURNAL_TABLES)
+    file = PostgresDatabase(silent.url, JOURNAL_TABLES)
     assert file.read(("SELECT 1", ())) == [(1,)]
     silent.hangs.set()
     with answers_within(0.2):

@@ -17,8 +17,9 @@ import httpx
 import pytest
 
 from judgetree.modules.settings import load_settings
+from judgetree.modules.storage.file_locks import lock_beside
 from judgetree.modules.trust.closed import open_private
-from judgetree.modules.trust.private import HOME_NAME, close_home, lock_beside, private_file, private_folder
+from judgetree.modules.trust.private import HOME_NAME, close_home, private_file, private_folder
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, Cli, cli, scripted, surroundings, write_corpus
 from tests.app.server.collections.test_upload import upload
 from tests.app.server.serving import serving
@@ -112,14 +113,12 @@ MAKERS = frozenset(
 )
 BY_THE_UMASK = {
     "modules/trust/closed.py": "makes private folders",
-    "modules/trust/private.py": "makes private locks",
-    "modules/sqlite_cache.py": "opens what private_file has made",
-    "modules/calls/call_files.py": "opens what private_file has made",
-    "graphs/savers/sqlite_saver.py": "opens what private_file has made",
     "modules/calls/transcripts.py": "reads; and a run's are the user's own",
     "modules/index/lite_files.py": "within a folder of Milvus Lite, which is private and closed when it is closed",
     "modules/trust/private_address.py": "the folder of the socket, with a mode of its own",
     "modules/cluster.py": "within a temporary folder of this user",
+    "modules/storage/file_locks.py": "makes private locks; that of a run is the user's own",
+    "modules/storage/sqlite.py": "opens what private_file has made",
     "modules/storage/atomic.py": "reports and tables of the user; private where it is asked to be",
     "graphs/conversation/qa_log.py": "a file that the user names, with a mode of its own",
     "app/commands/demo.py": "a folder that the user names",

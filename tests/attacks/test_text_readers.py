@@ -124,7 +124,7 @@ _FOR_SHORT_TEXTS = {
 _MADE = {
     "modules/redaction.py: _base64_runs",
     "modules/redaction.py: _pattern",
-    "modules/calls/call_files.py: __init__",
+    "modules/storage/postgres.py: __init__",
     "modules/reading/quotations.py: _closing",
     "modules/reading/quotations.py: _fence_end",
     "modules/calls/stops.py: _any_of",

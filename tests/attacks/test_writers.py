@@ -16,12 +16,12 @@ EXCUSED = {
     "eval/datasets/fetch.py": "the parts of a download, in a hidden folder until all is there and was read",
     "eval/papers/files.py": "into the stream of an atomic write",
     "eval/reports/inline_svg.py": "into memory",
-    "eval/rows/folder_lock.py": "names who holds a lock; only shown to people",
     "eval/rows/json_lines.py": "rows are appended, and a half line is seen when they are read",
     "modules/cluster.py": "what a process says, in a temporary folder",
     "modules/index/lite_folder.py": "a file of each process, then renamed; the folder's lock is held",
     "modules/llm/model_files.py": "a gigabyte whose half goes at the next start, so of one name; a lock is held",
     "modules/memory/schema.py": "writes nothing: a collection is opened",
+    "modules/storage/file_locks.py": "names who holds a lock; only shown to people",
     "modules/trust/consent.py": "a file of each process, then renamed; the folder imports nothing of the others",
     "modules/prebuilt/lines.py": "a file of each process that grows by blocks, flushed, then renamed",
 }

@@ -26,6 +26,7 @@ from judgetree.modules.calls.reported_usage import usage_in_events
 from judgetree.modules.calls.stops import UntilStop
 from judgetree.modules.calls.thinking import split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
+from judgetree.modules.digests import canonical_json
 from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, refuses_format
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
@@ -46,7 +47,6 @@ from judgetree.modules.language.folding import folded
 from judgetree.modules.language.letters import cjk_share
 from judgetree.modules.language.scripts import script_shares
 from judgetree.modules.language.search_form import words_of_query, words_of_text
-from judgetree.modules.lasting_text import lasting_text
 from judgetree.modules.llm.json_reply import parse_json_reply
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
 from judgetree.modules.llm.wire.error_words import (
@@ -161,7 +161,7 @@ READERS: Mapping[str, Reader] = {
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
     "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
-    "modules.lasting_text._shown": lasting_text,
+    "modules.digests._shown": canonical_json,
     "modules.language.folding.folded": folded,
     "modules.language.scripts.script_shares": lambda text: script_shares([text]),
     "modules.language.letters.cjk_share": cjk_share,
@@ -304,7 +304,7 @@ EXCUSED: Mapping[str, str] = {
         (
             "modules.redaction._base64_runs",
             "modules.redaction._pattern",
-            "modules.calls.call_files.PostgresCallFile.__init__",
+            "modules.storage.postgres.PostgresDatabase.__init__",
             "modules.calls.stops._any_of",
             "modules.reader.multistep_prompts._action_pattern",
             "modules.language.folding._table",

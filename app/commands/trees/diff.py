@@ -32,7 +32,7 @@ def diff(
 ) -> None:
     """Compare two search trees: where they part, verdicts, chunks, answers, costs; or two runs, with exact match."""
     with busy("starting"):
-        from ....modules.storage.atomic import write_whole
+        from ....modules.storage.atomic import write_atomic
         from ...terminal.files import check_writable
 
     if html is not None:
@@ -46,7 +46,7 @@ def diff(
         _runs(first, second, question, systems) if all(are_runs) else _tree(first).diff(_tree(second))
     )
     if html is not None:
-        write_whole(Path(html), compared.to_html())
+        write_atomic(Path(html), compared.to_html())
         say(f"wrote {html}", style="dim")
     if as_json:
         write_json(compared.to_document())

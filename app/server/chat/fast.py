@@ -17,8 +17,8 @@ from ....modules.calls.messages import PLAIN_TEXT, CallOptions
 from ....modules.calls.prices import Prices
 from ....modules.calls.tokens import message_tokens
 from ....modules.calls.usage import CallMeter, total_usage
-from ....modules.formats import check_text
 from ....modules.llm.contract import ChatLLM
+from ....modules.storage.texts import check_text
 from ..serving.caller import Caller
 from ..serving.served import FAST, Served
 from ..serving.streams import event_stream, json_event, while_connected

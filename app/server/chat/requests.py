@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from ....modules.formats import is_storable
+from ....modules.storage.texts import is_storable
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 

@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from ....modules.formats import is_storable
 from ....modules.index.file_parsers import PARSERS
+from ....modules.storage.texts import is_storable
 from ..serving.errors import ApiError
 
 MAX_NAME_BYTES = 250

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ....modules.disk import refusing_full_disk
+from ....modules.digests import text_digest
 from ....modules.errors import CollectionError, LoadingError
 from ....modules.index.content import stored_files
 from ....modules.index.factory import open_index
@@ -20,7 +19,8 @@ from ....modules.index.writer_lock import LockOptions
 from ....modules.memory.schema import is_memory
 from ....modules.progress import StageProgress
 from ....modules.settings import Settings
-from ....modules.storage.atomic import write_whole
+from ....modules.storage.atomic import write_atomic
+from ....modules.storage.write_errors import refusing_full_disk
 from ....modules.trust.private import private_folder
 
 _UPLOADS = "uploads"
@@ -41,7 +41,7 @@ def uploads_folder(settings: Settings, collection: str) -> Path:
 
     Names that differ only in case have folders of their own, also where the file system takes them for the same.
     """
-    told_apart = f"-{hashlib.sha256(collection.encode()).hexdigest()[:8]}"
+    told_apart = f"-{text_digest(collection).hex()[:8]}"
     return settings.home / _UPLOADS / (collection.lower() + (told_apart if collection != collection.lower() else ""))
 
 
@@ -78,7 +78,7 @@ def fill(
             private_folder(folder)
         paths = [folder / file.name for file in arrived]
         for path, file in zip(paths, arrived, strict=True):
-            write_whole(path, file.path.read_bytes(), private=True)
+            write_atomic(path, file.path.read_bytes(), private=True)
         try:
             report = index.add_new_files(paths[0], also=paths[1:])
         except LoadingError:

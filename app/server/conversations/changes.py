@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ....graphs.conversation.conversation import Conversation
-from ....modules.formats import MAX_ID_BYTES
+from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError
 from ..serving.served import Served, ServedBy

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
-from ....modules.formats import MAX_ID_BYTES
+from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.errors import ApiError
 
 Name = Annotated[str, Path(min_length=1, max_length=MAX_ID_BYTES, description="Name of the conversation.")]

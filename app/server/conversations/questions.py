@@ -23,8 +23,8 @@ from ....graphs.conversation.turn.result import TurnResult
 from ....graphs.search.depth import MAX_REC_DEPTH
 from ....graphs.search.policies.registry import POLICIES
 from ....modules.calls.prices import Prices
-from ....modules.formats import MAX_ID_BYTES
 from ....modules.settings import without_secrets
+from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError, as_api_error

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from ....modules.errors import SettingsError, StoreFailure
-from ....modules.formats import check_id
+from ....modules.storage.texts import check_id
 from ...stores.patience import Patience
 from .key import NO_LIMITS, Budget, Key, digest_of, id_in, new_key_text
 from .tables import KeyTables

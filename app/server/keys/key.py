@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+from ....modules.digests import text_digest
 
 Number = TypeVar("Number", int, float)
 
@@ -105,4 +106,4 @@ def digest_of(text: str) -> str:
     A slow hash with a salt, as for passwords, would add nothing: it makes guessing dear, and 256 random bits cannot be
     guessed at any speed.
     """
-    return hashlib.sha256(text.encode()).hexdigest()
+    return text_digest(text).hex()

@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 
 from ....graphs.threads.checkpoints import is_postgres
 from ....modules.addresses import Address
-from ....modules.calls.call_files import CallFile, PostgresCallFile, SqliteCallFile, Statement, Tables
 from ....modules.errors import DependencyError, StoreFailure
 from ....modules.redaction import starred
 from ....modules.settings import Settings
+from ....modules.storage.databases import Database, open_database
+from ....modules.storage.tables import Statement, Tables
 
 FILE_NAME = "keys.sqlite"
 _TURN_S = 30.0
@@ -45,7 +46,7 @@ class KeyTables:
         self._url: Address | None = Address(url) if is_postgres(url) else None
         self._path = settings.home / FILE_NAME
         self._lock = threading.Lock()
-        self._file: CallFile | None = None
+        self._file: Database | None = None
 
     @property
     def exist(self) -> bool:
@@ -77,24 +78,19 @@ class KeyTables:
             self._close()
 
     @contextmanager
-    def _opened(self) -> Iterator[CallFile]:
+    def _opened(self) -> Iterator[Database]:
         if not self._lock.acquire(timeout=_TURN_S):
             raise StoreFailure(f"The store of the keys has not answered for {_TURN_S:g} s. Check that it runs.")
         try:
             with self._errors():
                 if self._file is None:
-                    self._file = self._open()
+                    self._file = open_database(self._url or self._path, _TABLES)
                 yield self._file
         except BaseException:
             self._close()
             raise
         finally:
             self._lock.release()
-
-    def _open(self) -> CallFile:
-        if self._url is not None:
-            return PostgresCallFile(self._url.revealed(), _TABLES)
-        return SqliteCallFile(self._path, _TABLES)
 
     def _close(self) -> None:
         file, self._file = self._file, None

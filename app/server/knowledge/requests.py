@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ....modules.formats import MAX_ID_BYTES, is_storable
+from ....modules.storage.texts import MAX_ID_BYTES, is_storable
 
 
 def _storable(text: str) -> str:

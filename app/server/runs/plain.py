@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
-from ....modules.formats import printable
+from ....modules.storage.texts import printable
 
 
 def plain(value: object) -> JsonValue:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from ....evaluation.rows.trees import TreeStore
 from ....graphs.drawing.html import csp_hash
 from ....graphs.drawing.svg import picture_style
-from ....modules.formats import MAX_ID_BYTES, check_id
 from ....modules.settings import Settings
+from ....modules.storage.texts import MAX_ID_BYTES, check_id
 from ..serving.errors import ApiError
 from ..trees.forms import HTML, JSON, SVG, answer, wanted_form
 from .folder import FoundRun, RunName, RunsBy

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 
-from ....modules.formats import MAX_ID_BYTES, check_id
+from ....modules.storage.texts import MAX_ID_BYTES, check_id
 from ...stores.saved_trees import TreeThread
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError

@@ -16,7 +16,7 @@ from ....graphs.drawing.svg import picture_style
 from ....graphs.rag.search_tree import SearchTree
 from ....graphs.tree.documents import json_text
 from ....graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
-from ....modules.formats import MAX_ID_BYTES, check_id
+from ....modules.storage.texts import MAX_ID_BYTES, check_id
 from ...stores.saved_trees import TreeThread
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError

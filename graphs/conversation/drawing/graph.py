@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....modules.formats import printable
 from ....modules.memory.turns import OpenTurn, QaPair
+from ....modules.storage.texts import printable
 from ...threads.state import JsonScalar
 from ...tree.documents import build_graph
 from .turn_tree import TurnTree

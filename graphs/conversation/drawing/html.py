@@ -10,8 +10,8 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
-from ....modules.formats import printable
 from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
+from ....modules.storage.texts import printable
 from ...drawing.html import (
     Json,
     SharedTexts,

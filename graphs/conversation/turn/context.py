@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,6 +11,7 @@ from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ....modules.calls.usage import CallMeter
+from ....modules.digests import json_digest
 from ....modules.judge.contract import AnyJudge
 from ....modules.judge.prompts import INSERT_BLOCK_PROMPTS
 from ....modules.llm.contract import ChatLLM
@@ -182,7 +181,7 @@ def turn_fingerprint(
         parts["overrides"] = dict(overrides)
     if (render := options.get_chat_history) is not None:
         parts["get_chat_history"] = getattr(render, "__qualname__", type(render).__qualname__)
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return json_digest(parts).hex()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from langchain_core.documents import Document
 from ....modules.calls.record import CallRecord, count_caveats
 from ....modules.calls.usage import UsageTotals
 from ....modules.caveats.kinds import CaveatKind
-from ....modules.formats import printable
 from ....modules.memory.turns import AnsweredFrom, QaPair
+from ....modules.storage.texts import printable
 from ...drawing.words import usage_words
 from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus

@@ -8,7 +8,6 @@ from typing import Annotated, TypedDict, cast
 from langchain_core.documents import Document
 
 from ....modules.calls.usage import CallRecord, UsageTotals
-from ....modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ....modules.judge.insert_block import BlockReport
 from ....modules.memory.turns import (
     MAIN_BRANCH,
@@ -21,6 +20,7 @@ from ....modules.memory.turns import (
     UsedModel,
     new_branch,
 )
+from ....modules.storage.formats import FORMAT_KEY, format_of, refuse_other_format
 from ...threads.state import merge_usage
 
 

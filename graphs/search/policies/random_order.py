@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....modules.digests import text_digest
 from ..candidate import Candidate, SearchLimits, Spent
 from ..policy import NamedPolicy
 
@@ -23,5 +23,4 @@ class RandomOrder(NamedPolicy):
         return sorted(candidates, key=lambda each: (self._draw(each), each.order))
 
     def _draw(self, candidate: Candidate) -> bytes:
-        place = "\0".join((str(self.seed), *candidate.path, str(candidate.attempt)))
-        return hashlib.sha256(place.encode("utf-8", "surrogatepass")).digest()
+        return text_digest(str(self.seed), *candidate.path, str(candidate.attempt))

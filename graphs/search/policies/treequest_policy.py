@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
+from ....modules.digests import text_digest
 from ....modules.errors import needs_extra
 from ..candidate import Candidate, Expansion, Path, SearchLimits, Spent
 from .wider import Wider
@@ -74,8 +74,8 @@ class TreeQuest(Wider):
         return [trial.parent_state or () for trial in trials]
 
     def _seed_of(self, expansions: Sequence[Expansion]) -> int:
-        place = "\0".join((str(self.seed), *("\0".join(each.candidate.path) for each in expansions)))
-        return int.from_bytes(hashlib.sha256(place.encode("utf-8", "surrogatepass")).digest()[:4])
+        paths = ("\0".join(each.candidate.path) for each in expansions)
+        return int.from_bytes(text_digest(str(self.seed), *paths)[:4])
 
 
 @contextmanager

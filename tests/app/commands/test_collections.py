@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.index.connection import connect
-from judgetree.modules.index.lock_holder import lock_holder
+from judgetree.modules.storage.file_locks import lock_holder
 from tests.app.conftest import CHAIN, COLLECTION, CORPUS, Cli
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.rows.folder_lock import held_folder
+from judgetree.modules.storage.file_locks import lock_folder
 from tests.app.commands.test_eval_calibrate import write_mills
 from tests.app.conftest import CHAIN, Cli, Dam, killed, write_corpus
 from tests.eval.dataset_files import write_lines
@@ -188,7 +188,7 @@ def test_a_dead_endpoint_ends_a_recording_that_the_same_command_finishes(
     cli("replay", str(folder)).refused("None of the 1 questions of", "is recorded to its end")
     scripted.responses = None
     assert record(cli, data, folder)["unknown"] == 0
-    with held_folder(folder, remedy=""):
+    with lock_folder(folder, remedy=""):
         cli(*given).refused(f"{folder} is being worked in by process", "give another folder")
         document = json.loads(cli("replay", str(folder), "--policy", "breadth", "--budget", "12", "--json").ok().out)
     assert [row["complete"] for row in document["summary"]] == [1.0]

@@ -17,7 +17,7 @@ from judgetree.evaluation.run_diff import diff_runs
 from judgetree.evaluation.training.export import export
 from judgetree.modules.calls.prices import ModelUsage
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.formats import FORMAT_KEY, format_of
+from judgetree.modules.storage.formats import FORMAT_KEY, format_of
 from tests.eval.run_rows import run_row, tree_figures, write_run
 
 HUGE = "1" + "0" * 30

@@ -17,7 +17,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import VERDICT_LABELS, ChunkNode, QueryNode
 from judgetree.modules.errors import DependencyError
-from judgetree.modules.formats import printable
+from judgetree.modules.storage.texts import printable
 from tests.graphs.fakes import answered
 from tests.svg_boxes import SVG, boxes, title, words
 

@@ -13,7 +13,7 @@ from judgetree.graphs.drawing.layout import columns, glyph_ems, one_line, shorte
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar, Try
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from judgetree.modules.formats import printable
+from judgetree.modules.storage.texts import printable
 from tests.graphs.fakes import answered
 
 

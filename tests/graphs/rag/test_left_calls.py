@@ -12,9 +12,9 @@ import pytest
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.modules.calls.call_files import SqliteCallFile
 from judgetree.modules.calls.journal import JOURNAL_TABLES
 from judgetree.modules.errors import ModelCallError, SettingsError
+from judgetree.modules.storage.sqlite import SqliteDatabase
 from tests.graphs.bushy import outline
 from tests.graphs.fakes import thread
 from tests.graphs.killed_search import search
@@ -26,7 +26,7 @@ REFUSAL = "CREATE TRIGGER refusal BEFORE DELETE ON calls BEGIN SELECT RAISE(ABOR
 
 def test_calls_that_a_finished_thread_has_left_are_deleted_when_it_is_asked_again(tmp_path: Path) -> None:
     file, calls, url = tmp_path / "c-calls.sqlite", tmp_path / "calls", f"sqlite:///{tmp_path / 'c.sqlite'}"
-    SqliteCallFile(file, JOURNAL_TABLES).close()
+    SqliteDatabase(file, JOURNAL_TABLES).close()
     with closing(sqlite3.connect(file, isolation_level=None)) as journal:
         journal.execute(REFUSAL)
         with pytest.raises(SettingsError, match="killed"):

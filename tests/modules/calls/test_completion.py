@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from judgetree.modules.calls.completion import StreamedMessage, TokenLogprob, completion_of
-from judgetree.modules.formats import storable
+from judgetree.modules.storage.texts import storable
 from tests.modules.model_endpoints import Snapshots
 
 # --- messages ---

@@ -12,13 +12,14 @@ from typing import TypeVar
 import pytest
 
 from judgetree.modules.calls.budget import CallBudget
-from judgetree.modules.calls.call_files import PostgresCallFile, SqliteCallFile
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import BOOKED_TO, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journaled import JournaledLLM
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, SettingsError
+from judgetree.modules.storage.postgres import PostgresDatabase
+from judgetree.modules.storage.sqlite import SqliteDatabase
 
 T = TypeVar("T")
 Opener = Callable[[], CallJournal]
@@ -28,12 +29,12 @@ Opener = Callable[[], CallJournal]
 def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Opens the journal as a new process would."""
     if request.param == "sqlite":
-        return lambda: CallJournal(lambda: SqliteCallFile(tmp_path / "calls.sqlite", JOURNAL_TABLES))
+        return lambda: CallJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES))
     url = request.getfixturevalue("postgres_url")
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS judgetree_calls, judgetree_format")
-    return lambda: CallJournal(lambda: PostgresCallFile(url, JOURNAL_TABLES))
+    return lambda: CallJournal(lambda: PostgresDatabase(url, JOURNAL_TABLES))
 
 
 def in_a_life(opened: Opener, work: Callable[[CallJournal], Awaitable[T]]) -> T:
@@ -172,7 +173,7 @@ def test_finished_threads_and_closed_books_are_forgotten(reopened: Opener) -> No
 def test_calls_wait_for_another_writer_and_share_commits(tmp_path: Path) -> None:
     file, commits = tmp_path / "calls.sqlite", 0
 
-    class Counting(SqliteCallFile):
+    class Counting(SqliteDatabase):
         def write(self, statements: object) -> None:
             nonlocal commits
             commits += 1
@@ -204,7 +205,7 @@ def test_long_log_is_moved_into_the_file(tmp_path: Path) -> None:
         assert (tmp_path / "calls.sqlite-wal").stat().st_size < 10_000_000
         assert (tmp_path / "calls.sqlite").stat().st_size > 500_000
 
-    in_a_life(lambda: CallJournal(lambda: SqliteCallFile(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
+    in_a_life(lambda: CallJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
 
 
 def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> Non
         with pytest.raises(SettingsError, match="No model is called without it"):
             await ask(model, CallMeter(node="judge", calls=calls))
 
-    in_a_life(lambda: CallJournal(lambda: SqliteCallFile(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
+    in_a_life(lambda: CallJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
     assert model.calls == 0
 
 
@@ -228,5 +229,5 @@ def test_journal_of_another_format_is_refused_by_name(tmp_path: Path) -> None:
         connection.commit()
     with pytest.raises(SettingsError, match=r"calls\.sqlite has the format 'judgetree-call-journal/1'"):
         in_a_life(
-            lambda: CallJournal(lambda: SqliteCallFile(file, JOURNAL_TABLES)), lambda journal: journal.calls_of("t")
+            lambda: CallJournal(lambda: SqliteDatabase(file, JOURNAL_TABLES)), lambda journal: journal.calls_of("t")
         )

@@ -21,9 +21,9 @@ from judgetree.modules.index import lite_folder
 from judgetree.modules.index.connection import connect
 from judgetree.modules.index.index import Index
 from judgetree.modules.index.lite_folder import SOCKET_FILE, OpenFolder, is_served_here
-from judgetree.modules.index.lock_holder import lock_holder
 from judgetree.modules.index.writer_lock import LockOptions, writer_lock
 from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.storage.file_locks import lock_holder
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets here")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from judgetree.modules.index.connection import OpenUses
 from judgetree.modules.index.index import Index
-from judgetree.modules.index.lock_holder import lock_holder
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.storage.file_locks import lock_holder
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.turn_factory import make_turn
 

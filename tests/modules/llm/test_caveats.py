@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.call_files import SqliteCallFile
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JOURNAL_TABLES, CallJournal, thread_calls
 from judgetree.modules.calls.kept import KeptCall
@@ -26,6 +25,7 @@ from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.llm.json_reply import JsonChat
 from judgetree.modules.llm.langchain_chat import LangChainChat
+from judgetree.modules.storage.sqlite import SqliteDatabase
 from tests.call_records import call_record
 from tests.modules.model_endpoints import Answer, RawEndpoint, ask, chat_reply, llm_at, stream_of
 
@@ -254,7 +254,7 @@ def test_a_resumed_call_has_its_caveats_once(raw: RawEndpoint, tmp_path: Path) -
     llm = llm_at(raw.base_url)
 
     async def life() -> CallMeter:
-        journal = CallJournal(lambda: SqliteCallFile(tmp_path / "journal.sqlite", JOURNAL_TABLES))
+        journal = CallJournal(lambda: SqliteDatabase(tmp_path / "journal.sqlite", JOURNAL_TABLES))
         meter = CallMeter(node="generate", calls=await thread_calls(journal, "t"))
         completion = await llm.complete(LONG, meter=meter, options=CallOptions(is_shortened=True))
         assert completion.is_from_thinking

@@ -21,7 +21,6 @@ from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.config.models import CacheMode
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.formats import storable
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.json_reply import (
     JsonChat,
@@ -31,6 +30,7 @@ from judgetree.modules.llm.json_reply import (
     asked_again,
     parse_json_reply,
 )
+from judgetree.modules.storage.texts import storable
 from tests.modules.model_endpoints import as_new, llm_at, saying
 
 QUESTION = [("user", "What is six by nine, as JSON?")]

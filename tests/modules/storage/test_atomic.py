@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.errors import WritingError
-from judgetree.modules.storage.atomic import replacing, write_whole
+from judgetree.modules.storage.atomic import replacing, write_atomic
 from tests.file_limits import largest_file
 
 SIZE = 200_000
@@ -30,21 +30,21 @@ def folder(tmp_path: Path) -> Path:
 def test_file_that_does_not_fit_leaves_the_old_one_and_nothing_beside_it(folder: Path) -> None:
     file = folder / "run" / "report.md"
     file.parent.mkdir()
-    write_whole(file, "before")
+    write_atomic(file, "before")
     with largest_file(50_000), pytest.raises(WritingError, match=r"report\.md could not be written: File too large"):
-        write_whole(file, "x" * 60_000)
+        write_atomic(file, "x" * 60_000)
     assert list(file.parent.iterdir()) == [file]
     assert file.read_text(encoding="utf-8") == "before"
 
 
 def _write_often(path: Path, letter: str, times: int) -> None:
     for _ in range(times):
-        write_whole(path, letter * SIZE)
+        write_atomic(path, letter * SIZE)
 
 
 def test_two_processes_that_write_one_file_never_show_a_torn_one(folder: Path) -> None:
     file = folder / "f"
-    write_whole(file, "a" * SIZE)
+    write_atomic(file, "a" * SIZE)
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_often, args=(file, letter, 150)) for letter in "ab"]
     for writer in writers:
@@ -61,7 +61,7 @@ def test_two_processes_that_write_one_file_never_show_a_torn_one(folder: Path) -
 
 def test_an_exception_within_the_block_leaves_the_old_file_and_nothing_beside_it(folder: Path) -> None:
     file = folder / "plot.svg"
-    write_whole(file, "before")
+    write_atomic(file, "before")
     with pytest.raises(KeyboardInterrupt), replacing(file) as out:
         out.write(b"half")
         raise KeyboardInterrupt
@@ -76,29 +76,29 @@ def test_what_a_killed_writer_left_goes_once_it_is_old(folder: Path) -> None:
         half.write_text("half", encoding="utf-8")
     for half in (old, foreign):
         os.utime(half, (0, 0))
-    write_whole(other, "")
+    write_atomic(other, "")
     assert old.exists()
-    write_whole(file, "whole")
+    write_atomic(file, "whole")
     assert set(folder.iterdir()) == {file, other, fresh, foreign}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights and links of POSIX")
 def test_rights_and_links_stay(folder: Path) -> None:
     real, link, fresh = folder / "real.svg", folder / "link.svg", folder / "fresh.svg"
-    write_whole(real, "1")
+    write_atomic(real, "1")
     real.chmod(0o640)
     link.symlink_to(real)
-    write_whole(link, "2")
+    write_atomic(link, "2")
     assert link.is_symlink()
     assert real.read_text(encoding="utf-8") == "2"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     before = os.umask(0o027)
     try:
-        write_whole(fresh, "1")
+        write_atomic(fresh, "1")
     finally:
         os.umask(before)
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
-    write_whole(fresh, "2", private=True)
+    write_atomic(fresh, "2", private=True)
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o600
 
 
@@ -108,7 +108,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(folder: Path) -> None:
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: heard.append(pipe.read_text(encoding="utf-8")))
     reader.start()
-    write_whole(pipe, "<svg/>")
+    write_atomic(pipe, "<svg/>")
     reader.join()
     assert heard == ["<svg/>"]
     assert pipe.is_fifo()
@@ -128,11 +128,11 @@ def test_a_file_that_cannot_be_made_is_named(folder: Path, name: str) -> None:
     (folder / "file").touch()
     (folder / "circle").symlink_to("circle")
     with pytest.raises(WritingError, match="could not be written"):
-        write_whole(IMPOSSIBLE[name](folder), "x")
+        write_atomic(IMPOSSIBLE[name](folder), "x")
     assert {path.name for path in folder.iterdir()} == {"file", "circle"}
 
 
 def test_a_name_of_the_greatest_length_can_be_written(folder: Path) -> None:
     file = folder / ("é" * 127)
-    write_whole(file, "x")
+    write_atomic(file, "x")
     assert list(folder.iterdir()) == [file]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.modules.formats import printable
+from judgetree.modules.storage.texts import printable
 from tests.graphs.conversation.drawing.talks import ATTACK, conversation, long_talk
 from tests.svg_boxes import SVG, boxes, groups, title, words
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.modules.disk import is_full_disk
+from judgetree.modules.storage.write_errors import is_full_disk
 
 
 def test_database_that_is_full_is_told_from_one_that_is_asked_nonsense(tmp_path: Path) -> None:

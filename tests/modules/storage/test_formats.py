@@ -15,10 +15,10 @@ from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.embedding.cache import VectorCache
 from judgetree.modules.errors import CollectionError, LoadingError, SettingsError, UserError
-from judgetree.modules.formats import Thing, check_id, check_text, format_of, refuse_other_format
 from judgetree.modules.index.schema import CollectionInfo
 from judgetree.modules.judge.thresholds import read_calibrations
 from judgetree.modules.llm.cache import CompletionCache
+from judgetree.modules.storage.formats import Thing, format_of, refuse_other_format
 
 
 def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:
@@ -69,25 +69,3 @@ def test_collection_does_not_pass_for_a_memory() -> None:
     assert CollectionInfo.from_json(info.to_json("memory"), "memory", where="It") == info
     with pytest.raises(CollectionError, match="has the format 'judgetree-memory/3'"):
         CollectionInfo.from_json(info.to_json("memory"), where="It")
-
-
-# --- texts that every store can keep ---
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("ab\x00", r"Name cannot be stored: character 3 of 'ab\\x00' is '\\x00'\. Allowed: .* without NUL"),
-        ("\ud83d", r"character 1 of '\\ud83d' is '\\ud83d'\..*Take that character out"),
-        ("汉" * 342, "Name '汉+'… is too long: 1026 bytes as UTF-8, allowed are 1024"),
-        (None, r"Name is None\. Allowed: text"),
-    ],
-)
-def test_a_text_that_cannot_be_kept_is_refused_with_the_place_of_its_fault(text: object, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        check_id("Name", text)
-
-
-def test_any_other_text_is_taken() -> None:
-    check_id("Name", "汉" * 341)
-    check_text("Text", "\U0001f408 " * 10_000)

@@ -1,15 +1,14 @@
-"""Errors of writing: the detection of full disks, and what is said of them; files of installed packages."""
+"""Errors of writing: full disks and databases recognised, and the message that names what was not written."""
 
 from __future__ import annotations
 
 import errno
-import importlib.util
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import WritingError
+from ..errors import WritingError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 """No space, no quota, too large a file, a failing disk, and one that became read-only after a failure."""
@@ -38,13 +37,6 @@ def writing_error(what: str, error: BaseException) -> WritingError:
     return WritingError(
         f"{what} could not be written: {reason}. Make room or check the disk, its quota and its rights."
     )
-
-
-def installed_file(package: str, path: str) -> Path | None:
-    """Return a file of an installed package, without importing the package; None if there is none."""
-    spec = importlib.util.find_spec(package)
-    folders = (spec.submodule_search_locations or ()) if spec else ()
-    return next((file for folder in folders if (file := Path(folder) / path).is_file()), None)
 
 
 def is_full_disk(error: BaseException | None) -> bool:

@@ -6,24 +6,22 @@ import logging
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Self, TypeVar
 
-from filelock import FileLock
-
-from .errors import SettingsError
-from .formats import Thing, format_of, refuse_other_format
-from .trust.private import lock_beside, private_file
+from .file_locks import lock_beside
+from .formats import Thing
+from .sqlite import is_sound, open_sqlite, read_sqlite
+from .tables import Tables
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_BUSY_TIMEOUT_S = 30.0
-_FORMAT_TABLE = "CREATE TABLE format (format TEXT NOT NULL)"
+_REMEDY = "Delete the file; what it held is computed again when it is needed."
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
@@ -39,8 +37,8 @@ class SqliteCache:
     def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:
         """Use a file with the tables of ``schema`` (CREATE TABLE IF NOT EXISTS); ``thing`` names its format."""
         self.path = path
-        self._schema = schema
-        self._thing: Thing = thing
+        create = tuple(filter(str.strip, schema.split(";")))
+        self._tables = Tables(thing=thing, names=("format",), create=create, remedy=_REMEDY)
         self._what = thing.replace("-", " ")
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -85,61 +83,25 @@ class SqliteCache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
-                self._connection = self._opened()
+                connection = open_sqlite(self.path, self._tables)
             except (sqlite3.OperationalError, OSError) as error:
-                self._closer()
                 primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
                 if primary not in _NO_ROOM or not self.path.is_file():
                     raise
                 self._read_only(error)
-                self._connection = self._opened_to_read()
-        return self._connection
-
-    def _opened(self) -> sqlite3.Connection:
-        private_file(self.path)
-        with self._file_lock():
-            connection = _connect(self.path)
+                connection = read_sqlite(self.path, self._tables, disk_is_full=True)
+            self._connection = connection
             self._closer = weakref.finalize(self, connection.close)
-            self._check_format(connection)
-            # The switch to WAL ignores the busy timeout, so a file lock makes other processes wait.
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.executescript(self._schema)
-        return connection
-
-    def _opened_to_read(self) -> sqlite3.Connection:
-        # With an empty log nobody writes, and without "immutable" SQLite would make one, for which there is no room.
-        log = self.path.with_name(self.path.name + "-wal")
-        has_log = log.exists() and log.stat().st_size > 0
-        connection = _connect(f"{self.path.resolve().as_uri()}?{'mode=ro' if has_log else 'immutable=1'}")
-        self._closer = weakref.finalize(self, connection.close)
-        self._check_format(connection)
-        return connection
+        return self._connection
 
     def _read_only(self, error: Exception) -> None:
         self._writable = False
         logger.warning("The %s %s cannot be written, and is only read: %s", self._what, self.path, error)
 
-    def _check_format(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file of another format; a file without tables gets the present one."""
-        tables = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not tables:
-            connection.execute(_FORMAT_TABLE)
-            connection.execute("INSERT INTO format VALUES (?)", (format_of(self._thing),))
-            return
-        row = connection.execute("SELECT format FROM format").fetchone() if "format" in tables else None
-        refuse_other_format(
-            row[0] if row else None,
-            self._thing,
-            where=f"The {self._what} {self.path}",
-            remedy="Delete the file; what it held is computed again when it is needed.",
-            error=SettingsError,
-        )
-
     def _rebuild(self, error: Exception) -> None:
         self.close()
-        with self._file_lock():
-            if _is_sound(self.path):  # another process was faster
+        with lock_beside(self.path):
+            if is_sound(self.path):  # another process was faster
                 return
             aside = _free_name(self.path)
             for suffix in ("", "-wal", "-shm"):
@@ -151,40 +113,8 @@ class SqliteCache:
                 *(self._what, self.path, error, aside.name),
             )
 
-    def _file_lock(self) -> FileLock:
-        return lock_beside(self.path)
-
-
-def _connect(path: Path | str) -> sqlite3.Connection:
-    """Open a file, or a URI of one."""
-    is_uri = isinstance(path, str)
-    return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=is_uri)
-
 
 def _free_name(path: Path) -> Path:
     """Return the first free name for a corrupt file."""
     names = (path.with_name(f"{path.name}.corrupt{number}") for number in count(1))
     return next(name for name in names if not name.exists())
-
-
-def _is_sound(path: Path) -> bool:
-    connection = _connect(path)
-    try:
-        return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        connection.close()
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit all writes inside the block, or none if it raises."""
-    # A deferred transaction that turns from reading to writing fails at once; an IMMEDIATE one waits.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

@@ -1,24 +1,45 @@
-"""Locks on files: who holds one, and holding one that another process may have."""
+"""Locks on files and folders between processes, and who holds one; a lock ends with its process."""
 
 from __future__ import annotations
 
 import os
+import socket
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
-from ..errors import JudgetreeError
+from ..errors import JudgetreeError, LoadingError, SettingsError
+from ..reading.regular_files import read_regular
 from ..settings import without_secrets
-from ..trust.private import private_lock
+from ..trust.closed import FILE_MODE
+from .write_errors import refusing_full_disk
+
+_EXECUTABLE = 0o111
+_MOST_HOLDER_BYTES = 1_000
+
+
+def private_lock(file: Path, *, thread_local: bool = True, blocking: bool = True) -> FileLock:
+    """Return the lock on a file that is made, when the lock is taken, for this user alone."""
+    return FileLock(file, mode=FILE_MODE, thread_local=thread_local, blocking=blocking)
+
+
+def lock_beside(file: Path) -> FileLock:
+    """Return the lock on ``FILE.lock``, made with the file's mode, so that its users can take it."""
+    try:
+        rights = stat.S_IMODE(file.stat().st_mode) & ~_EXECUTABLE
+    except OSError:
+        rights = FILE_MODE
+    return FileLock(file.with_name(f"{file.name}.lock"), mode=rights)
 
 
 @contextmanager
-def holding(
+def hold_lock(
     file: Path, *, wait_s: float, on_wait: Callable[[str], None], busy: Callable[[str], JudgetreeError]
 ) -> Iterator[None]:
-    """Hold the lock on a file, whose folder exists; it ends with its process.
+    """Hold the lock on a file, whose folder exists, inside the block.
 
     Args:
         file: Made if it does not exist, and left.
@@ -42,6 +63,35 @@ def holding(
         except Timeout as error:
             raise busy(holder) from error
     try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def lock_folder(folder: Path, *, remedy: str) -> Iterator[None]:
+    """Hold the lock of a folder in which one process works at a time; the folder is made if it is missing.
+
+    Args:
+        folder: The folder.
+        remedy: What the message advises, in whole sentences.
+
+    Raises:
+        SettingsError: Another process holds the lock; the message names it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    holder = folder / "run.lock.holder"
+    lock = FileLock(folder / "run.lock", thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        named = "another process"
+        with suppress(OSError, LoadingError):
+            named = read_regular(holder, max_bytes=_MOST_HOLDER_BYTES).decode("utf-8", "replace")
+        raise SettingsError(f"{folder} is being worked in by {named}. {remedy}") from error
+    try:
+        with refusing_full_disk(holder):
+            holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
         yield
     finally:
         lock.release()

@@ -1,8 +1,12 @@
-"""Texts of values that are equal in all processes, whatever the order of sets and the addresses of objects."""
+"""Digests of texts and values, equal in all processes, whatever the order of sets and the addresses of objects.
+
+Many are saved as ids and keys: a change here is a change of every format.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Set
@@ -12,12 +16,30 @@ _DEEPEST = 8
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def lasting_text(value: object) -> str:
+def text_digest(*texts: str) -> bytes:
+    """Return the SHA-256 of texts with NUL between them: 32 bytes. Halves of surrogate pairs count as UTF-8 has them.
+
+    >>> text_digest("a", "b") == text_digest("a\\x00b") != text_digest("ab")
+    True
+    """
+    return hashlib.sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).digest()
+
+
+def json_digest(value: object) -> bytes:
+    """Return the SHA-256 of plain data as JSON with sorted keys: 32 bytes.
+
+    >>> json_digest({"a": 1, "b": 2}) == json_digest({"b": 2, "a": 1})
+    True
+    """
+    return text_digest(json.dumps(value, sort_keys=True))
+
+
+def canonical_json(value: object) -> str:
     """Return a JSON text that changes with a value: plain data, sets, arrays, dataclasses, pydantic objects, paths.
 
     An object with a ``fingerprint`` stands for that, one that shows nothing of itself but its address for its class.
 
-    >>> lasting_text({"stop": {2, 1}})
+    >>> canonical_json({"stop": {2, 1}})
     '{"stop": {"set": ["1", "2"]}}'
     """
     return json.dumps(_plain(value, 0), sort_keys=True)
