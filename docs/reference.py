@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from types import NoneType
@@ -21,6 +22,8 @@ from typer.core import TyperCommand, TyperGroup
 
 import judgetree
 from judgetree.app.cli import app as command_line
+from judgetree.app.commands.config import keys_of
+from judgetree.evaluation import Experiment
 from judgetree.modules import errors
 from judgetree.modules.addresses import Address
 from judgetree.modules.settings import HOME_NAME, Settings
@@ -79,6 +82,20 @@ def settings_table() -> str:
         for name, field in Settings.model_fields.items()
     )
     return _table(("variable", "type", "default", "description"), rows)
+
+
+# --- keys ---
+
+
+def keys_table() -> str:
+    """The keys of questions and runs with default, scope and meaning, group by group, as Markdown."""
+    parts = []
+    for group, keys in itertools.groupby(keys_of(Experiment), key=lambda key: key.group):
+        rows = (
+            (f"`{key.name}`", _cell(key.default), "yes" if key.per_question else "", _cell(key.meaning)) for key in keys
+        )
+        parts.append(f"## {group}\n\n{_table(('key', 'default', 'by question', 'meaning'), rows)}")
+    return "\n".join(parts)
 
 
 # --- commands ---
@@ -147,6 +164,13 @@ class SettingsTable(_Markdown):
         return settings_table()
 
 
+class KeysTable(_Markdown):
+    """``{keys}``: the tables of all keys of a configuration."""
+
+    def _text(self) -> str:
+        return keys_table()
+
+
 class CommandSections(_Markdown):
     """``{commands}``: a section a command."""
 
@@ -209,6 +233,7 @@ def _resolve_error(app: Sphinx, env: BuildEnvironment, node: pending_xref, text:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("settings", SettingsTable)
+    app.add_directive("keys", KeysTable)
     app.add_directive("commands", CommandSections)
     app.add_directive("public-names", PublicNames)
     app.add_directive("errors", Errors)

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_serializer, field
 from ...graphs.config.conversing import ConversationSwitches
 from ...graphs.config.rag_config import RagConfig
 from ...modules.addresses import Address
-from ...modules.config.config import Key
+from ...modules.config.config import Key, as_fault
 from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, remembered, remembered_as
@@ -36,7 +36,8 @@ class Experiment(RagConfig):
     columns: Annotated[Mapping[str, str] | None, Key(metavar="question=Frage,answer=Antwort")] = None
     """Columns of a questions file with names of their own, such as {question: Frage, answer: Antwort}."""
     separator: Annotated[str | None, Key(metavar="TEXT")] = None
-    """What stands between several answers in one text of a questions file, such as ; and | in cells of tables; the word none: nothing."""
+    """What parts several answers in one text of a questions file, such as ;, or | in cells of tables; the word none:
+    nothing."""
     encoding: Annotated[str | None, Key(metavar="NAME")] = None
     """Encoding of a questions file; it is found."""
     skip_bad_rows: bool = False
@@ -120,11 +121,9 @@ class Experiment(RagConfig):
     def _check_systems(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         from ...graphs.systems.registry import SYSTEMS
 
-        try:
+        with as_fault():
             for name in given:
                 check_name("system", name, SYSTEMS)
-        except SettingsError as error:
-            raise ValueError(str(error)) from error
         return tuple(dict.fromkeys(given))
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...graphs.conversation.conversation import FIRST
+from ...graphs.conversation.turn.context import ConversationOptions
 from ...graphs.conversations import Conversations
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import Recording
@@ -69,7 +70,7 @@ class TurnAsker:
             ),
             settings=settings.model_copy(update=_measured(run_id)),
             recording=recording,
-            options=services.experiment.conversation.to_options(),
+            options=ConversationOptions(**services.experiment.conversation.model_dump()),
             memory=None if self._leads else NoMemory(),
         )
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ...modules.config.config import Config
-
-if TYPE_CHECKING:
-    from ..conversation.turn.context import ConversationOptions
 
 FromHistory = Literal["assessed", "never", "trust"]
 """Condition for an answer from earlier turns: the judge confirms their evidence, never, or the model proposes one."""
@@ -26,9 +23,3 @@ class ConversationSwitches(Config):
     """Let the reader answer the stand-alone question."""
     direct_answer: bool = False
     """Ask first whether a message is small talk."""
-
-    def to_options(self) -> ConversationOptions:
-        """Convert to the options of conversations."""
-        from ..conversation.turn.context import ConversationOptions
-
-        return ConversationOptions(**self.model_dump())

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from ...modules.config.config import Config, Key, checked
+from ...modules.config.config import Config, Key, as_fault
 from ..search.depth import MAX_REC_DEPTH
-
-
-def _check_sharing(spec: str) -> None:
-    from ..search.sharing_rule import sharing_rule
-
-    sharing_rule(spec)
-
-
-def _check_expansion(spec: str) -> None:
-    from ..search.expansion_rule import expansion_rule
-
-    expansion_rule(spec)
-
+from ..search.expansion_rule import expansion_rule
+from ..search.sharing_rule import sharing_rule
 
 _Whole = Annotated[int, Field(strict=True)]
 _MONEY = Key(per_question=True, older_flag="--max-tree-cost", metavar="USD")
@@ -58,13 +47,26 @@ class Limits(Config):
     max_tree_seconds: Annotated[_Amount | None, Key(per_question=True, metavar="S")] = None
     """Most seconds of one question's search, in each run of its thread; else no limit. Then what is open is cancelled
     within a second, and the root is answered from what is there."""
-    sharing: Annotated[str, checked(_check_sharing), Key(needs="judge", per_question=True, metavar="RULE")] = "off"
+    sharing: Annotated[str, Key(needs="judge", per_question=True, metavar="RULE")] = "off"
     """Whether a sub-question that the tree, or an earlier search of its conversation, has asked already takes that
     answer: equal, similar:at=0.95 (by embeddings too), or off."""
     expansion: Annotated[
         str,
-        checked(_check_expansion),
         Key(needs="judge", per_question=True, older_flag="--expand", metavar="RULE"),
     ] = "sub_question"
     """How useful chunks widen the search: sub_question, link (the passages that they are linked with are judged for the
     same query, after judgetree index --graph links) or both, with parameters as both:neighbours=5,hops=2."""
+
+    @field_validator("sharing")
+    @classmethod
+    def _check_sharing(cls, spec: str) -> str:
+        with as_fault():
+            sharing_rule(spec)
+        return spec
+
+    @field_validator("expansion")
+    @classmethod
+    def _check_expansion(cls, spec: str) -> str:
+        with as_fault():
+            expansion_rule(spec)
+        return spec

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ...modules.config.config import Config, Key, checked
+from pydantic import field_validator
 
-
-def _check_policy(spec: str) -> None:
-    from ..search.policies.registry import check_policy
-
-    check_policy(spec)
-
-
-def _check_stop(spec: str) -> None:
-    from ..search.stop import create_stop
-
-    create_stop(spec)
+from ...modules.config.config import Config, Key, as_fault
 
 
 class Searching(Config):
@@ -24,11 +14,28 @@ class Searching(Config):
 
     policy: Annotated[
         str,
-        checked(_check_policy),
         Key(needs="judge", common=True, per_question=True, is_part=True, metavar="NAME"),
     ] = "breadth"
     """Chooses the chunks that ask their sub-questions: breadth (all), best_first, value_cost, wider, mcts, random,
     treequest (an extra), with parameters such as mcts:c=1.4; or one of your own, as module:name."""
-    stop: Annotated[str, checked(_check_stop), Key(needs="judge", metavar="NAME")] = "set"
+    stop: Annotated[str, Key(needs="judge", metavar="NAME")] = "set"
     """Closes a query whose verdicts suffice: set (a chunk scores 2, or the judge says that the chunks suffice
     together), any (a chunk scores 2), confidence:p=0.9, or never."""
+
+    @field_validator("policy")
+    @classmethod
+    def _check_policy(cls, spec: str) -> str:
+        from ..search.policies.registry import check_policy
+
+        with as_fault():
+            check_policy(spec)
+        return spec
+
+    @field_validator("stop")
+    @classmethod
+    def _check_stop(cls, spec: str) -> str:
+        from ..search.stop import create_stop
+
+        with as_fault():
+            create_stop(spec)
+        return spec

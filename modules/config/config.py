@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import SettingsError, did_you_mean, faults_of
@@ -41,20 +42,13 @@ class Key:
     """What ``--help`` shows for its value."""
 
 
-def checked(check: Callable[[Any], object]) -> AfterValidator:
-    """Return a validator of texts that keeps what ``check`` accepts, and tells what it refuses.
-
-    ``check`` raises a ``SettingsError``.
-    """
-
-    def validate(value: T) -> T:
-        try:
-            check(value)
-        except SettingsError as error:
-            raise ValueError(str(error)) from error
-        return value
-
-    return AfterValidator(validate)
+@contextmanager
+def as_fault() -> Iterator[None]:
+    """Raise a ``SettingsError`` inside the block as the fault of a key, in a validator."""
+    try:
+        yield
+    except SettingsError as error:
+        raise ValueError(str(error)) from error
 
 
 class Config(BaseModel):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, field_serializer
 
 from ..addresses import Address
 from ..calls.prompts import Prompts
-from ..errors import SettingsError
 from .config import Config, Key
 
 if TYPE_CHECKING:
@@ -41,16 +40,6 @@ class Models(Config):
         return settings.with_models(
             llm=self.llm, judge_llm=self.judge_llm, temperature=self.temperature, thinking=self.thinking
         )
-
-    @field_validator("prompts", mode="before")
-    @classmethod
-    def _read_prompts(cls, given: Any) -> Prompts | None:
-        from ..prompts.reading import load_prompts
-
-        try:
-            return None if given is None else load_prompts(given)
-        except SettingsError as error:
-            raise ValueError(str(error)) from error
 
     @field_serializer("prompts")
     def _serialize_prompts(self, prompts: Prompts | None) -> dict[str, dict[str, object]] | None:

@@ -7,17 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ..addresses import Address
-from .config import Config, Key, checked
+from .config import Config, Key
 
 AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 EvidenceKind = Literal["useful", "sufficient", "all"]
 EvidenceRanker = Literal["mmr", "facility_location", "log_det"]
-
-
-def _check_tools(names: tuple[str, ...]) -> None:
-    from ..tools.factory import check_tools
-
-    check_tools(names)
 
 
 class Evidence(Config):
@@ -54,7 +48,5 @@ class Reading(Evidence):
         Address | None, Key(needs="retriever", per_question=True, is_part=True, metavar="MODEL")
     ] = None
     """Model of insert_block; else the one that judges."""
-    tools: Annotated[
-        tuple[str, ...], checked(_check_tools), Key(needs="tools", is_part=True, older_flag="--tool", metavar="NAME")
-    ] = ()
+    tools: Annotated[tuple[str, ...], Key(needs="tools", is_part=True, older_flag="--tool", metavar="NAME")] = ()
     """Tools of the agent react, and of systems of your own: calculator, web, or a tool of LangChain as module:name."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from ..addresses import Address, with_addresses
-from .config import Config, Key, checked
+from .config import Config, Key
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
@@ -22,13 +22,6 @@ OF_BUILT_IN_SEARCH = (
     "search_graph",
 )
 """Keys that a retriever of one's own does not take."""
-
-
-def _check_kind(kind: str | None) -> None:
-    from ..structure.building import check_kind
-
-    if kind is not None:
-        check_kind(kind)
 
 
 class Retrieval(Config):
@@ -57,7 +50,7 @@ class Retrieval(Config):
         float | None, Field(allow_inf_nan=False), Key(needs="retriever", per_question=True, metavar="X")
     ] = None
     """Least score of a retrieved chunk."""
-    search_graph: Annotated[str | None, checked(_check_kind), Key(needs="retriever", metavar="KIND")] = None
+    search_graph: Annotated[str | None, Key(needs="retriever", metavar="KIND")] = None
     """Graph whose ranking is one more list of the search: entities, triples or links, made by judgetree index
     --graph."""
 
