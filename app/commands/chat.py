@@ -13,7 +13,7 @@ import typer
 from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .config_options import takes
+from .config_options import OLDER, takes
 from .options import Collection, CondenseLlm, PromptsNoThinking, PromptsThinking, Record, System
 
 if TYPE_CHECKING:
@@ -132,7 +132,11 @@ def command_to_return(name: str, options: Mapping[str, object]) -> str:
     from ...modules.settings import without_secrets
 
     words = ["judgetree", "chat"]
-    rest = {option: value for option, value in options.items() if option not in _NOT_REPEATED}
+    rest = {
+        option.removesuffix(OLDER): value
+        for option, value in options.items()
+        if option not in _NOT_REPEATED and value is not None
+    }
     for option, value in {"c": options.get("collection"), "conversation": name, **rest}.items():
         flag = f"-{option}" if len(option) == 1 else _FLAGS.get(option, f"--{option.replace('_', '-')}")
         if value is False and option in RagConfig.model_fields:

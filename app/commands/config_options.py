@@ -15,7 +15,8 @@ from ...modules.errors import SettingsError
 
 Command = Callable[..., None]
 _SET, _FILE = "set_keys", "config_file"
-_OLDER = "_older"
+OLDER = "_older"
+"""Ends the name of the parameter of an option that a key had once."""
 
 
 def takes(
@@ -66,7 +67,7 @@ def takes(
 
 def _given(arguments: dict[str, Any], name: str) -> Any:
     """Take the value of an option out of the arguments, under its name or its older one."""
-    older = arguments.pop(name + _OLDER, None)
+    older = arguments.pop(name + OLDER, None)
     value = arguments.pop(name)
     return older if value in (None, []) else value
 
@@ -139,7 +140,7 @@ def _options(model: type[Config], names: list[str], *, shows_all: bool) -> Itera
             flag, is_hidden = f"--{name.replace('_', '-')}", not (key.common or shows_all)
             yield _option(name, kind, flag, help=f"{words}{shown}", hidden=is_hidden, **how)
             if key.older_flag:
-                yield _option(name + _OLDER, kind, key.older_flag, hidden=True, **how)
+                yield _option(name + OLDER, kind, key.older_flag, hidden=True, **how)
 
 
 def _option(name: str, kind: Any, flag: str, **how: Any) -> inspect.Parameter:

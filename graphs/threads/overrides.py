@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, cast
 
+from ...modules.config.retrieval import Retrieval
 from ...modules.errors import SettingsError
 from ...modules.llm.contract import ChatLLM, thinking_of
 from ...modules.llm.langchain_chat import LangChainModel
@@ -22,7 +23,8 @@ GivenLLM = str | ChatLLM | LangChainModel
 """A model: its spec, or itself."""
 OpenLLM = Callable[[GivenLLM], Awaitable[ChatLLM]]
 """Opens a model."""
-_OF_SEARCH = ("topk", "search_type", "ranker_type", "ranker_params", "rerank_input_top_n", "score_threshold")
+_OF_SEARCH = tuple(name for name in Retrieval.model_fields if name in Retriever.model_fields)
+"""Keys that are arguments of a ``Retriever`` under the same name."""
 
 
 async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) -> RagContext:
