@@ -97,7 +97,8 @@ class RagSession(TreeSession):
         self.settings = given.config.applied_to(settings or load_settings())
         if collection:
             refuse_reserved(collection, self.settings)
-        self.prompts = context.prompts if context else given.config.prompts or load_prompts(self.settings.prompts)
+        own = given.config.prompts
+        self.prompts = context.prompts if context else load_prompts(self.settings.prompts) if own is None else own
         """The prompts of one's own, by name."""
         self.collection = collection
         self._services = SessionServices(

@@ -26,7 +26,6 @@ WITHOUT_EXAMPLE = {
     "judgetree.GraphReport",
     "judgetree.LinkedChunk",
     "judgetree.ModelCall",
-    "judgetree.Overrides",
     "judgetree.PrebuiltIndex",
     "judgetree.RagState",
     "judgetree.RerankModel",

@@ -81,6 +81,7 @@ def _allowed(name: str) -> str:
     kind = typed_as(RagConfig.model_fields[name].annotation)
     if choices := get_args(kind):
         return ", ".join(choices)
-    return {bool: "on or off", int: "a whole number", float: "a number"}.get(
-        kind, RagConfig.key(name).metavar or "a name"
-    )
+    metadata = RagConfig.model_fields[name].metadata
+    least = next((f" from {each.ge} on" for each in metadata if getattr(each, "ge", None) is not None), "")
+    said = {bool: "on or off", int: f"a whole number{least}", float: "a number"}
+    return said.get(kind) or RagConfig.key(name).metavar or "a name"

@@ -172,7 +172,7 @@ def resume_command(thread_id: str, config: RagConfig = USUAL) -> str:
         words += [flag, without_secrets(model)] if model else []
     if config.thinking is not None:
         words.append("--thinking" if config.thinking else "--no-thinking")
-    words += ["--prompts", "FILE"] if config.prompts else []
+    words += ["--prompts", config.prompts.file] if config.prompts and config.prompts.file else []
     return shlex.join(words)
 
 

@@ -135,7 +135,7 @@ def command_to_return(name: str, options: Mapping[str, object]) -> str:
     rest = {
         option.removesuffix(OLDER): value
         for option, value in options.items()
-        if option not in _NOT_REPEATED and value is not None
+        if option not in _NOT_REPEATED and value not in (None, [], ())
     }
     for option, value in {"c": options.get("collection"), "conversation": name, **rest}.items():
         flag = f"-{option}" if len(option) == 1 else _FLAGS.get(option, f"--{option.replace('_', '-')}")

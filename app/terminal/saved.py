@@ -16,8 +16,8 @@ from ...graphs.rag.search_tree import SearchTree
 from ...graphs.rag.thread_runs import ThreadSummary
 from ...graphs.systems.registry import find_system
 from ...graphs.threads.checkpoints import store_errors
-from ...graphs.threads.snapshots import status_of
-from ...modules.errors import SettingsError
+from ...graphs.threads.snapshots import is_absent, status_of
+from ...modules.errors import SettingsError, UnknownThread
 from ...modules.settings import Settings, load_settings
 from ...modules.trust.saved_names import check_saved_names
 from ...modules.trust.usable import NotTrusted
@@ -77,10 +77,14 @@ def read_saved_choice(settings: Settings, thread_id: str) -> tuple[str | None, s
     """Read collection, system and configuration of a root thread; a key that is younger than it has its default.
 
     Raises:
+        UnknownThread: The thread does not exist.
         SettingsError: It names code of the current folder, and its home is not trusted.
     """
     with open_graph(settings) as graph:
-        values = graph.get_state({"configurable": {"thread_id": thread_id}}).values
+        snapshot = graph.get_state({"configurable": {"thread_id": thread_id}})
+    if is_absent(snapshot):
+        raise UnknownThread(f"Thread {thread_id!r} does not exist. `judgetree threads` lists the threads there are.")
+    values = snapshot.values
     fingerprint, keys = dict(values.get("fingerprint") or {}), dict(values.get("config") or {})
     check_names(settings.checkpoint_url, {**fingerprint, **{name: str(value) for name, value in keys.items()}})
     config = RagConfig.of(keys, where=f"The saved configuration of thread {thread_id!r}")

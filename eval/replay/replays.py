@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -61,7 +60,7 @@ def replay(
         for name, policy in made.items():
             playing: Policy = OracleOrder(world, evidence) if policy is None else policy
             for budget in budgets:
-                played = play(world, playing, halting, replace(limits, max_llm_calls=budget), evidence)
+                played = play(world, playing, halting, limits.changed(max_llm_calls=budget), evidence)
                 if on_played is not None:
                     on_played(question, name, budget, played)
                 rows.append({"question": question, "policy": name, "budget": budget, **_row(played, budget)})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...modules.config.config import Config
+from pydantic import BaseModel, ConfigDict
 
 FromHistory = Literal["assessed", "never", "trust"]
 """Condition for an answer from earlier turns: the judge confirms their evidence, never, or the model proposes one."""
 
 
-class ConversationSwitches(Config):
+class ConversationSwitches(BaseModel):
     """The options of conversations that are plain data; see ``ConversationOptions``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     answer_from_history: FromHistory = "assessed"
     """When earlier turns may answer: assessed (the judge confirms their evidence), never or trust."""

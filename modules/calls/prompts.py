@@ -116,7 +116,9 @@ class Prompts(Mapping[str, Prompt]):
     (['reader'], 0)
     """
 
-    def __init__(self, own: Iterable[Prompt] = ()) -> None:
+    def __init__(self, own: Iterable[Prompt] = (), *, file: str = "") -> None:
+        self.file = file
+        """The file that they were read from; empty without one."""
         self._own: Mapping[str, Prompt] = MappingProxyType({prompt.name: prompt for prompt in own})
 
     def __getitem__(self, name: str) -> Prompt:

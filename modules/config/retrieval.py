@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ..addresses import Address, with_addresses
 from .config import Config, Key
@@ -53,6 +53,14 @@ class Retrieval(Config):
     search_graph: Annotated[str | None, Key(needs="retriever", metavar="KIND")] = None
     """Graph whose ranking is one more list of the search: entities, triples or links, made by judgetree index
     --graph."""
+
+    @model_validator(mode="after")
+    def _refuse_two_rankers(self) -> Self:
+        if self.rerank is not None and "ranker_type" in self.model_fields_set and self.ranker_type != "model":
+            raise ValueError(
+                f"leave out either rerank or ranker_type={self.ranker_type!r}: each of them orders the hits"
+            )
+        return self
 
     @field_validator("ranker_params")
     @classmethod

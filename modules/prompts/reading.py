@@ -67,7 +67,8 @@ def load_prompts(given: GivenPrompts) -> Prompts:
     if given is None:
         return Prompts()
     if isinstance(given, str | Path):
-        return _checked(_mapping_in(Path(given).expanduser()), where=f"The prompts in {given}")
+        own = _checked(_mapping_in(Path(given).expanduser()), where=f"The prompts in {given}")
+        return Prompts(own.values(), file=str(given))
     if isinstance(given, Mapping):
         return _checked(given, where="The prompts")
     raise SettingsError(f"The prompts are {given!r:.80}. Give a YAML file, or a mapping of names to texts.")

@@ -15,6 +15,8 @@ MAX_YAML_BYTES = 4_000_000
 """Most bytes of a YAML file; PyYAML takes a minute for some more."""
 _MOST_VALUES = 1_000_000
 _ADVICE = "Give a YAML file."
+_LONGEST_VALUE = 1_000
+"""Characters of a value that is typed."""
 
 
 def read_yaml(file: Path, *, what: str) -> object:
@@ -56,8 +58,10 @@ def parse_value(text: str) -> object:
     (3, 'off', ['a', 'b'])
 
     Raises:
-        ValueError: It is no YAML.
+        ValueError: It is no YAML, or longer than a line of a file would be.
     """
+    if len(text) > _LONGEST_VALUE:
+        raise ValueError(f"it has more than {_LONGEST_VALUE:,} characters: write it into a file")
     try:
         return yaml.load(text, _Loader)
     except Exception as error:

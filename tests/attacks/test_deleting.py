@@ -136,7 +136,7 @@ _ADDS = "adds to what is there"
 KEEPING = {
     **dict.fromkeys(("calls", "conversations draw", "conversations list", "conversations show", "diff"), _READS),
     **dict.fromkeys(("doctor", "eval compare", "eval report", "export", "graph show", "keys list"), _READS),
-    **dict.fromkeys(("prompts diff", "prompts show", "settings", "threads", "tree"), _READS),
+    **dict.fromkeys(("prompts diff", "prompts show", "config", "settings", "threads", "tree"), _READS),
     **dict.fromkeys(("ask", "explain", "fork", "keys add", "label", "replay"), _ADDS),
     **dict.fromkeys(("eval ragas", "eval run", "eval score", "eval record"), _ADDS),
     "chat": "adds turns; /undo takes back the newest one, and says which",

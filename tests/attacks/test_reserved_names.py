@@ -35,6 +35,7 @@ COMMANDS = {
     "ask": (QUESTION, "-c"),
     "chat": ("-c",),
     "eval run": ("--out", "run", "--dataset", "standards-qa", "--corpus"),
+    "eval record": ("recorded", "--dataset", "standards-qa", "--corpus"),
     "graph show": (QUESTION, "--graph", "links", "-c"),
     "index": ("docs", "-c"),
     "keys add": ("ada", "-c"),

@@ -157,9 +157,9 @@ def test_a_session_takes_a_file_or_a_mapping_and_else_that_of_the_settings(tmp_p
     chosen = Conversations(system="llm", settings=settings, prompts={"reader": {"system": "Other."}})
     assert chosen.services.session.prompts["reader"].system == "Other."
     assert RagSession(system="llm", settings=load_settings(home=tmp_path), prompts=str(file)).prompts
-    with pytest.raises(SettingsError, match=r"RagContext\(prompts=load_prompts"):
+    with pytest.raises(SettingsError, match=r"prompts=load_prompts"):
         RagContext(reader=FakeLLM(lambda _: ""), prompts={})  # type: ignore[arg-type]
-    with pytest.raises(SettingsError, match=r"RagContext\(prompts="):
+    with pytest.raises(SettingsError, match=r"prompts cannot be set beside a context"):
         RagSession(context=RagContext(reader=FakeLLM(lambda _: "")), prompts=file, settings=settings)
 
 

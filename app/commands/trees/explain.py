@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ....graphs.config.rag_config import RagConfig
 from ....modules.config.models import Models
 from ....modules.errors import SettingsError
 from ...terminal.terminal import agrees, busy, say, width, write_json, write_result
@@ -52,7 +51,7 @@ def explain(
     files.check(stdout_is_free=False)
     # What only searches call may be missing here by now.
     unneeded: dict[str, Any] = {"judge": remembered(NoJudge), "policy": "breadth", "stop": "set"}
-    with session_of_thread(thread_id, RagConfig(**config.given, **unneeded), settings) as session:
+    with session_of_thread(thread_id, config, settings, of_judges=unneeded) as session:
         cost = session.explain_cost(thread_id, max_depth=max_depth)
         if not cost.left_out:
             raise SettingsError(f"The reader of {thread_id!r} saw no chunk, so that nothing can be left out.")

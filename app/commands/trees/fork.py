@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -80,9 +80,18 @@ def fork(
 
 
 @contextmanager
-def session_of_thread(thread_id: str, config: Models | RagConfig, settings: Settings) -> Iterator[RagSession]:
-    """Open a session with the collection, system and keys of a saved thread; those of ``config`` win."""
-    choice = SearchChoice(config=RagConfig(**config.given)).of_thread(settings, thread_id)
+def session_of_thread(
+    thread_id: str, models: Models, settings: Settings, *, of_judges: Mapping[str, Any] | None = None
+) -> Iterator[RagSession]:
+    """Open a session with the collection, system and keys of a saved thread, and with these models.
+
+    ``of_judges`` are keys in place of the thread's, if its system judges.
+    """
+    from ....graphs.systems.registry import find_system
+
+    choice = SearchChoice(config=RagConfig(**models.given)).of_thread(settings, thread_id)
+    if of_judges and find_system(choice.system or "judge").judges:
+        choice = replace(choice, config=choice.config.changed(**of_judges))
     with progress_bar() as on_progress, choice.open_session(settings, on_progress) as session:
         yield session
 

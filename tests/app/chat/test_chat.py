@@ -209,7 +209,7 @@ def test_the_way_back_repeats_tools_and_thinking(chat: Cli) -> None:
     line = next(line for line in chat(FIRST, options=options).err.splitlines() if line.startswith("come back: "))
     assert set(zip(line.split(), [*line.split()[1:], ""], strict=True)) >= {
         ("--system", "react"),
-        ("--tool", "calculator"),
+        ("--tools", "calculator"),
     }
     assert line.count("calculator") == line.count("--no-thinking") == 1
 
@@ -226,10 +226,10 @@ def test_what_is_set_holds_for_the_following_questions(chat: Cli) -> None:
     ("line", "said"),
     [
         ("/set hammer 3", "There is no option 'hammer'. Allowed: llm, thinking, topk"),
-        ("/set topk many", "topk 'many' is not allowed. Give a whole number from 1 on"),
+        ("/set topk many", "topk: Input should be a valid integer (it is 'many')"),
         ("/set thinking perhaps", "thinking 'perhaps' is not allowed. Give on or off"),
-        ("/set search_type fuzzy", "Give hybrid, dense or sparse"),
-        ("/set score_threshold nan", "score_threshold=nan is not allowed"),
+        ("/set search_type fuzzy", "search_type: Input should be 'hybrid', 'dense' or 'sparse' (it is 'fuzzy')"),
+        ("/set score_threshold nan", "score_threshold: Input should be"),
     ],
 )
 def test_what_cannot_be_set_is_refused(chat: Cli, line: str, said: str) -> None:

@@ -57,7 +57,7 @@ def test_resume_takes_question_and_options_from_the_thread(cli: Cli, home: Path,
 
 
 def test_a_ranker_of_evidence_wants_a_limit(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
-    ranker, told = ("--evidence-ranker", "mmr"), "chooses within a limit of tokens. Give evidence_tokens too."
+    ranker, told = ("--evidence-ranker", "mmr"), "chooses within a limit of tokens: give evidence_tokens too."
     cli("ask", CHAIN.question, "-c", COLLECTION, *ranker).refused(told)
     cli("chat", "-c", COLLECTION, *ranker).refused(told)
     cli("eval", "run", "--out", str(home / "run"), "--dataset", "hotpotqa:x.json", *ranker).refused(

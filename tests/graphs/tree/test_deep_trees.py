@@ -7,7 +7,6 @@ import inspect
 import itertools
 import json
 import pickle
-from dataclasses import replace
 
 import pytest
 
@@ -148,13 +147,13 @@ def test_shallow_trees_are_as_they_were(seed: int) -> None:
 
 @pytest.mark.parametrize("depth", [MAX_REC_DEPTH + 1, 10**30, -1, True, 1.5, "3"])
 def test_a_search_that_is_too_deep_is_refused_before_it_is_asked(depth: object) -> None:
-    with pytest.raises(SettingsError, match=r"max_rec_depth=.* from 0 to 100"):
+    with pytest.raises(SettingsError, match=r"max_rec_depth: Input should be"):
         Limits(max_rec_depth=depth)  # type: ignore[arg-type]
     if not isinstance(depth, bool | str):
         for model in (ServerOptions, QuestionLimits):
             with pytest.raises(ValueError, match="max_rec_depth"):
                 model.model_validate({"max_rec_depth": depth})
-    assert replace(Limits(), max_rec_depth=MAX_REC_DEPTH).max_rec_depth == MAX_REC_DEPTH
+    assert Limits(max_rec_depth=MAX_REC_DEPTH).max_rec_depth == MAX_REC_DEPTH
 
 
 @pytest.mark.parametrize(("indent", "compact"), [*itertools.product([None, 0, 2], [False, True])])

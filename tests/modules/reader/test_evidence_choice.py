@@ -73,9 +73,9 @@ def test_evidence_of_more_than_one_passage_keeps_within_the_limit(
 @pytest.mark.parametrize(
     ("given_keys", "message"),
     [
-        ({"kind": "best"}, "Unknown evidence 'best'. Allowed: useful, sufficient, all"),
-        ({"max_tokens": 0}, "evidence_tokens=0 is not allowed"),
-        ({"max_tokens": True}, "evidence_tokens=True is not allowed"),
+        ({"evidence": "best"}, r"evidence: .*'useful', 'sufficient' or 'all' \(it is 'best'\)"),
+        ({"evidence_tokens": 0}, r"evidence_tokens: .*greater than or equal to 1 \(it is 0\)"),
+        ({"evidence_tokens": True}, r"evidence_tokens: .*\(it is True\)"),
     ],
 )
 def test_a_wrong_choice_is_told(given_keys: dict[str, object], message: str) -> None:

@@ -143,7 +143,7 @@ def test_the_cost_of_a_turn_has_all_its_calls(http: httpx.Client, settings: Sett
 
 def test_limits_of_a_question_are_its_tree_s(http: httpx.Client) -> None:
     turn = answered(http, "one", CHAIN.question, limits={"max_rec_depth": 0, "max_llm_calls": 60})["turn"]
-    assert turn["overrides"] == {"limits": "max_rec_depth=0"}
+    assert turn["overrides"] == {"max_rec_depth": "0", "max_llm_calls": "60"}
     assert get(http, f"/v1/trees/{turn['rag_thread_id']}", format="json")["fingerprint"]["max_rec_depth"] == "0"
 
 
