@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,10 @@ _LONGEST_SEPARATOR = 20
 _DOUBTS_SHOWN = 10
 _NAMES_SHOWN = 30
 _NAME_SHOWN = 60
+
+_EPOCH = re.compile(r"1\d{12}|1\d{15}|1\d{18}")
+"""Milliseconds, microseconds and nanoseconds since 1970, from 2001 on."""
+_FLOAT = re.compile(r"-?\d+\.0")
 
 
 def load_own_questions(
@@ -204,6 +209,20 @@ class _QuestionReader:
         for name in found.hidden_columns:
             if any(name in names for names in self._used.values()):
                 self._doubts.add("hidden", f"the column {name!r} is read, which the sheet hides")
+        if found.struck:
+            self._doubts.add("shown", f"parts that are struck through are left out of {found.struck} cells")
+        answers = [answer for each in questions for answer in each.answers]
+        if answers and all(map(_EPOCH.fullmatch, answers)):
+            self._doubts.add(
+                "shown",
+                "all answers may be dates as milliseconds or nanoseconds since 1970, as pandas writes them into JSON: "
+                'give to_json(date_format="iso")',
+                value=answers[0],
+            )
+        elif answers and all(map(_FLOAT.fullmatch, answers)):
+            self._doubts.add(
+                "shown", "all answers end in .0, as whole numbers beside a blank do in pandas", value=answers[0]
+            )
         doubts = self._doubts.phrases()
         read = QuestionsRead(
             file=str(file),

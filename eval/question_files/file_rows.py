@@ -105,6 +105,8 @@ class FileRows:
     other_sheets: tuple[str, ...] = ()
     hidden_columns: tuple[str, ...] = ()
     """Names of the columns that the sheet does not show."""
+    struck: int = 0
+    """Texts of a workbook with struck-through parts, which are left out."""
 
 
 def read_rows(
@@ -226,6 +228,7 @@ def _workbook(path: Path, data: bytes, shape: str, encoding: str | None) -> File
         sheet=sheet,
         other_sheets=others,
         hidden_columns=hidden,
+        struck=int(cast(int, found["struck"])),
     )
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from ..errors import LoadingError
 from ..reading.delimited_text import SEPARATORS, table_rows
 from ..reading.json_rows import JsonRow, json_line_rows, json_rows
+from ..reading.rich_strings import with_plain_strings
 from ..reading.workbook_rows import WorkbookRow, workbook_rows, workbook_sheet
 
 MAX_CELLS = 20_000_000
@@ -24,15 +25,17 @@ MAX_ROWS = 2_000_000
 Row = tuple[str, dict[str, object]]
 """A row as JSON, and its metadata: ``row``, its number; ``fault``, why it is none; and, as ``WorkbookRow`` has them,
 ``is_hidden`` and by place of a cell ``doubts``, ``faults`` and ``merged``. A workbook begins with a row 0 without
-cells, whose metadata has ``sheet``, ``others`` and ``hidden``: the sheet's name, the other names, its hidden columns.
+cells, whose metadata has ``sheet``, ``others``, ``hidden`` and ``struck``: the sheet's name, the other names, its
+hidden columns, and the number of texts with struck-through parts.
 """
 
 
 def parse_workbook(data: bytes) -> Iterable[Row]:
     """Yield the name of the first visible sheet of an Excel file, and its rows."""
     sheet = workbook_sheet(data)
+    data, struck = with_plain_strings(data)
     hidden = sorted(sheet.hidden_columns)
-    yield "[]", {"row": 0, "sheet": sheet.name, "others": [*sheet.others], "hidden": hidden}
+    yield "[]", {"row": 0, "sheet": sheet.name, "others": [*sheet.others], "hidden": hidden, "struck": struck}
     yield from _filled(enumerate(workbook_rows(data, sheet), start=1))
 
 

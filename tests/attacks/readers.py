@@ -277,6 +277,7 @@ EXCUSED: Mapping[str, str] = {
     "modules/prebuilt/lines.py:open_starts": OWN,
     "modules/reading/regular_files.py:open_regular": "the guard itself",
     "modules/reading/regular_files.py:read_named": "reached by every door",
+    "modules/reading/rich_strings.py:with_plain_strings": BYTES,
     "modules/reading/workbook_rows.py:_cells": BYTES,
     "modules/reading/workbook_rows.py:_check_parts": BYTES,
     "modules/reading/workbook_rows.py:workbook_rows": BYTES,

@@ -37,7 +37,6 @@ from judgetree.modules.index.parsers.markdown import parse_markdown
 from judgetree.modules.index.parsers.pdf.directions import in_order
 from judgetree.modules.index.parsers.pdf.lines import joined_lines
 from judgetree.modules.index.parsers.pdf.words import Word
-from judgetree.modules.index.parsers.scripts import with_marks
 from judgetree.modules.json_objects import object_spans
 from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import sub_question_problem, usable_question
@@ -67,6 +66,7 @@ from judgetree.modules.reader.tool_inputs import text_within, tool_input
 from judgetree.modules.reading.delimited_text import SEPARATORS, fitting_separator, separator_of, table_rows
 from judgetree.modules.reading.json_rows import json_line_rows, json_rows
 from judgetree.modules.reading.python_values import python_value
+from judgetree.modules.reading.scripts import with_marks
 from judgetree.modules.reading.shown_numbers import shown_value
 from judgetree.modules.redaction import starred
 from judgetree.modules.settings import Settings
@@ -157,7 +157,7 @@ READERS: Mapping[str, Reader] = {
     "modules.index.parsers.pdf.directions._units": functools.partial(_on_a_line, backwards=True),
     "modules.index.parsers.pdf.directions._with_marks": functools.partial(_on_a_line, backwards=False),
     "modules.index.parsers.pdf.lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
-    "modules.index.parsers.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
+    "modules.reading.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
     "modules.judge.insert_block.quotation_in": lambda text: quotation_in(text, f"{text[:-9]} no"),
@@ -338,7 +338,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.reading.quotations._closing",
             "modules.calls.thinking.ThinkingText._advance",
             "modules.index.parsers.markdown._Seen.text",
-            "modules.index.parsers.scripts.with_marks",
+            "modules.reading.scripts.with_marks",
             "modules.index.parsers.markdown._Seen._is_edited",
             "modules.index.parsers.markdown._Seen._edit_html",
         ),

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ...reading.scripts import APART, Script, with_marks
 from .html_hidden import BLOCKS, attribute, hidden_from_speech, is_hidden, style_of
 from .html_lists import ListMarks
 from .html_sheets import hidden_names
 from .html_tables import TableText
-from .scripts import APART, Script, with_marks
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup

@@ -303,3 +303,22 @@ def test_a_column_that_some_rows_use_is_not_said_to_be_unused(tmp_path: Path) ->
     read = load_own_questions(keep_questions(rows, tmp_path)).read
     assert read is not None
     assert (read.with_answers, read.unused) == (2, ("topic",))
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([1714521600000, 1717248600000], "may be dates as milliseconds"),
+        ([1714521600000, "Ada"], ""),
+        (["1.0", "2.0"], "end in .0"),
+        (["1.0", "2.5"], ""),
+    ],
+)
+def test_numbers_that_pandas_makes_of_dates_and_blanks_are_told(
+    tmp_path: Path, answers: list[object], said: str
+) -> None:
+    file = tmp_path / "q.json"
+    file.write_text(json.dumps([{"question": f"Q{i}?", "answer": each} for i, each in enumerate(answers)]))
+    dataset = load_own_questions(file)
+    assert dataset.read is not None
+    assert (said in " ".join(dataset.read.doubts)) if said else not dataset.read.doubts

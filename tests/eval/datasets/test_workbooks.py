@@ -7,6 +7,8 @@ from zipfile import ZipFile
 
 import openpyxl
 import pytest
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.worksheet.worksheet import Worksheet
 
 from judgetree.evaluation.datasets.own_questions import load_own_questions
@@ -192,4 +194,40 @@ def test_errors_and_formulas_without_a_value_are_refused(tmp_path: Path) -> None
     book.active["B3"].data_type = "e"
     book.save(tmp_path / "q.xlsx")
     with pytest.raises(LoadingError, match=r"row 2: answer: its formula was never .*\n  row 3: answer: .* error #N/A"):
+        load_own_questions(tmp_path / "q.xlsx")
+
+
+def rich(*parts: tuple[str, str]) -> CellRichText:
+    """A text of parts, each with its format."""
+    formats = {"^": {"vertAlign": "superscript"}, "_": {"vertAlign": "subscript"}, "-": {"strike": True}, "": {}}
+    return CellRichText(*(TextBlock(InlineFont(**formats[how]), text) for text, how in parts))
+
+
+@pytest.mark.parametrize(
+    ("cell", "answer", "is_told"),
+    [
+        (rich(("10", ""), ("6", "^")), "10^6", False),
+        (rich(("H", ""), ("2", "_"), ("O", "")), "H_2O", False),
+        (rich(("40 bar", "-"), ("50 bar", "")), "50 bar", True),
+        (rich(("x", ""), ("n+1", "^"), (" & <y>", "")), "x^(n+1) & <y>", False),
+        (rich(("old", "-")), "old", True),
+    ],
+)
+def test_formats_of_parts_of_a_text_are_read_as_they_are_seen(
+    tmp_path: Path, cell: CellRichText, answer: str, is_told: bool
+) -> None:
+    dataset = read(sheet_of(("a", "How many?", cell, ""), ("b", "Who?", "Ada", "")), tmp_path)
+    assert [each.answers for each in dataset.questions] == [(answer,), ("Ada",)]
+    assert ("parts that are struck through are left out of 1 cells" in doubts_of(dataset)) == is_told
+
+
+def test_texts_that_are_no_xml_are_refused(tmp_path: Path) -> None:
+    sheet = sheet_of(("a", "How many?", rich(("10", ""), ("6", "^")), ""))
+    assert sheet.parent is not None
+    sheet.parent.save(tmp_path / "whole.xlsx")
+    with ZipFile(tmp_path / "whole.xlsx") as whole, ZipFile(tmp_path / "q.xlsx", "w") as cut:
+        for name in whole.namelist():
+            data = whole.read(name)
+            cut.writestr(name, data[:-9] if "sheet1" in name else data)
+    with pytest.raises(LoadingError, match="its texts are not XML that can be read"):
         load_own_questions(tmp_path / "q.xlsx")

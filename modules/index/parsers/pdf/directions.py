@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..scripts import Script
+from ....reading.scripts import Script
 from .letters import RIGHT_TO_LEFT, SPACE
 from .words import Word
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from ..scripts import with_marks
+from ....reading.scripts import with_marks
 from .directions import has_right_to_left, in_order, is_backwards
 from .words import Word
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..scripts import Script
+from ....reading.scripts import Script
 from .letters import SPACE, PageLetters, Piece
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
-from ..scripts import APART
+from ....reading.scripts import APART
 from .package import M, W
 
 _NO_TEXT = frozenset({f"{M}ctrlPr", f"{W}del", f"{W}rPr", f"{M}rPr", f"{W}moveFrom"})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from ..scripts import Script, with_marks
+from ....reading.scripts import Script, with_marks
 from .drawings import drawing
 from .equations import linear
 from .fields import Fields, form_field, without_result

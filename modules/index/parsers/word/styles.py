@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
-from ..scripts import Script
+from ....reading.scripts import Script
 from .package import W, is_on, number, value
 
 _SCRIPTS: dict[str, Script] = {"superscript": "^", "subscript": "_", "baseline": ""}
