@@ -172,7 +172,7 @@ class ChunkNode:
 
     @property
     def budget_spent(self) -> bool:
-        """True if the spent budget left the chunk unjudged, or its supplementary question unwritten or unanswered.
+        """True if the spent budget left the chunk unjudged or unfiltered, or its question unwritten or unanswered.
 
         The last chunk of a query is marked too if the spent budget ended the search or the reading early.
         """

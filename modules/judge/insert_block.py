@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from ..calls.completion import Completion
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent, ModelCallError, ModelSetupError
+from ..errors import BudgetSpent, LimitName, ModelCallError, ModelSetupError
 from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, parse_json_reply
 from .contract import about
@@ -54,9 +54,13 @@ class Block:
     problem: str = ""
     """Why it is unknown whether the chunk belongs, or that the model's key passage was no quotation; else ``""``."""
 
+    spent: LimitName | None = None
+    """The limit that allowed no call for the chunk; None where none was in the way."""
+
     def metadata(self) -> dict[str, str | bool | None]:
         """Return the block as metadata of its chunk."""
-        return {BELONGS: self.belongs, KEY_PASSAGE: self.key_passage, REASON: self.reason, PROBLEM: self.problem}
+        block = {BELONGS: self.belongs, KEY_PASSAGE: self.key_passage, REASON: self.reason, PROBLEM: self.problem}
+        return block | ({"budget_spent": self.spent} if self.spent else {})
 
 
 class BlockReport(TypedDict):
@@ -142,7 +146,8 @@ class InsertBlockFilter:
         except ModelSetupError:
             raise
         except (ReplyProblem, ModelCallError, BudgetSpent) as error:
-            return Block(belongs=None, problem=str(error))
+            spent = error.limit if isinstance(error, BudgetSpent) else None
+            return Block(belongs=None, problem=str(error), spent=spent)
 
     def with_prompts(self, prompts: Prompts) -> InsertBlockFilter:
         """Return the filter of the same model with other prompts."""

@@ -207,3 +207,12 @@ def test_thinking_chooses_the_prompts(opened: Opened, thinking: bool | None, sys
 def test_prompts_that_are_not_usable_are_reported_at_once(opened: Opened) -> None:
     with pytest.raises(SettingsError, match="no prompt 'raeder'"):
         opened(options=ConversationOptions(prompts_thinking={"raeder": {"system": "x"}}))
+
+
+def test_a_limit_that_leaves_no_call_for_the_filter_is_told(
+    opened: Opened, llm: TalkingLLM, retriever: TableRetriever
+) -> None:
+    result = opened(**WITH, retriever=retriever).conversation("s").ask(CLASS, max_llm_calls=2)
+    assert llm.asked() == ["block", "read"]
+    assert result.tree is not None
+    assert result.tree.spent_limits == {"calls"}
