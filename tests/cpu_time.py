@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _LOOP = 300_000
-_USUAL_S = 0.02
-"""CPU time of the loop on a core that no other process shares; a core of 2020 takes .015 to .02 s."""
+_USUAL_S = 0.007
+"""CPU time of the loop on a fast core that no other process shares; one of 2 GHz takes .02 s."""
 
 
 def slowness() -> float:

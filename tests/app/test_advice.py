@@ -85,7 +85,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         is_doc = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         is_option = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-            (".Option", ".Argument", ".add_argument")
+            (".Option", ".Argument", ".add_argument", "Key")
         )
         if is_doc or is_option:
             skipped.update(map(id, ast.walk(node)))

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from bs4 import Tag
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
@@ -31,6 +32,7 @@ from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, 
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
+from judgetree.modules.index.parsers.html_hidden import hidden_from_speech
 from judgetree.modules.index.parsers.html_sheets import hidden_names
 from judgetree.modules.index.parsers.html_text import lines_of
 from judgetree.modules.index.parsers.markdown import parse_markdown
@@ -131,6 +133,9 @@ def _tables(text: str) -> None:
 
 
 READERS: Mapping[str, Reader] = {
+    "modules.index.parsers.html_hidden.hidden_from_speech": lambda text: hidden_from_speech(
+        Tag(name="i", attrs={"class": text})
+    ),
     "app.commands.index.parsed_index_params": parsed_index_params,
     "app.server.knowledge.framing.line_event": lambda text: line_event("answer", text),
     "app.server.knowledge.framing.text_events": lambda text: list(text_events("answer", text)),
@@ -362,6 +367,9 @@ EXCUSED: Mapping[str, str] = {
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
     "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",
+    "modules.index.parsers.pdf.bands.begins_with_mark": "reads the first words of a line, digit by digit",
+    "evaluation.reports.report._fenced": "finds runs of one character",
+    "evaluation.datasets.own_questions._QuestionReader.dataset": "looks for numbers of a fixed length",
 }
 """Functions that need no reader of their own, with the reason."""
 
