@@ -231,7 +231,10 @@ def _resolve_error(app: Sphinx, env: BuildEnvironment, node: pending_xref, text:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directives."""
+    """Register the directives, with all public names imported: autodoc reloads pydantic, which breaks later imports."""
+    for package in map(importlib.import_module, ("judgetree", "judgetree.evaluation", "judgetree.testing")):
+        for name in package.__all__:
+            getattr(package, name)
     app.add_directive("settings", SettingsTable)
     app.add_directive("keys", KeysTable)
     app.add_directive("commands", CommandSections)
