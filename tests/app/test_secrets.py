@@ -190,6 +190,8 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("index", str(data / "standards"), "-c", COLLECTION),
         ("index", "-c", COLLECTION, "--graph", "triples", "--graph-llm", spec, "--yes"),
         ("graph", "show", CHAIN.question, "-c", COLLECTION, "--graph", "triples", "--svg", str(out / "graph.svg")),
+        ("config",),
+        ("config", "--json"),
         ("settings",),
         ("settings", "--json"),
         ("trust", str(cloned)),
