@@ -6,10 +6,11 @@ import shlex
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...graphs.config.conversing import FromHistory
 from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ...modules.settings import Settings
     from ..chat.turn_view import StatusLine
 
-# Copied, as in ``options``.
-FromHistoryName = Literal["assessed", "never", "trust"]
 _FLAGS = {"set_keys": "--set", "config_file": "--config"}
 _NOT_REPEATED = ("collection", "conversation", "switch_collection", "as_json")
 
@@ -40,7 +39,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     prompts_thinking: PromptsThinking = None,
     prompts_no_thinking: PromptsNoThinking = None,
     answer_from_history: Annotated[
-        FromHistoryName | None,
+        FromHistory | None,
         typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
     ] = None,
     direct_answer: Annotated[

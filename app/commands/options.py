@@ -7,13 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...modules import settings
 from ...modules.errors import SettingsError
 
+# A copy, since the module that defines it takes seconds to import; a test compares them.
 DirectionName = Literal["right", "down"]
 
-RecordName = Literal["full", "prompts", "none"]
-
-CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Questions = Annotated[
     Path | None,
@@ -65,7 +64,7 @@ PromptsNoThinking = Annotated[
 ]
 
 Record = Annotated[
-    RecordName | None,
+    settings.Record | None,
     typer.Option(
         hidden=True, help="Keep what each model call is sent and what it replies, the prompts alone, or neither."
     ),

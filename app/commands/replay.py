@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...graphs.config.rag_config import RagConfig
+from ...modules.config.models import CacheMode
 from ...modules.config.reading import Evidence
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
 from .config_options import takes
-from .options import CacheModeName, Json, RunFolder
+from .options import Json, RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     ] = False,
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before it pays more calls.")] = None,
     max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before it pays more dollars.")] = None,
-    cache: Annotated[CacheModeName, typer.Option(help="How its calls are kept.")] = "write",
+    cache: Annotated[CacheMode, typer.Option(help="How its calls are kept.")] = "write",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before its calls.")] = False,
     as_json: Json = False,
     config: RagConfig,

@@ -218,14 +218,7 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
     """
     if experiment.corpus is not None and experiment.corpus_folder is None:
         refuse_reserved(experiment.corpus, settings)
-    return settings.with_models(
-        llm=experiment.llm,
-        judge_llm=experiment.judge_llm,
-        embeddings=experiment.embeddings,
-        temperature=experiment.temperature,
-        thinking=experiment.thinking,
-        record=experiment.record,
-    )
+    return experiment.applied_to(settings).with_models(embeddings=experiment.embeddings, record=experiment.record)
 
 
 def with_prompts_in_force(experiment: Experiment, settings: Settings) -> Experiment:

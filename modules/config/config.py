@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
+from ..calls.prompts import Prompts
 from ..errors import SettingsError, did_you_mean, faults_of
 
 C = TypeVar("C", bound="Config")
-T = TypeVar("T")
 
 Need = Literal["retriever", "judge", "tools"]
 """What a system has, or lacks: a search, a judge, tools."""
@@ -148,7 +148,7 @@ def typed_as(annotation: Any) -> Any:
         return annotation
     if origin is tuple:
         return list[str]
-    return Path if getattr(annotation, "__name__", "") == "Prompts" else str
+    return Path if annotation is Prompts else str
 
 
 def shown(value: object) -> str:

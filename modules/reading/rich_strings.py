@@ -110,9 +110,10 @@ class _Strings:
                 self._close()
 
     def _close(self) -> None:
+        if not any(script or is_struck for _, script, is_struck in self._pieces):
+            return  # it stays as it is written, also as an empty element
         kept = [(text, script) for text, script, is_struck in self._pieces if not is_struck]
-        if len(kept) < len(self._pieces):
-            self.struck += 1
+        self.struck += len(kept) < len(self._pieces)
         if not any(text.strip() for text, _ in kept):
             kept = [(text, script) for text, script, _ in self._pieces]
         self._found.append((self._began, self._parser.CurrentByteIndex, self._prefix, with_marks(kept)))

@@ -34,7 +34,6 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from typing import get_args
 
     from judgetree.app.commands import options
-    from judgetree.app.commands.chat import FromHistoryName
     from judgetree.app.commands.eval.compare import RowChoiceName
     from judgetree.app.commands.eval.ragas import MetricNames
     from judgetree.app.commands.eval.run import RetryName
@@ -44,24 +43,18 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.evaluation.training.examples import TrainingFormat
     from judgetree.evaluation.training.kinds import What
-    from judgetree.graphs.config.conversing import FromHistory
     from judgetree.graphs.drawing.dot import Direction
     from judgetree.graphs.systems.registry import SYSTEMS
-    from judgetree.modules.config.models import CacheMode
     from judgetree.modules.config.retrieval import SearchType
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
     from judgetree.modules.retriever.search import SEARCH_TYPES
-    from judgetree.modules.settings import Record
 
-    assert get_args(options.CacheModeName) == get_args(CacheMode)
     assert get_args(options.DirectionName) == get_args(Direction)
-    assert get_args(options.RecordName) == get_args(Record)
     assert get_args(MetricNames) == get_args(MetricName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert (get_args(WhatName), get_args(TrainingFormatName)) == (get_args(What), get_args(TrainingFormat))
-    assert get_args(FromHistoryName) == get_args(FromHistory)
     assert set(get_args(SearchType)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")
     asked = cli("ask", "--help").out

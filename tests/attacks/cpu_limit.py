@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from tests.cpu_time import slowness
-
 
 class TookTooLong(Exception):
     """A call took more CPU time than it may."""
@@ -44,14 +42,9 @@ def cpu_seconds(call: Callable[[], object], *, at_most_s: float) -> float:
 
 
 def least_cpu_seconds(call: Callable[[], object], *, allowed_s: float) -> float:
-    """Return the CPU time of a call on a usual core.
-
-    Where it is over ``allowed_s`` it is the least of five, each by how slow the core is then, as on a busy machine.
-    """
+    """Return the CPU time of a call: the least of five where it is over ``allowed_s``: a busy machine adds to it."""
     for _ in range(5):
         took = cpu_seconds(call, at_most_s=10 * allowed_s)
-        if took > allowed_s:
-            took /= slowness()
         if took <= allowed_s:
             break
     return took

@@ -6,16 +6,17 @@ from typing import Annotated
 
 import typer
 
+from ....modules.config.models import CacheMode
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
 from ..config_options import names_in
-from ..options import CacheModeName, Json, RunFolder, SomeSystems
+from ..options import Json, RunFolder, SomeSystems
 
 ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]
 FirstQuestions = Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")]
 SamplesAtOnce = Annotated[int, typer.Option(min=1, metavar="N", help="Samples at once.")]
-CacheOption = Annotated[CacheModeName, typer.Option(help="How model calls are kept.")]
+CacheOption = Annotated[CacheMode, typer.Option(help="How model calls are kept.")]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Try again what failed; with --cache off, with new replies.")
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....graphs.config.rag_config import RagConfig
 from ....modules.config.models import Models
 from ....modules.errors import SettingsError
 from ...terminal.terminal import agrees, busy, say, width, write_json, write_result
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ....modules.settings import Settings
 
 
-@takes(Models, pairs=False)
+@takes(RagConfig, only=tuple(Models.model_fields), pairs=False)
 def explain(
     thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A finished question.")],
     *,
@@ -34,7 +35,7 @@ def explain(
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the effects into the tree.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree with them as an HTML page.")] = None,
     as_json: Json = False,
-    config: Models,
+    config: RagConfig,
 ) -> None:
     """Ask again without each chunk and sub-question, and tell what is decisive, useless and harmful.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ....modules.settings import Settings
 
 
-@takes(Models, pairs=False)
+@takes(RagConfig, only=tuple(Models.model_fields), pairs=False)
 def fork(
     thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A finished question, or a fork.")],
     *,
@@ -45,7 +45,7 @@ def fork(
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the new tree as SVG.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the new tree as an HTML page.")] = None,
     as_json: Json = False,
-    config: Models,
+    config: RagConfig,
 ) -> None:
     """Answer a question again with one change of its tree; what the change does not touch is linked and costs nothing.
 
@@ -81,7 +81,7 @@ def fork(
 
 @contextmanager
 def session_of_thread(
-    thread_id: str, models: Models, settings: Settings, *, of_judges: Mapping[str, Any] | None = None
+    thread_id: str, models: RagConfig, settings: Settings, *, of_judges: Mapping[str, Any] | None = None
 ) -> Iterator[RagSession]:
     """Open a session with the collection, system and keys of a saved thread, and with these models.
 
@@ -89,7 +89,7 @@ def session_of_thread(
     """
     from ....graphs.systems.registry import find_system
 
-    choice = SearchChoice(config=RagConfig(**models.given)).of_thread(settings, thread_id)
+    choice = SearchChoice(config=models).of_thread(settings, thread_id)
     if of_judges and find_system(choice.system or "judge").judges:
         choice = replace(choice, config=choice.config.changed(**of_judges))
     with progress_bar() as on_progress, choice.open_session(settings, on_progress) as session:

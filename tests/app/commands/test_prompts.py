@@ -95,6 +95,15 @@ def test_a_question_is_asked_and_resumed_with_own_prompts(
     cli("ask", CHAIN.question, *given).refused("holds another run")
 
 
+def test_a_fork_and_an_explanation_take_own_prompts(cli: Cli, home: Path, mine: Path) -> None:
+    thread = new_thread()
+    cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, "--prompts", "mine.yaml").ok()
+    fork = ("fork", thread, "--node", "1", "--set", "topk=4")
+    cli(*fork).refused("reader.prompt: ", "--prompts")
+    cli(*fork, "--prompts", "mine.yaml").ok()
+    cli("explain", thread, "--depth", "0", "--yes", "--prompts", "mine.yaml").ok()
+
+
 def test_a_chat_takes_own_prompts(chat: Cli, mine: Path) -> None:
     options = ("-c", COLLECTION, "--conversation", "s", "--prompts", "mine.yaml")
     done = chat(CHAIN.question, options=options).ok()

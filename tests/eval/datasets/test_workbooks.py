@@ -231,3 +231,45 @@ def test_texts_that_are_no_xml_are_refused(tmp_path: Path) -> None:
             cut.writestr(name, data[:-9] if "sheet1" in name else data)
     with pytest.raises(LoadingError, match="its texts are not XML that can be read"):
         load_own_questions(tmp_path / "q.xlsx")
+
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006"
+_SHARED = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+_RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
+
+
+def test_texts_that_sheets_share_are_read_with_their_formats_and_keep_their_numbers(tmp_path: Path) -> None:
+    """As Excel writes them: in a part of their own, by number; a text there may be empty."""
+    sheet = sheet_of(("a", "How many?", "FIRST", ""), ("b", "Who?", "SECOND", ""))
+    assert sheet.parent is not None
+    sheet.parent.save(tmp_path / "inline.xlsx")
+    raised = '<si><r><t>10</t></r><r><rPr><vertAlign val="superscript"/></rPr><t>6</t></r></si>'
+    shared = f'<sst xmlns="{_MAIN}/main"><si/><si></si>{raised}<si><t>Ada</t></si></sst>'
+    changes = {
+        "xl/worksheets/sheet1.xml": [
+            (f't="inlineStr"><is><t>{text}</t></is>', f't="s"><v>{number}</v>')
+            for text, number in (("FIRST", 2), ("SECOND", 3))
+        ],
+        "[Content_Types].xml": [
+            ("</Types>", f'<Override PartName="/xl/sharedStrings.xml" ContentType="{_SHARED}"/></Types>')
+        ],
+        "xl/_rels/workbook.xml.rels": [
+            (
+                "</Relationships>",
+                f'<Relationship Id="texts" Type="{_RELATED}" Target="sharedStrings.xml"/></Relationships>',
+            )
+        ],
+    }
+    with ZipFile(tmp_path / "inline.xlsx") as inline, ZipFile(tmp_path / "q.xlsx", "w") as written:
+        written.writestr("xl/sharedStrings.xml", shared)
+        for name in inline.namelist():
+            part = inline.read(name).decode("utf-8")
+            for before, after in changes.get(name, []):
+                assert before in part
+                part = part.replace(before, after)
+            written.writestr(name, part)
+    dataset = load_own_questions(tmp_path / "q.xlsx")
+    assert [(each.question, each.answers) for each in dataset.questions] == [
+        ("How many?", ("10^6",)),
+        ("Who?", ("Ada",)),
+    ]
