@@ -1,4 +1,4 @@
-"""No test bounds the time on the clock: a busy machine would break it. Bounds are in CPU time (``cpu_time.py``)."""
+"""No test bounds the time on a clock: a busy or slow machine would break it. Bounds are those of ``cpu_time.py``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-CLOCKS = {"time.time", "time.monotonic", "time.perf_counter", "perf_counter", "monotonic", "loop.time"}
+CLOCKS = {
+    *(f"time.{name}" for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")),
+    *("perf_counter", "monotonic", "process_time", "loop.time"),
+}
 
 
-def bounds_of_wall_time(source: str) -> Iterator[int]:
+def bounds_of_a_clock(source: str) -> Iterator[int]:
     """Lines of the assertions that the time since a moment is below a bound."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
@@ -27,11 +30,11 @@ def reads_a_clock(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS
 
 
-def test_no_test_bounds_the_time_on_the_clock() -> None:
+def test_no_test_bounds_the_time_on_a_clock() -> None:
     found = [
         f"{path.relative_to(TESTS).as_posix()}:{line}"
         for path in sorted(TESTS.rglob("*.py"))
-        for line in bounds_of_wall_time(path.read_text(encoding="utf-8"))
+        for line in bounds_of_a_clock(path.read_text(encoding="utf-8"))
     ]
     assert found == []
 
@@ -43,11 +46,12 @@ def test_no_test_bounds_the_time_on_the_clock() -> None:
         ("assert 0 < time.perf_counter() - started <= LIMIT_S", True),
         ("assert 2 > time.time() - started", True),
         ("assert time.monotonic() - started > 0.15", False),
-        ("assert time.process_time() - started < 2", False),
+        ("assert time.process_time() - started < 2", True),
+        ("assert time.process_time() - started > 2", False),
     ],
 )
 def test_a_bound_is_found(line: str, is_found: bool) -> None:
-    assert bool(list(bounds_of_wall_time(line))) == is_found
+    assert bool(list(bounds_of_a_clock(line))) == is_found
 
 
 REQUESTS = {f"httpx.{name}" for name in ("Client", "AsyncClient", "get", "post", "put", "delete", "request", "stream")}

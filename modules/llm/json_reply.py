@@ -99,6 +99,7 @@ Reply = TypeVar("Reply", bound=BaseModel)
 T = TypeVar("T")
 
 _WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
+_DECODER = json.JSONDecoder(strict=False)
 _QUOTED_KEY = re.compile(r"\{\s*[\"'}]")
 _MOST_BROKEN = 4
 """Most objects of a reply that are repaired."""
@@ -330,7 +331,7 @@ def _objects_in(text: str) -> Iterator[dict[str, object]]:
 def _sound(text: str) -> object:
     """Return the value of a text in JSON, line breaks in its strings allowed; None if it is not."""
     try:
-        return json.loads(text, strict=False)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 

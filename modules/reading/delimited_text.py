@@ -126,9 +126,11 @@ def _quoted_rows(text: str, separator: str, first: int) -> Iterator[TableRow]:
 
 def _suspect_of(text: str, separator: str, first: int) -> tuple[bool, str]:
     """Return whether all lines have as many cells as the header, and why quotes may enclose no cells, or ""."""
-    lines = (row for row in _plain_rows(text, separator) if any(map(str.strip, row)))
-    width = len(next(lines, []))
-    is_exact = all(len(row) == width for row in lines)
+    widths = (
+        line.count(separator) + 1 for line in io.StringIO(text, newline="") if line.replace(separator, " ").strip()
+    )
+    width = next(widths, 0)
+    is_exact = all(each == width for each in widths)
     try:
         for number, row in _quoted_rows(text, separator, first):
             if width > 1 and any(_joins_rows(cell, separator, is_exact=is_exact) for cell in row):

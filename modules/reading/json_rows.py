@@ -55,11 +55,12 @@ def json_rows(text: str, names: Collection[str], id_names: Sequence[str]) -> Ite
 
 def json_line_rows(text: str) -> Iterator[JsonRow]:
     """Yield the rows of JSON Lines; blank lines count, but are left out."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unrepeated)
     for number, line in enumerate(text.split("\n"), start=1):  # splitlines would split texts at U+2028
         if not line.strip():
             continue
         try:
-            yield number, json.loads(line, object_pairs_hook=_unrepeated), ""
+            yield number, decoder.decode(line), ""
         except RecursionError:
             yield number, None, "it is nested too deep"
         except ValueError as error:
