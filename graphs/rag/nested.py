@@ -1,6 +1,7 @@
 """Runs inside the node of another graph: their threads, their share of its stream, and answers that come through it.
 
-LangGraph hands these on in the ``configurable`` of a node's config, under keys that have no public names.
+LangGraph hands these on in the ``configurable`` of a node's config, under keys that have no public names; this is the
+only file that uses them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from langgraph._internal._constants import (
 )
 from langgraph.config import get_config
 from langgraph.pregel.protocol import StreamProtocol
+from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
 from ..threads.context import Compiled
@@ -59,6 +61,11 @@ def stream_share(outer: Outer) -> dict[str, Any]:
     above = tuple(str(outer[CONFIG_KEY_CHECKPOINT_NS]).split(NS_SEP))
     share = StreamProtocol(lambda item: stream(((*above, *item[0]), *item[1:])), stream.modes)
     return {CONFIG_KEY_STREAM: share, CONFIG_KEY_RUNTIME: outer[CONFIG_KEY_RUNTIME]}
+
+
+def with_context(config: RunnableConfig, context: object) -> RunnableConfig:
+    """Return a config by which routes get a context from ``update_state``, which makes them no runtime."""
+    return {**config, "configurable": {**config.get("configurable", {}), CONFIG_KEY_RUNTIME: Runtime(context=context)}}
 
 
 def own_stream_share() -> dict[str, Any]:

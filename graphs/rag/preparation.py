@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._constants import CONFIG_KEY_RUNTIME
-from langgraph.runtime import Runtime
 from langgraph.types import Command, StateSnapshot
 
 from ...modules.calls.budget import CallBudget
@@ -25,7 +23,7 @@ from ..threads.interrupts import answers_of, own_answers
 from ..threads.snapshots import NewThreadId, is_finished, is_new_thread
 from ..threads.state import RagState
 from .earlier_runs import open_sub_runs, restore_settled
-from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
+from .nested import Outer, inner_config, inner_input, outer_answers, outer_of, with_context
 from .recalled_answers import recall
 from .run_start import Given, Options, Run, extra_inputs_of, start_of
 from .search_tree import SearchTree
@@ -209,6 +207,4 @@ async def update_thread(
         root_thread_id=thread_id,
         depth=cast(Mapping[str, int], snapshot.metadata or {}).get("depth", 0),
     )
-    # LangGraph runs the routes but makes them no runtime.
-    with_runtime = {**config["configurable"], CONFIG_KEY_RUNTIME: Runtime(context=context)}
-    return await graph.aupdate_state({**config, "configurable": with_runtime}, values, as_node)
+    return await graph.aupdate_state(with_context(config, context), values, as_node)

@@ -7,9 +7,9 @@ Rows that were there before it was added have none: they are older than all othe
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, LiteralString
 
-from langgraph.checkpoint.postgres import base
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import DictRow
 
@@ -28,9 +28,9 @@ _ADD_PLACES: tuple[LiteralString, ...] = (
     "ALTER TABLE checkpoints ALTER COLUMN judgetree_seq SET DEFAULT nextval('judgetree_checkpoints_seq')",
     "ALTER SEQUENCE judgetree_checkpoints_seq OWNED BY checkpoints.judgetree_seq",
 )
+Statements = Generator[tuple[str, Any, bool], Any, None]
+"""Statements with their values, and whether their rows are sent back."""
 _BY_ID = "ORDER BY checkpoint_ns DESC, checkpoint_id DESC"
-_KEEP_LATEST = base._keep_latest
-"""LangGraph's statements that delete all checkpoints of a thread but the newest of each namespace."""
 
 
 async def add_places(connection: AsyncConnection[DictRow]) -> None:
@@ -65,9 +65,8 @@ async def earlier_than(
     return "(coalesce(judgetree_seq, 0), checkpoint_id) < (%s, %s)", [row["place"], checkpoint_id]
 
 
-async def prune_by_place(cursor: AsyncCursor[DictRow], thread_id: str) -> None:
-    """Delete all checkpoints of a thread but the last saved one of each namespace, within a transaction."""
-    statements = _KEEP_LATEST(thread_id)
+async def prune_by_place(cursor: AsyncCursor[DictRow], statements: Statements) -> None:
+    """Execute LangGraph's statements, which keep the newest checkpoints, for those that were saved last."""
     rows: Any = None
     while True:
         try:

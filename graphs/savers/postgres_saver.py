@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
     get_serializable_checkpoint_metadata,
 )
+from langgraph.checkpoint.postgres import base
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncConnection, AsyncCursor
@@ -171,7 +172,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
             return
         for thread_id in thread_ids:
             async with self._cursor() as cursor, cursor.connection.transaction():
-                await prune_by_place(cursor, thread_id)
+                await prune_by_place(cursor, base._keep_latest(thread_id))
 
     # LangGraph's own walks the ids downwards, and misses ancestors that another clock gave greater ones.
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history

@@ -8,10 +8,9 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, SupportsIndex, TypeVar
+from typing import SupportsIndex, TypeVar
 
-from json_repair.json_parser import JSONParser
-from json_repair.utils.constants import JSONReturnType
+import json_repair
 from pydantic import BaseModel, ValidationError
 
 from ..calls.completion import Completion
@@ -38,10 +37,13 @@ def repaired_json(text: str, *, max_steps: int = MAX_STEPS) -> object:
 
     Raises:
         TooMuchWork: ``max_steps`` characters were looked at without reaching the end.
-        RecursionError: The text is nested too deeply, which the caller should check.
-        ValueError: The text holds a number that is too long.
+        ValueError: The text holds a number that is too long, or is nested too deeply.
     """
-    return _BoundedParser(text, max_steps).parse()
+    steps = _Steps(max_steps)
+    arrays = text.count("[") + text.count("(")
+    steps.take(arrays * arrays // 16)  # the parser looks through what it has merged into one array so far
+    found: object = json_repair.repair_json(_CountedText.of(text, steps), return_objects=True, skip_json_loads=True)
+    return found
 
 
 class _Steps:
@@ -57,40 +59,25 @@ class _Steps:
 
 
 class _CountedText(str):
-    """A text that counts its lookups as steps."""
+    """A text that counts lookups as steps, in the texts too that a parser composes of its beginning and its end."""
 
     __slots__ = ("steps",)
     steps: _Steps
 
+    @classmethod
+    def of(cls, text: str, steps: _Steps) -> _CountedText:
+        counted = cls(text)
+        counted.steps = steps
+        return counted
+
     def __getitem__(self, key: SupportsIndex | slice) -> str:
         found = str.__getitem__(self, key)
         self.steps.take(len(found) // 16 + 1)
-        return found
+        is_composed = isinstance(key, slice) and (key.start is None or key.stop is None)
+        return self.of(found, self.steps) if is_composed else found  # a value that is found stays a plain text
 
-
-class _BoundedParser(JSONParser):
-    """The library's parser on a counted text, which it reads and replaces as ``json_str``."""
-
-    def __init__(self, text: str, max_steps: int) -> None:
-        self._steps = _Steps(max_steps)
-        self._arrays = 0
-        super().__init__(text, None, False, try_valid_json_suffix=True)
-
-    def parse_array(
-        self, schema: dict[str, Any] | bool | None = None, path: str = "$", closing_delimiter: str = "]"
-    ) -> list[JSONReturnType]:
-        self._arrays += 1
-        self._steps.take(self._arrays // 8)  # the parser looks through what it has merged into one array so far
-        return super().parse_array(schema, path, closing_delimiter)
-
-    @property
-    def json_str(self) -> str:
-        return self._text
-
-    @json_str.setter
-    def json_str(self, text: str) -> None:
-        self._text = _CountedText(text)
-        self._text.steps = self._steps
+    def __add__(self, other: str) -> _CountedText:
+        return self.of(str.__add__(self, other), self.steps)
 
 
 logger = logging.getLogger(__name__)

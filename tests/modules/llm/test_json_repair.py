@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 import json_repair
 import pytest
@@ -32,7 +33,16 @@ def test_a_repair_is_the_librarys(text: str) -> None:
         with pytest.raises(type(error)):
             repaired_json("{" + text)
         return
-    assert repaired_json(text) == expected
+    found = repaired_json(text)
+    assert found == expected
+    assert {*map(type, parts_of(found))} <= {dict, list, str, int, float, bool, type(None)}
+
+
+def parts_of(value: object) -> Iterator[object]:
+    yield value
+    children = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    for child in children:
+        yield from parts_of(child)
 
 
 def test_a_broken_reply_of_the_length_that_is_repaired_is() -> None:
@@ -49,6 +59,7 @@ HOSTILE = {
     "arrays that merge": '{"a":{"b":' + '["}' * 10_600,
     "quotes that may close": '{"a":[' + '"\\n' * 10_600,
     "parentheses": "{" + "-(" * 15_900,
+    "keys that stand twice": '[{"a":1' + ',"a":1' * 5_300,
     "quotes and colons": '{"a":[' + '(":"' * 7_900,
     "escaped quotes without an end": '{"a": "' + '\\"' * 95 * KB,
     "fences": "```\n" * 48 * KB,
