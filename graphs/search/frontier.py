@@ -228,7 +228,7 @@ class Frontier:
 
         Otherwise a grant would depend on which answers have come.
         """
-        if self._budget.limits_amounts and thread_id in self._expansions:
+        if self._budget.ledger.limits_amounts and thread_id in self._expansions:
             self._answering.add(thread_id)
 
     def _wait(self, candidate: Candidate, sub_thread_id: str) -> None:

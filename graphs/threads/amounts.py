@@ -38,20 +38,17 @@ async def budget_within(
     limits: Limits, *, prices: Prices | None = None, halt: Halt | None = None, before: Spend = NOTHING
 ) -> CallBudget:
     """Return the budget of a question that begins now on the running loop; ``before`` is used already."""
-    budget = CallBudget(limit=limits.max_llm_calls, halt=halt, used=before.calls)
-    if (limits.max_tree_tokens, limits.max_tree_cost_usd, limits.max_tree_seconds) == (None, None, None):
-        return budget
     if prices is None and limits.max_tree_cost_usd is not None:
         prices = await asyncio.to_thread(load_prices)
     seconds = limits.max_tree_seconds
-    budget.ledger = Ledger(
+    ledger = Ledger(
         max_tree_tokens=limits.max_tree_tokens,
         max_tree_cost_usd=limits.max_tree_cost_usd,
         deadline=None if seconds is None else asyncio.get_running_loop().time() + seconds - before.seconds,
         prices=prices,
     )
-    budget.ledger.add(before)
-    return budget
+    ledger.add(before)
+    return CallBudget(limit=limits.max_llm_calls, used=before.calls, ledger=ledger, halt=halt or Halt())
 
 
 def keep_root_answer(query: str, context: RunContext) -> None:
@@ -61,7 +58,7 @@ def keep_root_answer(query: str, context: RunContext) -> None:
         SettingsError: The limits do not pay for it.
     """
     ledger = context.budget.ledger
-    if ledger is None or not ledger.limits_amounts:
+    if not ledger.limits_amounts:
         return
     least = answer_amount(query, 0, context.services, ledger)
     for name, needed, said in (
@@ -121,9 +118,8 @@ def count_earlier(
     for record in failed:
         made.setdefault(record["call_id"], SavedCall(record, thread_id="", is_of_open_sub_run=False))
     budget.used += len(made) - len(budget.awaited)
-    if budget.ledger is not None:
-        budget.ledger.has_failed_answers = _holds_answer(failed)
-        _count_amounts(made, budget.awaited, budget.ledger)
+    budget.ledger.has_failed_answers = _holds_answer(failed)
+    _count_amounts(made, budget.awaited, budget.ledger)
 
 
 def _count_amounts(made: Mapping[str, SavedCall], awaited: Mapping[str, Taken], ledger: Ledger) -> None:
@@ -139,9 +135,8 @@ def count_paid(calls: ThreadCalls | None, budget: CallBudget) -> None:
         return
     records = [*(kept.record for kept in calls.known_replies), *calls.known_failures]
     budget.used += len(records)
-    if budget.ledger is not None:
-        budget.ledger.has_failed_answers = _holds_answer(calls.known_failures)
-        budget.ledger.book("", *records)
+    budget.ledger.has_failed_answers = _holds_answer(calls.known_failures)
+    budget.ledger.book("", *records)
 
 
 def _holds_answer(failed: Iterable[CallRecord]) -> bool:
@@ -160,7 +155,7 @@ def _is_answer(record: CallRecord) -> bool:
 def keep_for_answer(state: RagState, context: RunContext, *, to_ask: int = 0) -> None:
     """Keep what the answer of a thread is expected to use, once its chunks are known; ``to_ask`` sub-runs follow."""
     ledger = context.budget.ledger
-    if ledger is not None and ledger.limits_amounts:
+    if ledger.limits_amounts:
         ledger.keep(context.thread_id, _expected_answer(state, context, ledger, to_ask))
 
 
@@ -170,7 +165,7 @@ def expected_share(state: RagState, context: RunContext, *, calls: int) -> Share
     That is its parent's answer, and for each other call the mean of its parent's judge calls.
     """
     ledger = context.budget.ledger
-    if ledger is None or not ledger.limits_amounts:
+    if not ledger.limits_amounts:
         return None
     answer = _expected_answer(state, context, ledger, 0)
     made = (each for each in state.get("usage", []) if each["node"] in _JUDGING and each["error"] != INTERRUPTED)
@@ -187,7 +182,7 @@ def evidence_room(query: str, context: RunContext) -> int | None:
 def room_for_evidence(query: str, thread_id: str, budget: CallBudget, services: RagContext) -> int | None:
     """Return the most tokens of evidence for an answer that is kept under a name; None for no limit."""
     ledger = budget.ledger
-    if ledger is None or not ledger.limits_amounts:
+    if not ledger.limits_amounts:
         return None
     room, bare = ledger.room(thread_id), answer_amount(query, 0, services, ledger)
     most = []

@@ -5,15 +5,57 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..errors import BudgetSpent, LimitName
+from .ledger import Ledger, Share
 from .record import TAKEN_FREELY, Taken
 
-if TYPE_CHECKING:
-    from .ledger import Ledger, Share
+
+class Halt:
+    """Ends the searches that it was given to, as the end of their time does; used on one event loop."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._scopes: set[asyncio.Timeout] = set()
+
+    def set(self) -> None:
+        """Cancel the judges, searches, tools and sub-runs of the searches; their roots answer from what was found."""
+        self.is_set = True
+        for scope in self._scopes:
+            if not scope.expired():
+                scope.reschedule(asyncio.get_running_loop().time())
+
+    def check(self) -> None:
+        """Check that the search was not stopped.
+
+        Raises:
+            BudgetSpent: It was stopped.
+        """
+        if self.is_set:
+            raise BudgetSpent("The search was stopped.", limit="stopped")
+
+    @asynccontextmanager
+    async def in_time(self, ledger: Ledger) -> AsyncIterator[None]:
+        """Cancel what is inside once the search is stopped, or once the time of the ledger is over.
+
+        Raises:
+            BudgetSpent: One of both.
+        """
+        self.check()
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._scopes.add(scope)
+                try:
+                    async with ledger.in_time():
+                        yield
+                finally:
+                    self._scopes.discard(scope)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            self.check()
 
 
 @dataclass(kw_only=True)
@@ -36,10 +78,10 @@ class CallBudget:
     of what the thread reserves again."""
     judged_before: Counter[str] = field(default_factory=Counter)
     """Calls that the judges of threads made in an earlier run and that are saved, by thread id."""
-    ledger: Ledger | None = None
-    """Limits of tokens, money and time; None without any."""
-    halt: Halt | None = None
-    """Stops the search of the tree from outside; None where nothing may."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """Limits of tokens, money and time."""
+    halt: Halt = field(default_factory=Halt)
+    """Stops the search of the tree from outside."""
     short_of: LimitName = "calls"
     """The limit that refused the newest reservation that was refused."""
 
@@ -49,16 +91,9 @@ class CallBudget:
         return self.used + len(self.held) + self.set_aside.total()
 
     @property
-    def limits_amounts(self) -> bool:
-        """Whether tokens or money are limited."""
-        return self.ledger is not None and self.ledger.limits_amounts
-
-    @property
     def over(self) -> LimitName | None:
         """What ended the search of the tree, its time or a stop from outside; None before either."""
-        if self.halt is not None and self.halt.is_set:
-            return "stopped"
-        return "seconds" if self.ledger is not None and self.ledger.is_over else None
+        return "stopped" if self.halt.is_set else "seconds" if self.ledger.is_over else None
 
     def reserve(self, thread_id: str, calls: int, share: Share | None = None) -> bool:
         """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left.
@@ -70,7 +105,7 @@ class CallBudget:
         if self.over == "stopped" or others + calls > self.limit or not self.may_answer(thread_id):
             self.short_of = "stopped" if self.over == "stopped" else "calls"
             return False
-        limit = self.ledger.short_of(share.total) if self.ledger and share else None
+        limit = self.ledger.short_of(share.total) if share else None
         if limit is not None:
             self.short_of = limit
             return False
@@ -88,14 +123,13 @@ class CallBudget:
         """
         self.held.add(thread_id)
         self.set_aside[thread_id] = max(calls - 1 - self.judged_before[thread_id], 0)
-        if self.ledger is not None and share is not None:
+        if share is not None:
             self.ledger.plan(thread_id, share)
 
     def judged(self, thread_id: str) -> None:
         """Free the calls that are still set aside for the judges of a thread."""
         self.set_aside.pop(thread_id, None)
-        if self.ledger is not None:
-            self.ledger.judged(thread_id)
+        self.ledger.judged(thread_id)
 
     def hold(self, thread_id: str) -> bool:
         """Set a call aside for the answer of ``thread_id``; False when none is left. A second hold has no effect."""
@@ -110,8 +144,7 @@ class CallBudget:
         """Release all calls that are reserved for ``thread_id``."""
         self.held.discard(thread_id)
         self.judged(thread_id)
-        if self.ledger is not None:
-            self.ledger.release(thread_id)
+        self.ledger.release(thread_id)
 
     def came(self, call_id: str, *, of: str) -> None:
         """Count an awaited call of a thread, in place of the call that is reserved for it; others count already."""
@@ -122,14 +155,11 @@ class CallBudget:
         if self.set_aside.get(taken.set_aside_for, 0):
             self.set_aside[taken.set_aside_for] -= 1
         self.used += 1
-        if self.ledger is not None:
-            self.ledger.came(call_id, of, is_answer=bool(taken.held_by))
+        self.ledger.came(call_id, of, is_answer=bool(taken.held_by))
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
         """Return what ends the work inside with ``BudgetSpent`` once the tree's time is over, or it was stopped."""
-        if self.halt is not None:
-            return self.halt.in_time(self.ledger)
-        return nullcontext() if self.ledger is None else self.ledger.in_time()
+        return self.halt.in_time(self.ledger)
 
     def take(self, *, held_by: str = "", judged_in: str = "") -> Taken:
         """Reserve one call before it is made, and return whose it was, for ``give_back``.
@@ -139,7 +169,7 @@ class CallBudget:
         Raises:
             BudgetSpent: No call is left, or the search was stopped.
         """
-        if self.halt is not None and held_by not in self.held:
+        if held_by not in self.held:
             self.halt.check()
         if held_by in self.held:
             self.held.remove(held_by)
@@ -190,51 +220,3 @@ class CallBudget:
             self.held.add(taken.held_by)
         elif taken.set_aside_for in self.set_aside:
             self.set_aside[taken.set_aside_for] += 1
-
-
-class Halt:
-    """Ends the searches that it was given to, as the end of their time does; used on one event loop."""
-
-    def __init__(self) -> None:
-        self.is_set = False
-        self._scopes: set[asyncio.Timeout] = set()
-
-    def set(self) -> None:
-        """Cancel the judges, searches, tools and sub-runs of the searches; their roots answer from what was found."""
-        self.is_set = True
-        for scope in self._scopes:
-            if not scope.expired():
-                scope.reschedule(asyncio.get_running_loop().time())
-
-    def check(self) -> None:
-        """Check that the search was not stopped.
-
-        Raises:
-            BudgetSpent: It was stopped.
-        """
-        if self.is_set:
-            raise BudgetSpent("The search was stopped.", limit="stopped")
-
-    @asynccontextmanager
-    async def in_time(self, ledger: Ledger | None) -> AsyncIterator[None]:
-        """Cancel what is inside once the search is stopped, or once the time of the ledger is over.
-
-        Raises:
-            BudgetSpent: One of both.
-        """
-        self.check()
-        try:
-            async with asyncio.timeout(None) as scope:
-                self._scopes.add(scope)
-                try:
-                    if ledger is None:
-                        yield
-                    else:
-                        async with ledger.in_time():
-                            yield
-                finally:
-                    self._scopes.discard(scope)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            self.check()

@@ -64,7 +64,7 @@ class Ledger:
     prices: Prices | None = None
     """None for those of the package."""
     deadline: float | None = None
-    """Time of the event loop at which the search ends."""
+    """Time of the event loop at which the search ends; None for no limit, as of the other two."""
     awaited: dict[str, CallRecord] = field(default_factory=dict)
     """Calls that an earlier run has paid for and that count once their threads come to them, by id."""
     has_failed_answers: bool = False
@@ -78,6 +78,11 @@ class Ledger:
     def limits_amounts(self) -> bool:
         """Whether tokens or money are limited."""
         return self.max_tree_tokens is not None or self.max_tree_cost_usd is not None
+
+    @property
+    def limits_anything(self) -> bool:
+        """Whether tokens, money or time are limited."""
+        return self.limits_amounts or self.deadline is not None
 
     @property
     def committed(self) -> Spend:
@@ -125,7 +130,7 @@ class Ledger:
         """Return the limit that leaves no room for ``more``; None if there is room."""
         if self.is_over:
             return "seconds"
-        return self._exceeded(self.committed + more)
+        return self._exceeded(self.committed + more) if self.limits_amounts else None
 
     def plan(self, thread_id: str, share: Share) -> None:
         """Reserve a share for the calls of a thread."""

@@ -196,7 +196,7 @@ class CallMeter:
         if self.budget is None:
             return
         ledger = self.budget.ledger
-        if ledger is not None and self.held_by not in self.budget.held and (limit := ledger.short_of()):
+        if self.held_by not in self.budget.held and (limit := ledger.short_of()):
             raise ledger.spent(limit)
         self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
 
@@ -210,7 +210,7 @@ class CallMeter:
             return Reserved()
         taken = self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
         ledger = self.budget.ledger
-        if ledger is None:
+        if not ledger.limits_anything:
             return Reserved(taken)
         try:
             return Reserved(taken, await ledger.reserve(self._account, amount(ledger), is_answer=bool(taken.held_by)))
@@ -224,7 +224,7 @@ class CallMeter:
             return
         if record is None:
             self.budget.give_back(reserved.taken)
-        if reserved.amount is not None and self.budget.ledger is not None:
+        if reserved.amount is not None:
             self.budget.ledger.settle(reserved.amount, record)
 
     def in_time(self, reserved: Reserved) -> AbstractAsyncContextManager[None]:
@@ -276,7 +276,7 @@ class CallMeter:
         )
         if from_cache := possible_count(cached_prompt_tokens):
             self.records[-1]["cached_prompt_tokens"] = from_cache
-        if kind == "chat" and self.budget is not None and self.budget.ledger is not None:
+        if kind == "chat" and self.budget is not None:
             self.budget.ledger.book(self._account, self.records[-1])
 
     def transcribe(self, messages: Sequence[Message], options: CallOptions, reply: Completion | None) -> None:

@@ -39,7 +39,7 @@ async def open_budget(
         count_search(budget, tree)
         return budget
     budget.hold(ANSWER)
-    if budget.ledger is not None and budget.ledger.limits_amounts:
+    if budget.ledger.limits_amounts:
         least = answer_amount(turn["query"], context.limits.max_rewrite_tokens, services, budget.ledger)
         budget.ledger.plan(ANSWER, Share(least, least))
     return budget
@@ -52,8 +52,8 @@ def before_search(context: TurnContext) -> Spend:
         return Spend()
     budget.release(ANSWER)
     ledger, limit = budget.ledger, context.services.limits.max_tree_seconds
-    used = Spend(calls=budget.used) if ledger is None else replace(ledger.used, calls=budget.used)
-    if ledger is None or ledger.deadline is None or limit is None:
+    used = replace(ledger.used, calls=budget.used)
+    if ledger.deadline is None or limit is None:
         return used
     return replace(used, seconds=limit - (ledger.deadline - asyncio.get_running_loop().time()))
 
@@ -62,9 +62,7 @@ def count_search(budget: CallBudget, tree: SearchTree) -> None:
     """Count the calls of a search that has ended, for the calls that follow it."""
     records = [record for node in tree.query_nodes() for record in node.paid if record["kind"] == "chat"]
     budget.used += len(records)
-    if budget.ledger is not None:
-        for record in records:
-            budget.ledger.book("", record)
+    budget.ledger.book("", *records)
 
 
 async def is_spent(services: RagContext, query: str, calls: Sequence[CallRecord]) -> bool:
@@ -79,7 +77,5 @@ async def is_spent(services: RagContext, query: str, calls: Sequence[CallRecord]
     ledger = budget.ledger
     if budget.used + len(paid) >= budget.limit:
         return True
-    if ledger is None or not ledger.limits_amounts:
-        return False
     ledger.book("", *paid)
     return ledger.short_of(answer_amount(query, 0, services, ledger)) is not None

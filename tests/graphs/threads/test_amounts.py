@@ -115,7 +115,6 @@ def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_come
     """They counted besides the share that is planned for the thread, so that a round granted less."""
     budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
     ledger = budget.ledger
-    assert ledger is not None
     journaled = (kept("judge", "1", Taken(set_aside_for="sub")), kept("generate", "2", Taken(held_by="sub")))
     count_earlier(journaled, (), budget)
     assert ledger.committed.tokens == 0
