@@ -15,6 +15,7 @@ from ..graphs.rag.search_tree import SearchTree
 from ..graphs.rag.tree_diff import TreeDiff
 from ..graphs.tree.differences import Difference
 from ..modules.errors import SettingsError
+from ..modules.storage.texts import html_text
 from .reports import html_parts
 from .reports.loaded_run import LoadedRun, load_run, score_rows
 from .rows.store import RunRow
@@ -110,11 +111,11 @@ class RunDiff:
 
     def to_html(self) -> str:
         """Draw the table and all questions whose trees part as one HTML page."""
-        rows = [[html_parts.as_text(_cell(cell)) for cell in row] for row in self.table.itertuples(index=False)]
+        rows = [[html_text(_cell(cell)) for cell in row] for row in self.table.itertuples(index=False)]
         head = ("question", "they part at", "A", "B", "EM A", "EM B")
-        parted = [[html_parts.as_text(cell) for cell in _question_cells(each)] for each in self.questions if each.first]
-        title = html_parts.as_text(f"{self.name_a} and {self.name_b}")
-        remarks = "".join(f"<p>{html_parts.as_text(remark)}</p>" for remark in self._remarks())
+        parted = [[html_text(cell) for cell in _question_cells(each)] for each in self.questions if each.first]
+        title = html_text(f"{self.name_a} and {self.name_b}")
+        remarks = "".join(f"<p>{html_text(remark)}</p>" for remark in self._remarks())
         body = f"<header><h1>{title}</h1>{remarks}</header><main><section><h2>Where they part</h2>"
         body += f"{html_parts.table_of(_HEAD, rows)}</section><section><h2>Questions</h2>"
         body += f"{html_parts.table_of(head, parted)}</section></main>"

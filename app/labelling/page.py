@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -11,7 +10,7 @@ from ...evaluation.labels.labelling import Labelling
 from ...evaluation.labels.store import MAX_NOTE_BYTES, Label
 from ...graphs.drawing.html import Json, html_page, json_in_html
 from ...modules.judge.contract import Score
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text, printable
 from .words import SCORE_WORDS, reveal_words
 
 
@@ -38,9 +37,9 @@ def draw_page(work: Labelling) -> str:
     return html_page(
         __package__,
         served=True,
-        title=html.escape(printable(f"Label {work.folder.name}")),
-        run=html.escape(printable(str(work.folder))),
-        annotator=html.escape(printable(work.annotator)),
+        title=html_text(f"Label {work.folder.name}"),
+        run=html_text(work.folder),
+        annotator=html_text(work.annotator),
         data=json_in_html(_page_data(work)),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ...graphs.drawing.html import html_page
+from ...modules.storage.texts import html_text
 from ..reports import html_parts
 from .outcome import Replay
 from .replay_plots import replay_plots
@@ -28,16 +29,16 @@ def draw_replay(played: Replay) -> str:
 
         Path("replay.html").write_text(evaluation.draw_replay(evaluation.replay_recording("runs/recorded")))
     """
-    title = html_parts.as_text(f"Replay of {played.of['recording']}")
+    title = html_text(f"Replay of {played.of['recording']}")
     facts = "".join(
-        f"<div><dt>{html_parts.as_text(name.replace('_', ' '))}</dt><dd>{html_parts.as_text(value)}</dd></div>"
+        f"<div><dt>{html_text(name.replace('_', ' '))}</dt><dd>{html_text(value)}</dd></div>"
         for name, value in {**played.of, "baseline": played.baseline}.items()
         if value not in (None, "")
     )
     sections = {
         "In words": _listed(played.words()),
         "Plots": html_parts.figures_of(*replay_plots(played.summary)),
-        "Policies": f'<p class="faint">{html_parts.as_text(_EXPLAINED)}</p>{_table(played.summary)}',
+        "Policies": f'<p class="faint">{html_text(_EXPLAINED)}</p>{_table(played.summary)}',
     }
     main = "".join(f"<section><h2>{name}</h2>{content}</section>" for name, content in sections.items())
     header = f'<header><h1>{title}</h1><dl class="facts">{facts}</dl></header>'
@@ -45,7 +46,7 @@ def draw_replay(played: Replay) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    return f"<ul>{''.join(f'<li>{html_parts.as_text(each)}</li>' for each in words)}</ul>"
+    return f"<ul>{''.join(f'<li>{html_text(each)}</li>' for each in words)}</ul>"
 
 
 def _table(summary: pd.DataFrame) -> str:
@@ -55,7 +56,7 @@ def _table(summary: pd.DataFrame) -> str:
 
 
 def _cells(row: pd.Series[float], scores: list[str]) -> Iterator[str]:
-    yield html_parts.as_text(row["policy"])
+    yield html_text(row["policy"])
     yield f"{row['budget']:,}"
     for score in scores:
         prefix = "" if score == "complete" else f"{score}_"

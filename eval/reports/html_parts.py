@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable
 
 from markdown_it import MarkdownIt
 
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text, printable
 from .compare import Comparison
 from .inline_svg import Plot
 
 _INTERVAL = re.compile(r" \((?=[^()<]*+\)</td>)([^()<]*? to [^()<]*+)\)</td>")
-
-
-def as_text(value: object) -> str:
-    """Escape a value for HTML."""
-    return html.escape(printable(str(value)))
 
 
 def render_markdown(text: str) -> str:
@@ -41,8 +35,8 @@ def table_of(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def figures_of(*plots: Plot) -> str:
     """Build the figures of plots, with their captions."""
     figures = "".join(
-        f'<figure id="plot-{plot.name}"><h3>{as_text(plot.title)}</h3>{plot.svg}'
-        f"<figcaption>{as_text(plot.caption)}</figcaption></figure>"
+        f'<figure id="plot-{plot.name}"><h3>{html_text(plot.title)}</h3>{plot.svg}'
+        f"<figcaption>{html_text(plot.caption)}</figcaption></figure>"
         for plot in plots
     )
     return f'<div class="plots">{figures}</div>' if figures else ""
@@ -51,7 +45,7 @@ def figures_of(*plots: Plot) -> str:
 def verdicts_of(comparisons: Iterable[Comparison]) -> str:
     """Build the list of the verdicts of comparisons; those that show a difference are marked."""
     items = (
-        f'<li class="{"shown" if each.paired.is_shown else "open"}">{as_text(each.verdict)}</li>'
+        f'<li class="{"shown" if each.paired.is_shown else "open"}">{html_text(each.verdict)}</li>'
         for each in comparisons
     )
     return f'<ul class="verdicts">{"".join(items)}</ul>'

@@ -20,6 +20,7 @@ import pandas as pd
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.settings import Settings
 from ...modules.storage.atomic import write_atomic
+from ...modules.storage.texts import html_text
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of
@@ -27,7 +28,7 @@ from .compare import Comparison
 from .contenders import ALL_PAIRS
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
-from .html_parts import as_text, figures_of, render_markdown, table_of, verdicts_of
+from .html_parts import figures_of, render_markdown, table_of, verdicts_of
 from .loaded_run import LoadedRun, load_run
 from .means import worst_em
 from .plots import SPLIT_WORDS, plots_of
@@ -63,11 +64,11 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     return html_page(
         __package__,
         packs=True,
-        title=as_text(f"{run.dataset.name}: {', '.join(names)}"),
+        title=html_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
         manifest=table_of(
             ("key", "value"),
-            ((as_text(name), f"<code>{as_text(value)}</code>") for name, value in _flat(run.manifest)),
+            ((html_text(name), f"<code>{html_text(value)}</code>") for name, value in _flat(run.manifest)),
         ),
         systems=render_markdown(systems),
         others="".join(map(_section, others)),
@@ -88,7 +89,7 @@ def _section(text: str) -> str:
         return f"<section>{render_markdown(f'## {text}')}</section>"
     _, _, names, body = text.split("\n", 3)
     summary = f"{PROMPTS_HEADING}: {names.rstrip(':')}"
-    return f'<details class="extra"><summary>{as_text(summary)}</summary>{render_markdown(body)}</details>'
+    return f'<details class="extra"><summary>{html_text(summary)}</summary>{render_markdown(body)}</details>'
 
 
 def _facts(run: LoadedRun, report: Report) -> str:
@@ -106,7 +107,7 @@ def _facts(run: LoadedRun, report: Report) -> str:
     if identity.get("retriever") is not None:
         del facts["search type"]
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
-    return "".join(f"<div><dt>{as_text(name)}</dt><dd>{as_text(value)}</dd></div>" for name, value in shown)
+    return "".join(f"<div><dt>{html_text(name)}</dt><dd>{html_text(value)}</dd></div>" for name, value in shown)
 
 
 def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
@@ -141,8 +142,8 @@ def _matrices(comparisons: Sequence[Comparison], systems: Sequence[str]) -> str:
             if each.paired.metric == metric:
                 cells[each.a, each.b] = _difference(each.paired, 1)
                 cells[each.b, each.a] = _difference(each.paired, -1)
-        rows = [[as_text(row), *(cells.get((row, column), "") for column in systems)] for row in systems]
-        tables.append(table_of((f"{as_text(metric.upper())}, row less column", *map(as_text, systems)), rows))
+        rows = [[html_text(row), *(cells.get((row, column), "") for column in systems)] for row in systems]
+        tables.append(table_of((f"{html_text(metric.upper())}, row less column", *map(html_text, systems)), rows))
     corrected = f"bold where a difference was shown, after Holm's correction for {len(comparisons):,} comparisons."
     return f'<p class="faint">EM and F1 in points, with 95 % intervals; {corrected}</p>{"".join(tables)}'
 
@@ -170,7 +171,7 @@ def _split_verdicts(comparisons: Sequence[Comparison]) -> str:
 
 def _link(words: str, **search: str) -> str:
     """Build a link that filters the page's questions."""
-    return f'<a href="#{html.escape(urlencode(search))}">{as_text(words)}</a>'
+    return f'<a href="#{html.escape(urlencode(search))}">{html_text(words)}</a>'
 
 
 def _splits(splits: pd.DataFrame) -> str:
@@ -181,13 +182,17 @@ def _splits(splits: pd.DataFrame) -> str:
     for split, rows in splits.groupby("split", sort=False):
         columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
         by_place = rows.set_index(["part", "system", "metric"])
-        head = [as_text(SPLIT_WORDS[str(split)].capitalize()), "n", *(as_text(f"{s} {m.upper()}") for s, m in columns)]
+        head = [
+            html_text(SPLIT_WORDS[str(split)].capitalize()),
+            "n",
+            *(html_text(f"{s} {m.upper()}") for s, m in columns),
+        ]
         body = []
         for part in dict.fromkeys(rows["part"]):
             n = int(rows[rows["part"] == part]["n"].max())
             places = ((part, system, metric) for system, metric in columns)
             cells = [_mean(by_place.loc[place]) if place in by_place.index else "" for place in places]
-            body.append([as_text(part), f"{n:,}", *cells])
+            body.append([html_text(part), f"{n:,}", *cells])
         tables.append(table_of(head, body))
     return "".join(tables)
 
@@ -206,7 +211,7 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
         return "<p>No wrong answer among those whose gold answers are known.</p>"
     rows = [
         [
-            f"{as_text(FAILURE_WORDS[kind][0])}<small>{as_text(FAILURE_WORDS[kind][1])}</small>",
+            f"{html_text(FAILURE_WORDS[kind][0])}<small>{html_text(FAILURE_WORDS[kind][1])}</small>",
             *(
                 _link(f"{count:,}", system=system, outcome=kind) if (count := counts.get((kind, system))) else "0"
                 for system in systems
@@ -218,7 +223,7 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
     total = ["all errors", *(f"{errors.get(system, 0):,}" for system in systems)]
     known = report.questions[report.questions["em"].notna()]["system"].value_counts()
     answers = ["of answers whose gold is known", *(f"{known.get(system, 0):,}" for system in systems)]
-    return table_of(["kind", *map(as_text, systems)], [*rows, total, answers])
+    return table_of(["kind", *map(html_text, systems)], [*rows, total, answers])
 
 
 def write_report(

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ...graphs.drawing.html import html_page
 from ...modules.settings import Settings
 from ...modules.storage.atomic import write_atomic
+from ...modules.storage.texts import html_text
 from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report
@@ -49,10 +50,10 @@ def write_sweep_report(folder: Path, *, settings: Settings | None = None, spread
 
 def draw_sweep(report: SweepReport) -> str:
     """Draw the page of a sweep."""
-    title = html_parts.as_text(report.folder.name)
+    title = html_text(report.folder.name)
     asked = report.questions["question_id"].nunique()
     facts = {"combinations": len(report.runs), "questions": f"{asked:,}", "paid in all": report.paid}
-    shown = "".join(f"<div><dt>{name}</dt><dd>{html_parts.as_text(value)}</dd></div>" for name, value in facts.items())
+    shown = "".join(f"<div><dt>{name}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts.items())
     sections = {
         "Systems": html_parts.render_markdown("\n".join(report.means_lines())),
         "Plots": html_parts.figures_of(*sweep_plots(report.systems, report.questions, report.keys)),
@@ -65,4 +66,4 @@ def draw_sweep(report: SweepReport) -> str:
 
 
 def _link(name: str) -> str:
-    return f'<li><a href="{quote(name)}/report.html">{html_parts.as_text(name)}</a></li>'
+    return f'<li><a href="{quote(name)}/report.html">{html_text(name)}</a></li>'

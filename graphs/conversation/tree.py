@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 from ...modules.errors import UnknownThread
 from ...modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
+from ..drawing.drawn import DrawnGraph
 from ..rag.search_tree import SearchTree
 from ..tree.documents import Documents
 from ..tree.history import StateHistory
-from .drawing.dot import draw_conversation_dot, draw_conversation_svg
+from .drawing.dot import draw_conversation_dot
 from .drawing.graph import build_turn_graph
-from .drawing.html import draw_conversation_html, draw_conversation_notebook
+from .drawing.html import draw_conversation_html
 from .drawing.text import draw_conversation_text
 from .drawing.turn_tree import TurnTree
 from .turn.state import ConversationState
 
 if TYPE_CHECKING:
-    import graphviz
     import networkx as nx
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConversationTree(TurnTree):
+class ConversationTree(TurnTree, DrawnGraph):
     """A conversation with all its turns, branches and search trees.
 
     >>> from judgetree.modules.memory.turns import MAIN_BRANCH, imported_turn, new_branch
@@ -42,6 +42,8 @@ class ConversationTree(TurnTree):
     >>> ConversationTree.from_json(tree.to_json()) == tree
     True
     """
+
+    drawn_as = "conversation"
 
     @classmethod
     def from_json(cls, text: str) -> ConversationTree:
@@ -75,20 +77,6 @@ class ConversationTree(TurnTree):
         """Draw the turns as Graphviz DOT text; needs no Graphviz."""
         return draw_conversation_dot(self)
 
-    def to_graphviz(self) -> graphviz.Source:
-        """Draw the turns as a ``graphviz.Source``: a notebook shows it like ``to_svg``, ``render`` needs ``dot``."""
-        from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
-
-        return dot_source(self.to_dot(), title="conversation")
-
-    def to_svg(self) -> str:
-        """Draw the turns as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 500 turns take about 1 s.
-
-        Raises:
-            DependencyError: Neither is installed.
-        """
-        return draw_conversation_svg(self)
-
     def to_html(self, *, picture: bool | None = None) -> str:
         """Draw the turns with their search trees as one self-contained, searchable HTML page.
 
@@ -97,18 +85,11 @@ class ConversationTree(TurnTree):
         Raises:
             DependencyError: ``picture`` is True and no renderer is installed.
         """
-        return draw_conversation_html(self, picture=picture)
-
-    def _repr_html_(self) -> str:
-        """Show the page of ``to_html`` in a frame of a notebook, offline."""
-        return draw_conversation_notebook(self)
+        return draw_conversation_html(self, self.to_svg, picture=picture)
 
     def __repr__(self) -> str:
         # Notebooks save the repr with the page, and that of the fields would be as long as all chunks together.
         return f"ConversationTree(name={self.name!r}, title={self.title!r}, turns={len(self.turns)})"
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 _DOCUMENTS = Documents(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -11,7 +10,7 @@ from typing import Protocol
 from ...modules.calls.record import CallRecord, caveats_of
 from ...modules.calls.transcripts import Transcript
 from ...modules.caveats.kinds import CAVEATS
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text, printable
 from .layout import columns, one_line, shorten
 
 _HEAD = ("call", "node", "model", "tokens", "seconds", "attempts", "")
@@ -77,14 +76,13 @@ def draw_calls_html(calls: Sequence[DrawnCall]) -> str:
 
 def draw_call_html(call: DrawnCall) -> str:
     """Draw one call for a notebook: a line that opens to its texts."""
-    query = html.escape(_query_line(call))
-    facts = html.escape(printable(call_words(call.record)))
+    query = html_text(_query_line(call))
+    facts = html_text(call_words(call.record))
     body = "".join(
-        f"<p><b>{html.escape(name)}</b></p>"
-        f'<pre style="white-space:pre-wrap;text-align:left">{html.escape(printable(text))}</pre>'
+        f'<p><b>{html_text(name)}</b></p><pre style="white-space:pre-wrap;text-align:left">{html_text(text)}</pre>'
         for name, text in texts_of(call.transcript, call.record)
     )
-    summary = f"<summary><b>{html.escape(_title(call))}</b> · {facts}</summary>"
+    summary = f"<summary><b>{html_text(_title(call))}</b> · {facts}</summary>"
     return f'<details style="text-align:left">{summary}<p>{query}</p>{body}</details>'
 
 

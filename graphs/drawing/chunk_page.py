@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text
 from ..tree.nodes import ChunkNode, QueryNode
 from .html import html_page
 from .layout import one_line, shorten
@@ -15,15 +14,15 @@ from .words import VERDICT_MARKS, VERDICT_WORDS, origin_words, skip_words
 def draw_chunk_html(query: QueryNode, chunk: ChunkNode) -> str:
     """Draw a chunk of a query as an HTML document that needs no other file; its text stands as it is, in lines."""
     name = chunk.source or chunk.chunk_id
-    rows = "".join(f"<tr><th>{word}</th><td>{_text(said)}</td></tr>" for word, said in _rows(query, chunk) if said)
+    rows = "".join(f"<tr><th>{word}</th><td>{html_text(said)}</td></tr>" for word, said in _rows(query, chunk) if said)
     body = "\n".join(
         [
-            f"<header><h1>{_text(one_line(name))}</h1>",
-            f'<p class="faint">{_text(origin_words(chunk))}</p></header>',
-            f"<main><pre>{_text(chunk.text)}</pre><table>{rows}</table></main>",
+            f"<header><h1>{html_text(one_line(name))}</h1>",
+            f'<p class="faint">{html_text(origin_words(chunk))}</p></header>',
+            f"<main><pre>{html_text(chunk.text)}</pre><table>{rows}</table></main>",
         ]
     )
-    return html_page(__package__, title=_text(shorten(name, 80)), body=body)
+    return html_page(__package__, title=html_text(shorten(name, 80)), body=body)
 
 
 def _rows(query: QueryNode, chunk: ChunkNode) -> Iterator[tuple[str, str]]:
@@ -36,7 +35,3 @@ def _rows(query: QueryNode, chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     yield "not asked", skip_words(chunk.skipped) if chunk.skipped else ""
     yield "sub-answer", chunk.sub_answer
     yield "sub-run", chunk.sub_run_error
-
-
-def _text(text: str) -> str:
-    return html.escape(printable(text))

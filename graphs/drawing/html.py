@@ -23,13 +23,13 @@ from ...modules.calls.transcripts import Transcript
 from ...modules.digests import text_digest
 from ...modules.errors import DependencyError
 from ...modules.reading.deep_json import dumps
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text, printable
 from ..tree.counts import count_verdicts
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
 from .calls import call_words, caveat_nouns, texts_of
 from .layout import one_line, shorten
 from .marks import UNMARKED, Mark, Marks
-from .svg import draw_svg, picture_style
+from .svg import picture_style
 from .text import draw_text
 from .words import (
     VERDICT_MARKS,
@@ -96,6 +96,7 @@ NOT_RECORDED: Transcripts = {}
 def draw_html(
     root: QueryNode,
     fingerprint: Mapping[str, str],
+    draw: Callable[[], str],
     *,
     picture: bool | None = None,
     transcripts: Transcripts = NOT_RECORDED,
@@ -103,8 +104,8 @@ def draw_html(
 ) -> str:
     """Draw the tree as an HTML document that needs no other file, server or network.
 
-    Calls with a transcript show what was sent and what came. ``picture`` adds the SVG; None adds it to trees of up to
-    80 nodes if it can be drawn.
+    Calls with a transcript show what was sent and what came. ``draw`` makes its SVG; ``picture`` adds it, and None adds
+    it to trees of up to 80 nodes if it can be drawn.
 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
@@ -117,9 +118,9 @@ def draw_html(
         query=html.escape(one_line(root.query)),
         answer=html.escape(one_line(answer_words(root))),
         answer_class="" if answered else "alarm",
-        totals="<br>".join(map(html.escape, [tree_words(root), *map(printable, marks.remarks)])),
+        totals="<br>".join(map(html_text, [tree_words(root), *marks.remarks])),
         notes=_notes(fingerprint),
-        picture=picture_block(lambda: draw_svg(root, marks=marks), wanted=picture, is_small=is_small),
+        picture=picture_block(draw, wanted=picture, is_small=is_small),
         text=html.escape(draw_text(root, marks=marks)),
         data=json_in_html(_page_data(root, transcripts, marks)),
     )
@@ -150,27 +151,12 @@ def html_page(package: str, *, packs: bool = False, served: bool = False, body: 
     )
 
 
-def draw_notebook_html(
-    root: QueryNode,
-    fingerprint: Mapping[str, str],
-    *,
-    transcripts: Transcripts = NOT_RECORDED,
-    marks: Marks = UNMARKED,
-) -> str:
-    """Draw the page of ``draw_html`` in a frame, for the output of a notebook cell.
+def notebook_frame(page: str, *, title: str, text: str) -> str:
+    """Wrap a page in a frame, for the output of a notebook cell; ``text`` is for viewers that drop frames.
 
     The frame contains the page (``srcdoc``), so it works in Jupyter, VS Code and exported HTML, and its style and
-    script do not reach the notebook. A viewer that drops frames shows the text inside.
+    script do not reach the notebook.
     """
-    return notebook_frame(
-        draw_html(root, fingerprint, transcripts=transcripts, marks=marks),
-        title="search tree",
-        text=draw_text(root, marks=marks),
-    )
-
-
-def notebook_frame(page: str, *, title: str, text: str) -> str:
-    """Wrap a page in a frame, as ``draw_notebook_html`` does; ``text`` is for viewers that drop frames."""
     return (
         f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="{NOTEBOOK_HEIGHT_PX}" '
         f'style="border:1px solid #ccc" srcdoc="{html.escape(page)}"><pre>{html.escape(text)}</pre></iframe>'
@@ -211,8 +197,7 @@ def _notes(fingerprint: Mapping[str, str]) -> str:
     if not fingerprint:
         return ""
     rows = "".join(
-        f"<tr><th>{html.escape(printable(name))}</th><td>{html.escape(printable(text))}</td></tr>"
-        for name, text in fingerprint.items()
+        f"<tr><th>{html_text(name)}</th><td>{html_text(text)}</td></tr>" for name, text in fingerprint.items()
     )
     return f'<details class="extra"><summary>How it was made</summary><table>{rows}</table></details>'
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ...modules.calls.usage import UsageTotals
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text
 from ..tree.alignment import ChunkPair, QueryPair, walk_pairs
 from ..tree.differences import Difference
 from ..tree.nodes import ChunkNode, QueryNode
@@ -105,14 +104,14 @@ def _totals(diff: DrawnDiff) -> str:
 
 def draw_diff_html(diff: DrawnDiff) -> str:
     """Draw a comparison as an HTML document that needs no other file; parts that are alike are folded."""
-    title = _text(shorten(diff.root.either.query, 80))
+    title = html_text(shorten(diff.root.either.query, 80))
     parting = [] if not diff.differences else [_parting(diff.differences[0])]
     body = "\n".join(
         [
             f"<header><h1>{title}</h1>",
-            *(f'<p class="faint">{_text(line)}</p>' for line in _head_lines(diff)),
+            *(f'<p class="faint">{html_text(line)}</p>' for line in _head_lines(diff)),
             *parting,
-            f'<p class="faint">{_text(_totals(diff))}</p>{_settings_table(diff.settings)}</header>',
+            f'<p class="faint">{html_text(_totals(diff))}</p>{_settings_table(diff.settings)}</header>',
             f'<main class="sides">{_pair_html(diff.root)[0]}</main>',
         ]
     )
@@ -122,14 +121,14 @@ def draw_diff_html(diff: DrawnDiff) -> str:
 def _parting(first: Difference) -> str:
     where = " · ".join(filter(None, (f"depth {first.depth}", first.query, first.source)))
     a, b = (_side(first, text) for text in (first.a, first.b))
-    return f"<p><b>First divergence</b> ({_text(where)}): {_KINDS[first.kind]} {_text(a)} → {_text(b)}</p>"
+    return f"<p><b>First divergence</b> ({html_text(where)}): {_KINDS[first.kind]} {html_text(a)} → {html_text(b)}</p>"
 
 
 def _settings_table(settings: Mapping[str, tuple[str, str]]) -> str:
     if not settings:
         return ""
     rows = "".join(
-        f"<tr><th>{_text(name)}</th><td>{_text(a) or '-'}</td><td>{_text(b) or '-'}</td></tr>"
+        f"<tr><th>{html_text(name)}</th><td>{html_text(a) or '-'}</td><td>{html_text(b) or '-'}</td></tr>"
         for name, (a, b) in settings.items()
     )
     return f'<details class="extra" open><summary>Settings that differ</summary><table>{rows}</table></details>'
@@ -172,8 +171,8 @@ def _row(a: str, b: str, *, is_alike: bool) -> str:
 def _query_html(node: QueryNode | None) -> str:
     if node is None:
         return ""
-    cost = f'<span class="faint">{_text(usage_words(node.cost))}</span>'
-    return f"<b>{_text(_cut(node.query))}</b><br>→ {_text(_cut(answer_words(node)))}<br>{cost}"
+    cost = f'<span class="faint">{html_text(usage_words(node.cost))}</span>'
+    return f"<b>{html_text(_cut(node.query))}</b><br>→ {html_text(_cut(answer_words(node)))}<br>{cost}"
 
 
 def _chunk_html(chunk: ChunkNode | None) -> str:
@@ -182,7 +181,7 @@ def _chunk_html(chunk: ChunkNode | None) -> str:
     label = chunk.verdict_label
     badge = f'<span class="badge verdict-{label}" title="{VERDICT_WORDS[label]}">{VERDICT_MARKS[label]}</span>'
     notes = [origin_words(chunk), _cut(chunk.reason or chunk.text), *_asked(chunk)]
-    return f"{badge} " + "<br>".join(map(_text, notes))
+    return f"{badge} " + "<br>".join(map(html_text, notes))
 
 
 def _asked(chunk: ChunkNode) -> Sequence[str]:
@@ -193,7 +192,3 @@ def _asked(chunk: ChunkNode) -> Sequence[str]:
 def _cut(text: str) -> str:
     line = one_line(text[: 4 * _SHOWN_CHARACTERS])
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"
-
-
-def _text(text: str) -> str:
-    return html.escape(printable(text))

@@ -11,10 +11,7 @@ from importlib import resources
 from xml.etree import ElementTree as ET
 
 from ...modules.errors import DependencyError
-from ..tree.nodes import QueryNode
 from .boxes import FONT
-from .dot import Direction, draw_dot
-from .marks import UNMARKED, Marks
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK_TITLE = "{http://www.w3.org/1999/xlink}title"
@@ -33,17 +30,6 @@ def find_renderer() -> str | None:
     """Find ``dot`` on the PATH, else ``graphviz-pure`` there or beside this interpreter; None without either."""
     scripts = sysconfig.get_path("scripts")
     return shutil.which("dot") or shutil.which("graphviz-pure") or shutil.which("graphviz-pure", path=scripts)
-
-
-def draw_svg(root: QueryNode, *, direction: Direction = "right", fold: bool = True, marks: Marks = UNMARKED) -> str:
-    """Draw the tree as a stand-alone SVG document; the tooltip (``title``) of each box is its full text.
-
-    Options as for ``draw_dot``. Runs a program; 1,000 nodes take 1 to 3 s.
-
-    Raises:
-        DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the program fails.
-    """
-    return render_svg(draw_dot(root, direction=direction, fold=fold, marks=marks), title="search tree")
 
 
 def render_svg(dot: str, *, title: str) -> str:

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ...modules.calls.usage import UsageTotals
-from ..drawing.dot import Direction
-from ..drawing.html import draw_html, draw_notebook_html
+from ..drawing.drawn import DrawnTree, TreeToDraw
 from ..drawing.marks import Mark, Marks
-from ..drawing.svg import draw_svg
-from ..drawing.text import draw_text
 from ..drawing.words import count_of, usage_words
 from ..rag.search_tree import SearchTree
 from .leaving_out import Effect, Part
@@ -36,7 +33,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(DrawnTree):
     """Which chunks and branches a tree's answer rests on; a notebook shows them in the tree.
 
     ::
@@ -92,25 +89,8 @@ class Explanation:
             "usage": self.usage,
         }
 
-    def to_text(self, *, width: int = 100) -> str:
-        """Draw the tree with its effects for a terminal of ``width`` columns."""
-        return draw_text(self.tree.root, width=width, marks=self.marks)
-
-    def to_svg(self, *, direction: Direction = "right", fold: bool = True) -> str:
-        """Draw the tree with its effects as SVG; options and errors as for ``SearchTree.to_svg``."""
-        return draw_svg(self.tree.root, direction=direction, fold=fold, marks=self.marks)
-
-    def to_html(self, *, picture: bool | None = None) -> str:
-        """Draw the tree with its effects as an HTML page; options and errors as for ``SearchTree.to_html``."""
-        tree, transcripts = self.tree, self.tree.read_transcripts()
-        return draw_html(tree.root, tree.fingerprint, picture=picture, transcripts=transcripts, marks=self.marks)
-
-    def _repr_html_(self) -> str:
-        transcripts = self.tree.read_transcripts()
-        return draw_notebook_html(self.tree.root, self.tree.fingerprint, transcripts=transcripts, marks=self.marks)
+    def _to_draw(self) -> TreeToDraw:
+        return TreeToDraw(self.tree.root, self.marks, self.tree.fingerprint, self.tree.read_transcripts)
 
     def __repr__(self) -> str:
         return f"Explanation(thread_id={self.tree.root.thread_id!r}, {self.words})"
-
-    def __str__(self) -> str:
-        return self.to_text()

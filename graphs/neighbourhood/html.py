@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator, Mapping
 
 from ...modules.errors import DependencyError
-from ...modules.storage.texts import printable
+from ...modules.storage.texts import html_text
 from ...modules.structure.neighbourhood import Neighbourhood
 from ..drawing import html as page
 from ..drawing.layout import one_line, shorten
@@ -82,4 +81,4 @@ def _title(chunk_id: str, texts: Mapping[str, PassageText]) -> str:
 
 
 def _text(text: str, *, lines: bool = False) -> str:
-    return html.escape(printable(text) if lines else one_line(text))
+    return html_text(text if lines else one_line(text))

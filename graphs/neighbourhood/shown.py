@@ -17,9 +17,8 @@ from ...modules.structure.graph_files import GraphFiles
 from ...modules.structure.neighbourhood import MOST_NODES, Neighbourhood, neighbourhood
 from ...modules.structure.pagerank import PassageRanking
 from ...modules.structure.passages import Passage, passages_by_id
-from ..drawing.html import notebook_frame
+from ..drawing.drawn import DrawnGraph
 from ..drawing.layout import one_line, shorten
-from ..drawing.svg import render_svg
 from .dot import draw_neighbourhood_dot
 from .html import draw_neighbourhood_html
 from .words import PassageText, neighbourhood_words, shown_phrases
@@ -32,8 +31,10 @@ MOST_SEEDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownGraph:
+class ShownGraph(DrawnGraph):
     """What a question reaches in a graph; a notebook shows its page."""
+
+    drawn_as = "graph of a question"
 
     neighbourhood: Neighbourhood
     texts: Mapping[str, PassageText]
@@ -61,14 +62,6 @@ class ShownGraph:
     def to_dot(self) -> str:
         """Return Graphviz DOT text."""
         return draw_neighbourhood_dot(self.neighbourhood, self.texts)
-
-    def to_svg(self) -> str:
-        """Return a stand-alone SVG document.
-
-        Raises:
-            DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed.
-        """
-        return render_svg(self.to_dot(), title="graph of a question")
 
     def to_html(self, *, picture: bool | None = None) -> str:
         """Return one self-contained HTML page; with None it has the picture if that can be drawn."""
@@ -111,9 +104,6 @@ class ShownGraph:
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
-
-    def _repr_html_(self) -> str:
-        return notebook_frame(self.to_html(), title="graph of a question", text=self.to_text())
 
 
 def show_graph(question: str, index: Index, home: Path, *, kind: str, most_nodes: int = MOST_NODES) -> ShownGraph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -13,11 +13,8 @@ from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
-from ..drawing.dot import Direction, draw_dot
-from ..drawing.html import draw_html, draw_notebook_html
+from ..drawing.drawn import DrawnTree, TreeToDraw
 from ..drawing.marks import UNMARKED, Mark, Marks
-from ..drawing.svg import draw_svg
-from ..drawing.text import draw_text
 from ..drawing.words import usage_words
 from ..tree.alignment import align_queries
 from ..tree.counts import SavedBySharing, count_saved_by_sharing, count_verdicts
@@ -35,12 +32,11 @@ from .model_calls import ModelCalls, calls_of, transcripts_of
 from .tree_diff import TreeDiff, changed_settings
 
 if TYPE_CHECKING:
-    import graphviz
     import networkx as nx
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchTree:
+class SearchTree(DrawnTree):
     """One question with all its chunks, verdicts, sub-runs and model calls.
 
     >>> tree = SearchTree(root=QueryNode(thread_id="t", query="Who wrote it?", answer="Cao Xueqin", status="finished"))
@@ -208,64 +204,13 @@ class SearchTree:
         """Return the graph of ``to_networkx`` as GraphML text."""
         return draw_graphml(self.root)
 
-    def to_text(self, *, width: int = 100, numbers: bool = False) -> str:
-        """Draw the tree for a terminal of ``width`` columns; with ``numbers``, nodes stand with their names.
-
-        The name of a query is its number, such as 2; that of its chunk of rank 1 is 2#1.
-        """
-        return draw_text(self.root, width=width, marks=replace(self._marks, numbers=numbers))
-
-    def to_dot(self, *, direction: Direction = "right", fold: bool = True) -> str:
-        """Draw the tree as Graphviz DOT text; needs no Graphviz.
-
-        Args:
-            direction: Where it grows: "right", or "down" for a narrow column.
-            fold: Whether the chunks of a query that do not help share one box.
-        """
-        return draw_dot(self.root, direction=direction, fold=fold, marks=self._marks)
-
-    def to_graphviz(self, *, direction: Direction = "right", fold: bool = True) -> graphviz.Source:
-        """Draw the tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``, its ``render`` needs ``dot``.
-
-        Options as for ``to_dot``.
-        """
-        from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
-
-        return dot_source(self.to_dot(direction=direction, fold=fold), title="search tree")
-
-    def to_svg(self, *, direction: Direction = "right", fold: bool = True) -> str:
-        """Draw the tree as a stand-alone SVG picture, dark where the viewer prefers that; options as for ``to_dot``.
-
-        Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.
-
-        Raises:
-            DependencyError: Neither is installed.
-        """
-        return draw_svg(self.root, direction=direction, fold=fold, marks=self._marks)
-
-    def to_html(self, *, picture: bool | None = None) -> str:
-        """Draw the tree as one self-contained, searchable HTML page.
-
-        ``picture`` adds the SVG; None adds it to trees of up to 80 nodes if it can be drawn.
-
-        Raises:
-            DependencyError: ``picture`` is True and no renderer is installed.
-        """
-        transcripts = self.read_transcripts()
-        return draw_html(self.root, self.fingerprint, picture=picture, transcripts=transcripts, marks=self._marks)
-
-    def _repr_html_(self) -> str:
-        """Show the page of ``to_html`` in a frame of a notebook, offline."""
-        transcripts = self.read_transcripts()
-        return draw_notebook_html(self.root, self.fingerprint, transcripts=transcripts, marks=self._marks)
+    def _to_draw(self) -> TreeToDraw:
+        return TreeToDraw(self.root, self._marks, self.fingerprint, self.read_transcripts)
 
     def __repr__(self) -> str:
         # Notebooks save the repr with the page, and that of the fields would be as long as all chunks together.
         root = self.root
         return f"SearchTree(thread_id={root.thread_id!r}, query={root.query!r}, sub_runs={self.sub_runs})"
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 TREE_DOCUMENTS = Documents(SearchTree, "search-tree", remedy="build the tree again from its checkpoints")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from ...modules.calls.usage import UsageTotals
-from ..drawing.html import notebook_frame
+from ..drawing.drawn import Drawn
 from ..drawing.side_by_side import draw_diff_html, draw_diff_text
 from ..threads.fingerprint import FORK_KEY
 from ..tree.alignment import QueryPair
@@ -17,7 +17,7 @@ from ..tree.nodes import ChunkNode, walk_chunks
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeDiff:
+class TreeDiff(Drawn):
     """Two search trees, aligned by query and chunk; a notebook shows them side by side.
 
     ::
@@ -26,6 +26,8 @@ class TreeDiff:
         print(diff.first)
         diff.to_html()
     """
+
+    drawn_as = "two search trees"
 
     root: QueryPair
     usage_a: UsageTotals
@@ -87,14 +89,8 @@ class TreeDiff:
         """Draw both trees side by side as one self-contained HTML page."""
         return draw_diff_html(self)
 
-    def _repr_html_(self) -> str:
-        return notebook_frame(self.to_html(), title="two search trees", text=self.to_text())
-
     def __repr__(self) -> str:
         return f"TreeDiff(differences={len(self.differences)}, first={self.first!r})"
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def changed_settings(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:

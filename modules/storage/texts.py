@@ -5,6 +5,7 @@ PostgreSQL refuses NUL, and UTF-8 has no half of a surrogate pair.
 
 from __future__ import annotations
 
+import html
 import re
 
 from ..errors import SettingsError
@@ -20,6 +21,15 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u20
 def printable(text: str) -> str:
     """Replace every character that XML forbids or a terminal interprets by U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def html_text(value: object) -> str:
+    """Escape a value for HTML, with what XML forbids replaced by U+FFFD.
+
+    >>> html_text("a < b")
+    'a &lt; b'
+    """
+    return html.escape(printable(str(value)))
 
 
 def storable(text: str) -> str:

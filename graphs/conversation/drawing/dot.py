@@ -22,7 +22,6 @@ from ...drawing.boxes import (
     text_rows,
 )
 from ...drawing.layout import shorten
-from ...drawing.svg import render_svg
 from ...drawing.words import count_of, usage_words
 from .turn_tree import Lane, Reuse, TurnTree
 from .words import (
@@ -62,15 +61,6 @@ digraph conversation {{
          fontname="{FONT}", labelloc=b, labeljust=l];
   {NODE_STYLE}
   edge [arrowsize=0.7, color="{_PATH_COLOUR}", penwidth=1.4];"""
-
-
-def draw_conversation_svg(tree: TurnTree) -> str:
-    """Draw the turns as a stand-alone SVG document; the tooltip of each box is its full text.
-
-    Raises:
-        DependencyError: See ``svg.draw_svg``.
-    """
-    return render_svg(draw_conversation_dot(tree), title="conversation")
 
 
 def draw_conversation_dot(tree: TurnTree) -> str:

@@ -7,18 +7,16 @@ unpacks it when its turn is opened or searched.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
-from ....modules.storage.texts import printable
+from ....modules.storage.texts import html_text, printable
 from ...drawing.html import (
     Json,
     SharedTexts,
     describe_chunk,
     html_page,
     json_in_html,
-    notebook_frame,
     pack,
     picture_block,
     query_data,
@@ -27,7 +25,6 @@ from ...drawing.layout import one_line, shorten
 from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, usage_words
 from ...rag.search_tree import SearchTree
 from ...tree.nodes import ChunkNode, VerdictLabel
-from .dot import draw_conversation_svg
 from .text import draw_conversation_text
 from .turn_tree import Lane, TurnTree
 from .words import (
@@ -48,10 +45,10 @@ PICTURE_MAX_TURNS = 500
 _TITLE_COLUMNS = 80
 
 
-def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> str:
+def draw_conversation_html(tree: TurnTree, draw: Callable[[], str], *, picture: bool | None = None) -> str:
     """Draw the conversation as an HTML document that needs no other file, server or network.
 
-    ``picture`` adds the SVG; None adds it for up to 500 turns if it can be drawn.
+    ``draw`` makes its SVG; ``picture`` adds it, and None adds it for up to 500 turns if it can be drawn.
 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
@@ -66,27 +63,16 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
     return html_page(
         __package__,
         packs=True,
-        title=_text(shorten(title, _TITLE_COLUMNS)),
-        heading=_text(one_line(title)),
-        conversation=_text(one_line(tree.name)),
-        totals=_text(conversation_words(tree)),
-        picture=picture_block(
-            lambda: draw_conversation_svg(tree), wanted=picture, is_small=is_small, css_class=picture_class
-        ),
-        text=_text(draw_conversation_text(tree)),
+        title=html_text(shorten(title, _TITLE_COLUMNS)),
+        heading=html_text(one_line(title)),
+        conversation=html_text(one_line(tree.name)),
+        totals=html_text(conversation_words(tree)),
+        picture=picture_block(draw, wanted=picture, is_small=is_small, css_class=picture_class),
+        text=html_text(draw_conversation_text(tree)),
         index=json_in_html(_index(tree)),
         trees=json_in_html(trees),
         texts=json_in_html(pack(texts.all())),
     )
-
-
-def draw_conversation_notebook(tree: TurnTree) -> str:
-    """Draw the page in a frame, for the output of a notebook cell; see ``html.draw_notebook_html``."""
-    return notebook_frame(draw_conversation_html(tree), title="conversation", text=draw_conversation_text(tree))
-
-
-def _text(text: str) -> str:
-    return html.escape(printable(text))
 
 
 def _packed(tree: SearchTree | None, texts: SharedTexts) -> Json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from ....modules.calls.record import CallRecord, count_caveats
 from ....modules.calls.usage import UsageTotals
 from ....modules.caveats.kinds import CaveatKind
 from ....modules.memory.turns import AnsweredFrom, QaPair
-from ....modules.storage.texts import printable
+from ....modules.storage.texts import html_text
 from ...drawing.words import usage_words
 from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus
@@ -106,7 +105,7 @@ class TurnResult:
 
     def _repr_html_(self) -> str:
         basis = ANSWERED_WORDS[self.answered_from] if self.answered_from else OPEN_WORDS
-        shown = html.escape(printable(str(self)))
+        shown = html_text(self)
         head = f"<p>{shown}<br><small>{basis} · {usage_words(self.usage)}</small></p>"
         return head + (self.tree._repr_html_() if self.tree else "")
 

@@ -100,6 +100,7 @@ def test_effects_are_in_text_picture_page_and_document(bench: Bench) -> None:
     explanation = bench.session.explain("t")
     assert "decisive: without it: I cannot answer" in explanation.to_text()
     assert "4 parts left out, one at a time: 3 decisive, 1 useless, 0 harmful" in explanation.to_text()
+    assert "decisive" in explanation.to_graphviz().source == explanation.to_dot()
     assert "decisive" in explanation.to_svg() and "holds a needed fact · decisive" in explanation.to_html()
     assert "iframe" in explanation._repr_html_()
     document = json.loads(json.dumps(explanation.to_document()))
