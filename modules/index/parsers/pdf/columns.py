@@ -12,7 +12,7 @@ from .bands import bands_of, begins_with_mark, grids_in, tables_in
 from .grids import grids_of
 from .lines import Line, joined_lines
 from .pictures import Rule, Rules
-from .rows import LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
+from .rows import GUTTER, LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
 from .tables import is_across, row_text, ruled_lines, table_lines
 from .words import Word
 
@@ -115,6 +115,8 @@ def _across(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Line]:
 
 def _between_cells(rows: Sequence[Row], gutters: Sequence[Span]) -> list[Span]:
     cells = [gutter for gutter in gutters if _is_between_cells(rows, gutter)]
+    if len(cells) > 1 or (cells and rows[0].gutter < GUTTER):
+        cells = list(gutters)
     return [] if len(cells) == 1 and _is_list(rows, cells[0]) else cells
 
 
@@ -158,7 +160,7 @@ def _is_list(rows: Sequence[Row], gutter: Span) -> bool:
 def _cut(rows: Sequence[Row], gutters: Sequence[Span], *, from_right: bool) -> Iterator[list[Row]]:
     """Yield the rows of each column in the order of reading."""
     parts = [
-        [Row(row.base, row.size, part, row.backwards, row.table) for part in divided(row, gutters)] for row in rows
+        [replace(row, segments=part) for part in divided(row, gutters)] for row in rows
     ]
     columns = [[row for row in column if row.segments] for column in zip(*parts, strict=True)]
     yield from reversed(columns) if from_right else columns
