@@ -13,9 +13,15 @@ STYLES = {
     "little space": Style(paddings=(1, 3)),
     "more space": Style(paddings=(4, 12)),
     "nothing else on the page": Style(is_alone=True),
+    "as wide as the page": Style(is_wide=True),
+    "first cells of several lines": Style(is_wrapped=True),
+    "first cells of several lines, little space": Style(is_wrapped=True, paddings=(1, 3)),
+    "turned": Style(turn=90),
     "turned back": Style(turn=270),
+    "turned, first cells of several lines": Style(turn=90, is_wrapped=True),
     "lines": Style(is_ruled=True),
     "lines, first cells of several lines": Style(is_ruled=True, is_wrapped=True),
+    "lines, turned": Style(is_ruled=True, turn=90),
     "lines, heads over several columns": Style(is_ruled=True, is_grouped=True),
 }
 

@@ -29,8 +29,8 @@ def bands_of(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Span]]]:
     free: list[Span] = []
     extent = (0.0, 0.0)
     for row, below in zip(rows, [*rows[1:], None], strict=True):
-        gaps, own = _gaps(row, GUTTER), _extent(row)
-        common = _common(free, gaps, GUTTER * row.size) if band else gaps
+        gaps, own = _gaps(row), _extent(row)
+        common = _common(free, gaps, row.size) if band else gaps
         both = (min(extent[0], own[0]), max(extent[1], own[1])) if band else own
         splits = _inner(free, extent) or _inner(gaps, own) or (below is not None and _is_beside(row, below))
         if band and not _inner(common, both) and splits:
@@ -107,8 +107,8 @@ class _Grid:
         is_full = len(row.segments) > 1
         if (is_full and not self._full) or self.rows[-1].base - row.base > _MOST_STEP * row.size:
             return self._begin_with(row)
-        gaps, own = _gaps(row, row.gutter), _extent(row)
-        common = _common(self._free, gaps, row.gutter * row.size)
+        gaps, own = _gaps(row), _extent(row)
+        common = _common(self._free, gaps, row.size)
         both = min(self._extent[0], own[0]), max(self._extent[1], own[1])
         is_across = bool(self._full) and not _are_kept(self.gutters, common)
         is_finer = bool(self._full) and not _are_kept(_inner(gaps, own), common)
@@ -130,7 +130,7 @@ class _Grid:
 
     def _begin_with(self, row: Row) -> tuple[list[Row], list[Span]] | None:
         ended = (self.rows, self.gutters) if self.rows else None
-        self.rows, self._free, self._extent = [row], _gaps(row, row.gutter), _extent(row)
+        self.rows, self._free, self._extent = [row], _gaps(row), _extent(row)
         self._full, self._lines = int(len(row.segments) > 1), 0
         return ended
 
@@ -246,19 +246,22 @@ def _extent(row: Row) -> Span:
     return row.segments[0].left, max(segment.right for segment in row.segments)
 
 
-def _gaps(row: Row, least: float) -> list[Span]:
-    """Return the spaces of a row that are as wide as a number of heights of letters, those at its sides included."""
+def _gaps(row: Row) -> list[Span]:
     edges = [(segment.left, segment.right) for segment in row.segments]
-    lefts, rights = [*(left for left, _ in edges), float("inf")], [float("-inf"), *(right for _, right in edges)]
-    return [(left, right) for left, right in zip(rights, lefts, strict=True) if right - left >= least * row.size]
+    return [
+        (before, after)
+        for before, after in zip(
+            [float("-inf"), *(right for _, right in edges)], [*(left for left, _ in edges), float("inf")], strict=True
+        )
+    ]
 
 
-def _common(free: Sequence[Span], gaps: Sequence[Span], least: float) -> list[Span]:
+def _common(free: Sequence[Span], gaps: Sequence[Span], size: float) -> list[Span]:
     """Return the spaces that two sorted lists have in common and that are wide enough."""
     common, first, second = [], 0, 0
     while first < len(free) and second < len(gaps):
         left, right = max(free[first][0], gaps[second][0]), min(free[first][1], gaps[second][1])
-        if right - left >= least:
+        if right - left >= GUTTER * size:
             common.append((left, right))
         if free[first][1] < gaps[second][1]:
             first += 1

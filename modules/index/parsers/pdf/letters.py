@@ -27,6 +27,8 @@ CELL = 0.1
 """Least gap between texts that are placed apart, in sizes of their letters; letters of a word that stand apart touch."""
 _NARROW = 0.5
 """Most gap between words of a sentence, in heights of their letters."""
+_WIDE_BLANK = 0.36
+"""Most width of a blank, in heights of letters."""
 _MOST_GAPS = 200
 _MOST_SAMPLED = 40
 _LINE_HYPHEN = "\x02"
@@ -133,6 +135,7 @@ class PageLetters:
         """Yield the letters within the edges of the page, in the order of the file."""
         has_both = RIGHT_TO_LEFT.search(self._text) is not None
         behind, blanks, own, is_apart, is_broken, is_placed = 0, 0, 0, True, False, self._has_blanks
+        before = (0, 0)
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
             between = self._text[behind:start]
@@ -149,7 +152,12 @@ class PageLetters:
                 )
             behind = end
             if is_apart or is_broken:
+                is_gap = between == " " and self._rights[start - 1] <= self._lefts[start - 1]
                 own = 5 * round(math.degrees(self._of["FPDFText_GetCharAngle"](self._page, start)) / 5) % 360
+                if own and is_gap:  # PDFium gives one between turned letters that touch, too
+                    is_apart, is_broken = False, True
+            if is_placed and (is_apart or is_broken) and before[1]:
+                is_placed = self._begins_text(before, (start, end))
             piece = None if own else self._whole(start, end)
             for each in [piece] if piece else self._one_by_one(start, end, own):
                 each.is_apart, each.is_broken, each.blanks = is_apart, is_broken, blanks
@@ -157,7 +165,18 @@ class PageLetters:
                 each.is_alone = has_both and not (each.text[0].isalnum() and not RIGHT_TO_LEFT.match(each.text))
                 is_apart = is_broken = False
                 yield each
-            is_placed = self._has_blanks
+            is_placed, before = self._has_blanks, (start, end)
+
+    def _begins_text(self, before: tuple[int, int], here: tuple[int, int]) -> bool:
+        """Return whether letters without a blank between are of two texts, and not of one that is spelled out.
+
+        A file that places each letter has no blanks between the words of such a text.
+        """
+        gap = self._gap(before[1] - 1, here[0])
+        if gap >= _WIDE_BLANK * (self._tops[here[0]] - self._bottoms[here[0]]):
+            return True
+        pairs = [(at, at + 1) for start, end in (before, here) for at in range(start, end - 1)]
+        return 2 * sum(not self._is_one_text(*pair) for pair in pairs) <= len(pairs)
 
     def _whole(self, start: int, end: int) -> Piece | None:
         """Return upright letters of one font without gaps between them, None if they are no such letters."""

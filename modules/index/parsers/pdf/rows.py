@@ -10,7 +10,6 @@ from statistics import median
 
 from ....reading.scripts import with_marks
 from .directions import has_right_to_left, in_order, is_backwards
-from .letters import CELL
 from .words import Word
 
 GUTTER = 0.7
@@ -52,8 +51,6 @@ class Row:
     """True if it is read from right to left."""
     table: str = ""
     """The lines of a table that stands here; its segment is as wide as the table."""
-    gutter: float = GUTTER
-    """Least width of the space between columns of a table here, in heights of letters."""
 
     def text(self, segments: Sequence[Segment], *, backwards: bool = False) -> str:
         """Return some of its segments as a reader reads them, with marks before scripts.
@@ -85,14 +82,12 @@ def rows_of(words: Sequence[Word]) -> list[Row]:
     ordered = [sorted(row, key=lambda word: word.left) for row in rows]
     mixed = {at for at, row in enumerate(ordered) if has_right_to_left(row)} if has_right_to_left(words) else set()
     among = 2 * sum(is_backwards(ordered[at]) for at in mixed) > len(rows)
-    gutter = CELL if any([word.is_placed for word in words]) else GUTTER
     return [
         Row(
             row[0].base,
             median(word.size for word in row),
             tuple(_segments(row)),
             at in mixed and is_backwards(row, among=among),
-            gutter=gutter,
         )
         for at, row in enumerate(ordered)
     ]
@@ -102,7 +97,7 @@ def _segments(row: Sequence[Word]) -> Iterator[Segment]:
     segment = [row[0]]
     reach = row[0].right
     for word in row[1:]:
-        if word.left - reach >= (CELL if word.is_placed else GUTTER) * max(word.size, segment[-1].size):
+        if word.left - reach >= GUTTER * max(word.size, segment[-1].size):
             yield Segment(tuple(segment))
             segment = []
         segment.append(word)

@@ -76,7 +76,7 @@ class _Cells:
             inner = [word for row in rows for column in across for word in placed.get((row, column), ())]
             for area in self._parts(_Area(rows, across, inner)):
                 self._at.update({(row, column): area for row in area.rows for column in area.columns})
-        self._texts = {id(area): _text(area.words, from_right=from_right) for area in self._at.values()}
+        self._texts = {id(area): cell_text(area.words, from_right=from_right) for area in self._at.values()}
 
     def are_short(self) -> bool:
         return max(map(len, self._texts.values())) <= _MOST_CHARACTERS
@@ -175,7 +175,8 @@ class _Cells:
         return self._grid.lefts[columns.stop] - self._grid.lefts[columns.start] - self._padding
 
 
-def _text(words: Sequence[Word], *, from_right: bool) -> str:
+def cell_text(words: Sequence[Word], *, from_right: bool) -> str:
+    """Return the text of a cell, in which lines may be broken; "" for an empty one."""
     if len(words) == 1 and not from_right:
         return words[0].text
     lines = ((row.text(row.segments, backwards=from_right), False) for row in rows_of(words))
@@ -223,10 +224,15 @@ def _is_apart(column: Sequence[Row], width: float) -> bool:
     if filled[-1] - filled[0] >= len(filled):
         return True
     for above, below in pairwise(column[at] for at in filled):
-        first = below.segments[-1].words[-1] if below.backwards else below.segments[0].words[0]
-        if _width(above) + _BLANK * below.size + first.right - first.left < width:
+        if not is_broken_at(above.segments, below.segments, width, backwards=below.backwards):
             return True
     return False
+
+
+def is_broken_at(above: Sequence[Segment], below: Sequence[Segment], width: float, *, backwards: bool = False) -> bool:
+    """Return whether the first word of a line does not fit in the line above, as in cells with broken lines."""
+    first = below[-1].words[-1] if backwards else below[0].words[0]
+    return above[-1].right - above[0].left + _BLANK * first.size + first.right - first.left >= width
 
 
 def row_text(row: Row, gutters: Sequence[Span], *, from_right: bool) -> str:
@@ -250,6 +256,17 @@ def ruled_lines(
             yield from (([row], [row_text(row, gutters, from_right=from_right)]) for row in inner)
         else:
             yield inner, lines
+
+
+def crossing(rules: Sequence[Rule], gutters: Sequence[Span], rows: Sequence[Row]) -> list[Rule]:
+    """Return the lines among rows and near them that cross one of some spaces."""
+    reach = PARAGRAPH * rows[0].size
+    low, high = rows[-1].base - reach, rows[0].base + reach
+    return [
+        rule
+        for rule in rules
+        if low < rule[0] < high and any(rule[1] < left and right < rule[2] for left, right in gutters)
+    ]
 
 
 def is_across(row: Row, gutters: Sequence[Span]) -> bool:
