@@ -12,9 +12,43 @@ from pathlib import Path
 
 from tests.browser import CHROMIUM, HOW_TO_INSTALL
 
-_NAMES = "Boiler Pump Valve Gate Crane Heron Reed Flange Gasket Lever Copper Harbour Bridge Tower Anchor Rudder".split()
-_HEADS = "P T Q kg bar Flow Head Power Year Mass Length DN kW rpm Price Stock".split()
-_GROUPS = "Inlet Outlet Summer Winter Inside Outside".split()
+_NAMES = (
+    "Boiler",
+    "Pump",
+    "Valve",
+    "Gate",
+    "Crane",
+    "Heron",
+    "Reed",
+    "Flange",
+    "Gasket",
+    "Lever",
+    "Copper",
+    "Harbour",
+    "Bridge",
+    "Tower",
+    "Anchor",
+    "Rudder",
+)
+_HEADS = (
+    "P",
+    "T",
+    "Q",
+    "kg",
+    "bar",
+    "Flow",
+    "Head",
+    "Power",
+    "Year",
+    "Mass",
+    "Length",
+    "DN",
+    "kW",
+    "rpm",
+    "Price",
+    "Stock",
+)
+_GROUPS = "Inlet", "Outlet", "Summer", "Winter", "Inside", "Outside"
 _FONTS = "16px serif", "14px sans-serif", "12px sans-serif", "16px sans-serif"
 _ABOVE = "The herons of the lake were counted in the spring of that year by Ada and her brother, who had a boat."
 _BELOW = "Nobody counted them again before the autumn of the year after that one, when the boat was sold."

@@ -1,4 +1,4 @@
-"""Values of tables that a browser has printed stand under their heads in the text of the page, with lines or without."""
+"""Values of tables that a browser has printed stand under their heads in the text of the page."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ STYLES = {
     "turned": Style(turn=90),
     "turned back": Style(turn=270),
     "turned, first cells of several lines": Style(turn=90, is_wrapped=True),
+    "heads over several columns": Style(is_grouped=True),
     "lines": Style(is_ruled=True),
     "lines, first cells of several lines": Style(is_ruled=True, is_wrapped=True),
     "lines, turned": Style(is_ruled=True, turn=90),

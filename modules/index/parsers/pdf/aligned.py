@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import combinations, pairwise
 from statistics import fmean, median
 
 from .bands import begins_with_mark
@@ -27,6 +28,12 @@ _MOST_LINE = 1.9
 """Most distance of the lines of a cell, in heights of letters."""
 _LEAST_LINE = 0.8
 _LEAST_ROWS = 3
+_FEW_ROWS = 4
+_MOST_COLUMNS = 100
+_MOST_LEAD = 4.0
+"""Most distance of heads over several columns to the row below, in heights of letters."""
+_MOST_OFF = 0.3
+"""Most distance of a head from the middle of its columns, in usual widths of a column."""
 _MOST_BELOW = 2
 """Most lines below a table that leave the same space free."""
 _MOST_HEADS = 3
@@ -48,6 +55,17 @@ class Part:
     """The lines of a table; None if the rows are none."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """Rows in which a table was found."""
+
+    start: int
+    stop: int
+    lines: list[str]
+    table: _Table | None = None
+    """None if it cannot be said in which columns its words stand, which are read across."""
+
+
 def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
     """Yield rows in order, those of tables apart.
 
@@ -60,14 +78,13 @@ def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
     for start, stop, across in _runs(split):
         while start < stop and len(split[start].segments) == 1:
             start += 1  # noqa: PLW2901
-        found = _read(split, (start, stop, across), rules)
+        found = _read(split, (start, stop, across), begin, rules)
         if found is None:
             continue
-        first, stop, lines = found  # noqa: PLW2901
-        if begin < first:
-            yield Part(rows=rows[begin:first])
-        yield Part(rows=rows[first:stop], lines=lines)
-        begin = stop
+        if begin < found.start:
+            yield Part(rows=rows[begin : found.start])
+        yield Part(rows=rows[found.start : found.stop], lines=found.lines)
+        begin = found.stop
     if begin < len(rows):
         yield Part(rows=rows[begin:])
 
@@ -90,24 +107,33 @@ def _runs(rows: Sequence[Row]) -> Iterator[Run]:
     """Yield consecutive rows whose words leave at least as many spaces free as each of them has."""
     start = 0
     while start < len(rows):
-        spans, most, stop = _spans(rows[start : start + 1]), len(rows[start].segments), start + 1
-        across: set[int] = set()
-        fullest = rows[start]
-        for at in range(start + 1, len(rows)):
-            row, above = rows[at], rows[at - 1]
-            if row.table or above.table or above.base - row.base > _MOST_STEP * row.size:
-                break
-            joined = _joined([*spans, *_places(row)], CELL * row.size)
-            is_across = len(row.segments) == 1 and _crosses(row, fullest)
-            if len(joined) >= max(most, len(row.segments)) and not is_across:
-                spans, most, stop = joined, max(most, len(row.segments)), at + 1
-                fullest = max(fullest, row, key=_width)
-            elif at > stop or at - start < _LEAST_ROWS:
-                break
-            else:
-                across.add(at)
+        stop, across = _run_from(rows, start)
+        is_ended = stop < len(rows) and _width(rows[stop]) > 1 and stop - start <= _FEW_ROWS
+        if stop - start < _LEAST_ROWS or (is_ended and _run_from(rows, start + 1)[0] > stop):  # the first row has heads over several columns
+            stop = start + 1
         yield start, stop, frozenset(each for each in across if each < stop)
         start = stop
+
+
+def _run_from(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
+    """Return where the rows from one on end that leave the same spaces free, and the lines across these."""
+    spans, stop, fullest = _spans(rows[start : start + 1]), start + 1, rows[start]
+    across: set[int] = set()
+    for at in range(start + 1, len(rows)):
+        row, above = rows[at], rows[at - 1]
+        if row.table or above.table or above.base - row.base > _MOST_STEP * row.size:
+            break
+        if max(len(spans), len(row.segments)) > _MOST_COLUMNS:
+            break
+        joined = _joined([*spans, *_places(row)], CELL * row.size)
+        is_across = len(row.segments) == 1 and _crosses(row, fullest)
+        if len(joined) >= max(_width(fullest), _width(row)) and not is_across:
+            spans, stop, fullest = joined, at + 1, max(fullest, row, key=_width)
+        elif at > stop or at - start < _LEAST_ROWS:
+            break
+        else:
+            across.add(at)
+    return stop, across
 
 
 def _crosses(row: Row, other: Row) -> bool:
@@ -138,27 +164,53 @@ def _joined(places: Sequence[Span], least: float) -> list[Span]:
     return joined
 
 
-def _read(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> tuple[int, int, list[str]] | None:
-    """Return where the rows of a table in a run begin and end, and its lines; None if they are none."""
+def _read(rows: Sequence[Row], run: Run, begin: int, rules: Sequence[Rule]) -> _Found | None:
+    """Return what a run has of a table, with a row of heads over several columns above it, not before ``begin``."""
     start, stop, across = run
     for end in range(stop, max(start, stop - _MOST_BELOW) - 1, -1):
         if end < stop and len(rows[end].segments) > 1:
             return None
-        found = _table_in(rows, (start, end, across), rules)
-        if found is not None:
-            return found
+        inner = start, end, across
+        if (found := _below_heads(rows, inner, rules)) or (found := _body(rows, inner, rules)):
+            return _with_heads(rows, found, begin)
     return None
 
 
-def _table_in(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> tuple[int, int, list[str]] | None:
-    """Return what ``_read`` does for a run without lines below the table."""
+def _below_heads(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> _Found | None:
+    """Return a table without its first row, which stands over several of its columns or at other places."""
+    start, stop, across = run
+    if stop - start <= _LEAST_ROWS or len(rows[start].segments) >= max(map(_width, rows[start:stop])):
+        return None
+    found = _body(rows, (start + 1, stop, across), rules)
+    if found is None or found.table is None:
+        return None
+    return None if found.table.has_below(rows[start]) and not found.table.over(rows[start]) else found
+
+
+def _with_heads(rows: Sequence[Row], found: _Found, begin: int) -> _Found:
+    """Return a table with the row above if that has heads over its columns."""
+    first = found.start - 1
+    if found.table is None or first < begin or rows[first].base - rows[first + 1].base > _MOST_LEAD * rows[first].size:
+        return found
+    heads = found.table.over(rows[first])
+    widths = [each.right - each.left for each in rows[first].segments]
+    if not heads and (len(widths) == 1 or max(widths) >= LEAST_WIDTH * rows[first].size):
+        return found
+    return replace(found, start=first, lines=[heads or rows[first].text(rows[first].segments), *found.lines])
+
+
+def _body(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> _Found | None:
+    """Return the table of a run, which has a head over each column or none."""
     start, stop, across = run
     inner = [row for at, row in enumerate(rows[start:stop], start) if at not in across]
-    if max(map(_width, inner), default=0) < 2:
+    if max(map(_width, inner), default=0) < 2 or not _is_row_by_row(inner):
         return None
     columns = _columns(inner)
     if columns is None:
-        return start, stop, [row.text(row.segments) for row in rows[start:stop]]
+        places = [right - left for row in inner for left, right in _places(row)]
+        if fmean(places) >= LEAST_WIDTH * inner[0].size:
+            return None
+        return _Found(start=start, stop=stop, lines=[row.text(row.segments) for row in rows[start:stop]])
     table = _Table(inner, columns)
     if not table.is_one():
         return None
@@ -166,8 +218,22 @@ def _table_in(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> tuple[int
     near = crossing(rules, gutters, rows[start:stop])
     if len({y for y, _, _ in near if rows[stop - 1].base < y < rows[start].base}) >= 2:
         parts = ruled_lines(rows[start:stop], gutters, near, from_right=is_from_right(inner))
-        return start, stop, [line for _, lines in parts for line in lines]
-    return start, stop, table.lines()
+        lines = [line for _, lines in parts for line in lines]
+    else:
+        placed = [
+            *table.lines(),
+            *((rows[at].base, rows[at].text(rows[at].segments)) for at in across if start <= at < stop),
+        ]
+        lines = [line for _, line in sorted(placed, key=lambda each: -each[0])]
+    return _Found(start=start, stop=stop, lines=lines, table=table)
+
+
+def _is_row_by_row(rows: Sequence[Row]) -> bool:
+    """Return whether the file has most rows one after the other, not column by column."""
+    orders = [
+        [word.blanks for segment in row.segments for word in segment.words] for row in rows if len(row.segments) > 1
+    ]
+    return 2 * sum(max(above) > min(below) for above, below in pairwise(orders)) < len(orders)
 
 
 def _width(row: Row) -> int:
@@ -217,6 +283,7 @@ class _Table:
 
     def __init__(self, rows: Sequence[Row], columns: Sequence[Span]) -> None:
         self._rows, self._columns = rows, columns
+        self._from_right = is_from_right(rows)
         self._cells = [self._in_columns(row) for row in rows]
         self._groups = self._grouped()
 
@@ -234,13 +301,6 @@ class _Table:
             for group in self._groups
         ]
         if sum(count > 1 for count in filled) < _LEAST_ROWS - (len(self._columns) > 2):
-            return False
-        orders = [
-            [word.blanks for segment in row.segments for word in segment.words]
-            for row in self._rows
-            if len(row.segments) > 1
-        ]
-        if 2 * sum(max(above) > min(below) for above, below in pairwise(orders)) >= len(orders):
             return False
         size = median(row.size for row in self._rows)
         if _is_typed(self._rows):
@@ -315,23 +375,113 @@ class _Table:
             for above, below in pairwise(lines)
         )
 
-    def lines(self) -> list[str]:
-        """Return the rows as lines."""
-        from_right = is_from_right(self._rows)
-        lines = []
-        for group in self._groups:
-            cells = [
-                self._text(
-                    [word for at in group for each in self._cells[at][column] for word in each.words], from_right
-                )
-                for column in range(len(self._columns))
-            ]
-            lines.append(" | ".join(cells[::-1] if from_right else cells).rstrip(" |"))
-        return lines
+    def lines(self) -> list[tuple[float, str]]:
+        """Return the rows as lines, each with its height on the page."""
+        return [
+            (
+                self._rows[group.start].base,
+                self._joined(
+                    [
+                        self._text([word for at in group for each in self._cells[at][column] for word in each.words])
+                        for column in range(len(self._columns))
+                    ]
+                ),
+            )
+            for group in self._groups
+        ]
 
-    @staticmethod
-    def _text(words: Sequence[Word], from_right: bool) -> str:
-        return cell_text(words, from_right=from_right) if words else ""
+    def _joined(self, cells: Sequence[str]) -> str:
+        return " | ".join(cells[::-1] if self._from_right else cells).rstrip(" |")
+
+    def has_below(self, row: Row) -> bool:
+        """Return whether each text of a row is aligned with the cells of a column."""
+        for each in row.segments:
+            found = [
+                [line[at] for line in self._cells if line[at]]
+                for at, (left, right) in enumerate(self._columns)
+                if left < each.right and each.left < right
+            ]
+            if len(found) != 1 or not _are_aligned([[each], *found[0]]):
+                return False
+        return True
+
+    def over(self, row: Row) -> str:
+        """Return a row whose texts stand over the middles of one or several columns each; "" if it has no such."""
+        middles = [(each.left + each.right) / 2 for each in row.segments]
+        count = len(self._columns)
+        boxes = self._boxes
+        found = []
+        for first in (0, 1):
+            for cuts in combinations(range(first + 1, count), len(middles) - 1):
+                ranges = list(pairwise([first, *cuts, count]))
+                if not any(
+                    each.left < boxes[begin][0] - row.size or each.right > boxes[end - 1][1] + row.size
+                    for each, (begin, end) in zip(row.segments, ranges, strict=True)
+                ):
+                    far = [
+                        abs((boxes[begin][0] + boxes[end - 1][1]) / 2 - middle)
+                        for middle, (begin, end) in zip(middles, ranges, strict=True)
+                    ]
+                    found.append((sum(far), max(far), ranges))
+        found.sort(key=lambda each: each[0])
+        usual = (boxes[-1][1] - boxes[0][0]) / count
+        if not found or found[0][1] > _MOST_OFF * usual or (found[1:] and found[1][0] < 2 * found[0][0] + _ALIGNED):
+            return ""
+        ranges = found[0][2]
+        if len(ranges) == 1 and ranges[0][0] == 0:
+            return ""
+        texts = [row.text([each]) for each in row.segments]
+        cells = [text for text, (begin, end) in zip(texts, ranges, strict=True) for _ in range(begin, end)]
+        return self._joined([*[""] * ranges[0][0], *cells])
+
+    @cached_property
+    def _boxes(self) -> list[Span]:
+        """Where the cells of each column begin and end without their padding, some of which no word fills."""
+        known = [self._edges(at) for at in range(len(self._columns))]
+        padding = min(right[0] - left[1] for left, right in pairwise(self._columns))
+        for _ in known:
+            for at, (left, right, middle) in enumerate(known):
+                before = known[at - 1][1] if at else None
+                after = known[at + 1][0] if at + 1 < len(known) else None
+                if left is None and before is not None:
+                    left = before + padding  # noqa: PLW2901
+                if right is None and after is not None:
+                    right = after - padding  # noqa: PLW2901
+                if middle is not None and right is None and left is not None:
+                    right = 2 * middle - left  # noqa: PLW2901
+                if middle is not None and left is None and right is not None:
+                    left = 2 * middle - right  # noqa: PLW2901
+                known[at] = left, right, middle
+        return [
+            (own[0] if left is None else min(left, own[0]), own[1] if right is None else max(right, own[1]))
+            for (left, right, _), own in zip(known, self._columns, strict=True)
+        ]
+
+    def _edges(self, column: int) -> tuple[float | None, float | None, float | None]:
+        """Return the left edge, the right edge and the middle of a column as far as its head and its cells tell."""
+        cells = [[self._cells[at][column] for at in group if self._cells[at][column]] for group in self._groups]
+        head, body = [_place(cell) for cell in cells[0]], [_place(cell) for group in cells[1:] for cell in group]
+        if not body:
+            return None, None, None
+        left, right, middle = (
+            places[0] if max(places) - min(places) <= _ALIGNED else None
+            for places in ([place[0] for place in body], [place[1] for place in body], [sum(p) / 2 for p in body])
+        )
+        above = [sum(place) / 2 for place in head[:1]]
+        if left is not None and right is not None:
+            if above and abs(above[0] - (left + right) / 2) <= _ALIGNED:
+                return None, None, above[0]
+            if head and abs(head[0][0] - left) <= _ALIGNED:
+                return left, None, None
+            return None, right if head and abs(head[0][1] - right) <= _ALIGNED else None, None
+        if left is not None:
+            return left, None, above[0] if head and abs(head[0][0] - left) > _ALIGNED else None
+        if right is not None:
+            return None, right, above[0] if head and abs(head[0][1] - right) > _ALIGNED else None
+        return None, None, middle
+
+    def _text(self, words: Sequence[Word]) -> str:
+        return cell_text(words, from_right=self._from_right) if words else ""
 
 
 def _is_typed(rows: Sequence[Row]) -> bool:
@@ -345,6 +495,10 @@ def _is_typed(rows: Sequence[Row]) -> bool:
 
 def _is_number(cell: Sequence[Segment]) -> bool:
     return _NUMBER.fullmatch("".join(word.text for each in cell for word in each.words)) is not None
+
+
+def _place(cell: Sequence[Segment]) -> Span:
+    return cell[0].left, cell[-1].right
 
 
 def _are_aligned(cells: Sequence[Sequence[Segment]]) -> bool:

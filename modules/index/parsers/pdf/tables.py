@@ -14,7 +14,7 @@ from .directions import has_right_to_left
 from .grids import Grid, areas_of
 from .lines import joined_lines
 from .pictures import THIN, Rule
-from .rows import LEAST_WIDTH, PARAGRAPH, Row, Span, divided, is_from_right, rows_of
+from .rows import LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
 from .words import Word
 
 _MOST_CHARACTERS = 1_000
