@@ -76,8 +76,6 @@ def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
     split = [_split(row) for row in rows]
     begin = 0
     for start, stop, across in _runs(split):
-        while start < stop and len(split[start].segments) == 1:
-            start += 1  # noqa: PLW2901
         found = _read(split, (start, stop, across), begin, rules)
         if found is None:
             continue
@@ -91,6 +89,8 @@ def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
 
 def _split(row: Row) -> Row:
     """Return a row whose segments are parted where the file places a text apart, too."""
+    if not any(word.is_placed for each in row.segments for word in each.words[1:]):
+        return row
     return replace(row, segments=tuple(part for each in row.segments for part in _parted(each)))
 
 
@@ -107,12 +107,22 @@ def _runs(rows: Sequence[Row]) -> Iterator[Run]:
     """Yield consecutive rows whose words leave at least as many spaces free as each of them has."""
     start = 0
     while start < len(rows):
+        if _width(rows[start]) == 1 or all(map(_is_of_columns, rows[start : start + 2])):
+            start += 1
+            continue
         stop, across = _run_from(rows, start)
         is_ended = stop < len(rows) and _width(rows[stop]) > 1 and stop - start <= _FEW_ROWS
-        if stop - start < _LEAST_ROWS or (is_ended and _run_from(rows, start + 1)[0] > stop):  # the first row has heads over several columns
+        if stop - start < _LEAST_ROWS or (
+            is_ended and _run_from(rows, start + 1)[0] > stop
+        ):  # the first row has heads over several columns
             stop = start + 1
         yield start, stop, frozenset(each for each in across if each < stop)
         start = stop
+
+
+def _is_of_columns(row: Row) -> bool:
+    """Return whether several texts of a row are as wide as lines of columns."""
+    return len(row.segments) > 1 and sum(right - left >= LEAST_WIDTH * row.size for left, right in _places(row)) > 1
 
 
 def _run_from(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
@@ -123,7 +133,7 @@ def _run_from(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
         row, above = rows[at], rows[at - 1]
         if row.table or above.table or above.base - row.base > _MOST_STEP * row.size:
             break
-        if max(len(spans), len(row.segments)) > _MOST_COLUMNS:
+        if max(len(spans), len(row.segments)) > _MOST_COLUMNS or (_is_of_columns(above) and _is_of_columns(row)):
             break
         joined = _joined([*spans, *_places(row)], CELL * row.size)
         is_across = len(row.segments) == 1 and _crosses(row, fullest)

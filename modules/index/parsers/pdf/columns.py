@@ -83,12 +83,13 @@ def _upright(words: Sequence[Word], rules: Rules) -> str:
     rows = rows_of(left)
     if tables:
         rows = sorted([*rows, *tables], key=lambda row: -row.base)
-    return joined_lines(_lines(rows, across, _MAX_DEPTH))
+    are_placed = any([word.is_placed for word in left])
+    return joined_lines(_lines(rows, across, _MAX_DEPTH, are_placed=are_placed))
 
 
-def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int) -> Iterator[Line]:
-    """Yield the lines of some rows in the order of reading."""
-    if any([word.is_placed for row in rows for segment in row.segments for word in segment.words]):
+def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int, *, are_placed: bool) -> Iterator[Line]:
+    """Yield the lines of some rows in the order of reading; ``are_placed`` if the file places cells apart."""
+    if are_placed:
         rows = [row for part in parts_of(rows, rules) for row in (part.rows if part.lines is None else [_whole(part)])]
     across: list[Row] = []
     for band, gutters in bands_of(rows):
@@ -106,7 +107,7 @@ def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int) -> Iterator[L
             yield from _across(across, rules)
             across = []
             for column in filter(None, _cut(part, columns, from_right=is_from_right(band))):
-                for number, (line, is_new) in enumerate(_lines(column, rules, depth - 1)):
+                for number, (line, is_new) in enumerate(_lines(column, rules, depth - 1, are_placed=are_placed)):
                     yield line, is_new or not number
     yield from _across(across, rules)
 
@@ -190,6 +191,8 @@ def _is_list(rows: Sequence[Row], gutter: Span) -> bool:
 
 def _cut(rows: Sequence[Row], gutters: Sequence[Span], *, from_right: bool) -> Iterator[list[Row]]:
     """Yield the rows of each column in the order of reading."""
-    parts = [[replace(row, segments=part) for part in divided(row, gutters)] for row in rows]
+    parts = [
+        [Row(row.base, row.size, part, row.backwards, row.table) for part in divided(row, gutters)] for row in rows
+    ]
     columns = [[row for row in column if row.segments] for column in zip(*parts, strict=True)]
     yield from reversed(columns) if from_right else columns

@@ -24,12 +24,12 @@ _SHOWN = str.maketrans(
     dict(zip(map(chr, range(0xFB00, 0xFB07)), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
 )
 CELL = 0.1
-"""Least gap between texts that are placed apart, in sizes of their letters; letters of a word that stand apart touch."""
+"""Least gap between texts that are placed apart, in sizes of their letters; letters of a word are closer."""
 _NARROW = 0.5
 """Most gap between words of a sentence, in heights of their letters."""
 _WIDE_BLANK = 0.36
 """Most width of a blank, in heights of letters."""
-_MOST_GAPS = 200
+_MOST_GAPS = 80
 _MOST_SAMPLED = 40
 _LINE_HYPHEN = "\x02"
 """What PDFium gives for a hyphen at the end of a line."""
@@ -104,10 +104,10 @@ class PageLetters:
         PDFium gives a blank for a gap, too, which is no part of the file and has no width.
         """
         gaps = [found.span() for found in islice(re.finditer(r"\s+", self._text), _MOST_GAPS)]
-        seen = [(start, end) for start, end in gaps if self._rights[start] <= self._lefts[start]]
+        seen = [(start, end) for start, end in gaps if self._is_gap(start)]
         if 2 * len(seen) <= len(gaps):
             return bool(gaps)
-        whole = [(start - 1, end) for start, end in seen if 0 < start and end < len(self._text)]
+        whole = [(start - 1, end) for start, end in seen if start > 0 and end < len(self._text)]
         sampled = whole[:: 1 + len(whole) // _MOST_SAMPLED]
         if any(self._is_one_text(before, after) for before, after in sampled):
             return False
@@ -134,44 +134,50 @@ class PageLetters:
     def pieces(self) -> Iterator[Piece]:
         """Yield the letters within the edges of the page, in the order of the file."""
         has_both = RIGHT_TO_LEFT.search(self._text) is not None
-        behind, blanks, own, is_apart, is_broken, is_placed = 0, 0, 0, True, False, self._has_blanks
-        before = (0, 0)
+        has_blanks, lefts, rights = self._has_blanks, self._lefts, self._rights
+        last, behind, blanks, own, is_apart, is_broken = 0, 0, 0, 0, True, False
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
             between = self._text[behind:start]
             if between == " ":
                 is_apart = True
                 blanks += 1
-                is_placed = is_placed and self._rights[behind] <= self._lefts[behind]
             elif between := between.strip(_UNREADABLE):
                 blanks += 1
                 is_apart = is_apart or not _BREAKS.issuperset(between)
                 is_broken = is_broken or not _BREAKS.isdisjoint(between)
-                is_placed = is_placed and all(
-                    self._rights[at] <= self._lefts[at] or self._text[at] in _BREAKS for at in range(behind, start)
-                )
-            behind = end
             if is_apart or is_broken:
-                is_gap = between == " " and self._rights[start - 1] <= self._lefts[start - 1]
                 own = 5 * round(math.degrees(self._of["FPDFText_GetCharAngle"](self._page, start)) / 5) % 360
-                if own and is_gap:  # PDFium gives one between turned letters that touch, too
+                if own and between == " " and self._is_gap(start - 1):  # also between turned letters that touch
                     is_apart, is_broken = False, True
-            if is_placed and (is_apart or is_broken) and before[1]:
-                is_placed = self._begins_text(before, (start, end))
+            is_placed = (
+                has_blanks and (is_apart or is_broken) and not (between == " " and lefts[start - 1] < rights[start - 1])
+            )
+            if is_placed:
+                is_placed = self._begins_text((last, behind), (start, end))
+            last, behind = start, end
             piece = None if own else self._whole(start, end)
             for each in [piece] if piece else self._one_by_one(start, end, own):
                 each.is_apart, each.is_broken, each.blanks = is_apart, is_broken, blanks
-                each.is_placed = each.is_placed or (is_placed and (is_apart or is_broken))
+                if is_placed:
+                    each.is_placed, is_placed = True, False
                 each.is_alone = has_both and not (each.text[0].isalnum() and not RIGHT_TO_LEFT.match(each.text))
                 is_apart = is_broken = False
                 yield each
-            is_placed, before = self._has_blanks, (start, end)
+
+    def _is_gap(self, at: int) -> bool:
+        """Return whether a blank is none of the file, but what PDFium gives for a gap."""
+        return self._rights[at] <= self._lefts[at]
 
     def _begins_text(self, before: tuple[int, int], here: tuple[int, int]) -> bool:
-        """Return whether letters without a blank between are of two texts, and not of one that is spelled out.
+        """Return whether no blank is between letters, and they are not of one text whose letters are placed one by one.
 
-        A file that places each letter has no blanks between the words of such a text.
+        Files have no blanks between the words of such a text.
         """
+        if any(not self._is_gap(at) and self._text[at] not in _BREAKS for at in range(before[1], here[0])):
+            return False
+        if not before[1]:
+            return True
         gap = self._gap(before[1] - 1, here[0])
         if gap >= _WIDE_BLANK * (self._tops[here[0]] - self._bottoms[here[0]]):
             return True
