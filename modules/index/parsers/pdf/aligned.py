@@ -107,7 +107,10 @@ def _runs(rows: Sequence[Row]) -> Iterator[Run]:
     """Yield consecutive rows whose words leave at least as many spaces free as each of them has."""
     start = 0
     while start < len(rows):
-        if _width(rows[start]) == 1 or all(map(_is_of_columns, rows[start : start + 2])):
+        near = rows[max(0, start - 1) : start], rows[start + 1 : start + 2]
+        if _width(rows[start]) == 1 or (
+            _is_of_columns(rows[start]) and any(_is_of_columns(row) for part in near for row in part)
+        ):
             start += 1
             continue
         stop, across = _run_from(rows, start)

@@ -135,27 +135,26 @@ class PageLetters:
         """Yield the letters within the edges of the page, in the order of the file."""
         has_both = RIGHT_TO_LEFT.search(self._text) is not None
         has_blanks, lefts, rights = self._has_blanks, self._lefts, self._rights
-        last, behind, blanks, own, is_apart, is_broken = 0, 0, 0, 0, True, False
+        behind, blanks, own, is_apart, is_broken, is_placed = 0, 0, 0, True, False, False
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
             between = self._text[behind:start]
             if between == " ":
                 is_apart = True
                 blanks += 1
+                is_placed = has_blanks and rights[behind] <= lefts[behind]
             elif between := between.strip(_UNREADABLE):
                 blanks += 1
                 is_apart = is_apart or not _BREAKS.issuperset(between)
                 is_broken = is_broken or not _BREAKS.isdisjoint(between)
+                is_placed = has_blanks
             if is_apart or is_broken:
                 own = 5 * round(math.degrees(self._of["FPDFText_GetCharAngle"](self._page, start)) / 5) % 360
                 if own and between == " " and self._is_gap(start - 1):  # also between turned letters that touch
                     is_apart, is_broken = False, True
-            is_placed = (
-                has_blanks and (is_apart or is_broken) and not (between == " " and lefts[start - 1] < rights[start - 1])
-            )
             if is_placed:
-                is_placed = self._begins_text((last, behind), (start, end))
-            last, behind = start, end
+                is_placed = self._begins_text(behind, start, end)
+            behind = end
             piece = None if own else self._whole(start, end)
             for each in [piece] if piece else self._one_by_one(start, end, own):
                 each.is_apart, each.is_broken, each.blanks = is_apart, is_broken, blanks
@@ -169,20 +168,18 @@ class PageLetters:
         """Return whether a blank is none of the file, but what PDFium gives for a gap."""
         return self._rights[at] <= self._lefts[at]
 
-    def _begins_text(self, before: tuple[int, int], here: tuple[int, int]) -> bool:
-        """Return whether no blank is between letters, and they are not of one text whose letters are placed one by one.
+    def _begins_text(self, behind: int, start: int, end: int) -> bool:
+        """Return whether no blank is between letters and the word before, and its letters are not placed one by one.
 
-        Files have no blanks between the words of such a text.
+        Files have no blanks between the words of texts whose letters are.
         """
-        if any(not self._is_gap(at) and self._text[at] not in _BREAKS for at in range(before[1], here[0])):
+        if any(not self._is_gap(at) and self._text[at] not in _BREAKS for at in range(behind, start)):
             return False
-        if not before[1]:
+        if not behind or self._gap(behind - 1, start) >= _WIDE_BLANK * (self._tops[start] - self._bottoms[start]):
             return True
-        gap = self._gap(before[1] - 1, here[0])
-        if gap >= _WIDE_BLANK * (self._tops[here[0]] - self._bottoms[here[0]]):
-            return True
-        pairs = [(at, at + 1) for start, end in (before, here) for at in range(start, end - 1)]
-        return 2 * sum(not self._is_one_text(*pair) for pair in pairs) <= len(pairs)
+        first = max(self._text.rfind(blank, 0, behind) for blank in " \n") + 1
+        pairs = [*range(first, behind - 1), *range(start, end - 1)]
+        return 2 * sum(not self._is_one_text(at, at + 1) for at in pairs) <= len(pairs)
 
     def _whole(self, start: int, end: int) -> Piece | None:
         """Return upright letters of one font without gaps between them, None if they are no such letters."""
