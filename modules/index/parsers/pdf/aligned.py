@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +11,8 @@ from statistics import fmean, median
 from .bands import begins_with_mark
 from .letters import CELL
 from .pictures import Rule
-from .rows import LEAST_WIDTH, Row, Segment, Span, is_from_right
-from .tables import cell_text, crossing, is_broken_at, ruled_lines
+from .rows import GUTTER, LEAST_WIDTH, Row, Segment, Span, is_from_right
+from .tables import cell_text, crossing, is_broken_at, is_number, ruled_lines
 from .words import Word
 
 _ALIGNED = 1.0
@@ -29,6 +28,8 @@ _MOST_LINE = 1.9
 _LEAST_LINE = 0.8
 _LEAST_ROWS = 3
 _FEW_ROWS = 4
+_OF_ONE_UNALIGNED = 4
+"""Least number of columns of a table of which one is not aligned, as numbers are that stand by their points."""
 _MOST_COLUMNS = 100
 _MOST_LEAD = 4.0
 """Most distance of heads over several columns to the row below, in heights of letters."""
@@ -40,7 +41,6 @@ _MOST_HEADS = 3
 """Most lines of the heads of columns."""
 _ON_GRID = 0.1
 """Most difference of the places of letters on a grid, in widths of a letter."""
-_NUMBER = re.compile(r"[+\-\u2212]?\d[\d.,:%\u2013-]*")
 
 Run = tuple[int, int, frozenset[int]]
 """Where rows begin and end that leave the same spaces free, and which of them are lines across these."""
@@ -75,16 +75,30 @@ def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
     """
     split = [_split(row) for row in rows]
     begin = 0
-    for start, stop, across in _runs(split):
-        found = _read(split, (start, stop, across), begin, rules)
-        if found is None:
-            continue
-        if begin < found.start:
-            yield Part(rows=rows[begin : found.start])
-        yield Part(rows=rows[found.start : found.stop], lines=found.lines)
-        begin = found.stop
+    for run in _runs(split):
+        waiting = [run]
+        while waiting:
+            each = waiting.pop()
+            found = _read(split, each, begin, rules)
+            if found is None:
+                waiting += _halves(split, each)
+                continue
+            if begin < found.start:
+                yield Part(rows=rows[begin : found.start])
+            yield Part(rows=rows[found.start : found.stop], lines=found.lines)
+            begin = found.stop
     if begin < len(rows):
         yield Part(rows=rows[begin:])
+
+
+def _halves(rows: Sequence[Row], run: Run) -> list[Run]:
+    """Return the two parts of a run, the lower one first, if rows in it stand away from each other."""
+    start, stop, across = run
+    steps = [(above.base - below.base, at) for at, (above, below) in enumerate(pairwise(rows[start:stop]), start + 1)]
+    if len(steps) < _LEAST_ROWS:
+        return []
+    step, at = max(steps)
+    return [(at, stop, across), (start, at, across)] if step > _FAR * median(step for step, _ in steps) else []
 
 
 def _split(row: Row) -> Row:
@@ -227,6 +241,11 @@ def _body(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> _Found | None
     table = _Table(inner, columns)
     if not table.is_one():
         return None
+    if not table.is_aligned:
+        gutters = [right - left for (_, left), (right, _) in pairwise(columns)]
+        if min(gutters) >= GUTTER * inner[0].size:
+            return None
+        return _Found(start=start, stop=stop, lines=[row.text(row.segments) for row in rows[start:stop]])
     gutters = [(left, right) for (_, left), (right, _) in pairwise(columns)]
     near = crossing(rules, gutters, rows[start:stop])
     if len({y for y, _, _ in near if rows[stop - 1].base < y < rows[start].base}) >= 2:
@@ -327,7 +346,14 @@ class _Table:
             return False
         if len(self._groups) < _LEAST_ROWS and wide:
             return False
-        return len(wide) < 2 and all(_are_aligned(cells) for cells in inner)
+        return len(wide) < 2
+
+    @cached_property
+    def is_aligned(self) -> bool:
+        """Whether the cells of nearly all columns have the same left or right edges, or the same middles."""
+        body = [self._cells[at] for group in self._groups[1:] for at in group]
+        inner = [[line[column] for line in body if line[column]] for column in range(len(self._columns))]
+        return sum(not _are_aligned(cells) for cells in inner) <= len(inner) // _OF_ONE_UNALIGNED
 
     def _grouped(self) -> list[range]:
         """Return the lines of each row: several if cells of it have broken lines or stand a little higher."""
@@ -368,7 +394,7 @@ class _Table:
             for column in range(len(self._columns))
             if any(self._cells[at][column] for at in group)
         ]
-        if len(filled) > 1 and len({len(lines) for lines in filled}) == 1 and len(filled[0]) > 1:
+        if len(filled) > 1 and 2 * sum(len(lines) > 1 for lines in filled) > len(filled):
             return False
         high, low = self._rows[group.start].base, self._rows[group.stop - 1].base
         for lines in filled:
@@ -384,7 +410,7 @@ class _Table:
         width = max(c[column][-1].right - c[column][0].left for c in self._cells if c[column])
         lines = [self._cells[at][column] for at in group if self._cells[at][column]]
         return all(
-            is_broken_at(above, below, width) and not (_is_number(above) and _is_number(below))
+            is_broken_at(above, below, width) and not ((column or is_number(above)) and is_number(below))
             for above, below in pairwise(lines)
         )
 
@@ -504,10 +530,6 @@ def _is_typed(rows: Sequence[Row]) -> bool:
     usual = median(widths)
     places = [(word.left - words[0].left) / usual for word in words]
     return max(widths) - min(widths) < _ON_GRID * usual and all(abs(each - round(each)) < _ON_GRID for each in places)
-
-
-def _is_number(cell: Sequence[Segment]) -> bool:
-    return _NUMBER.fullmatch("".join(word.text for each in cell for word in each.words)) is not None
 
 
 def _place(cell: Sequence[Segment]) -> Span:

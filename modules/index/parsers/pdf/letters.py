@@ -27,10 +27,12 @@ CELL = 0.1
 """Least gap between texts that are placed apart, in sizes of their letters; letters of a word are closer."""
 _NARROW = 0.5
 """Most gap between words of a sentence, in heights of their letters."""
-_WIDE_BLANK = 0.36
+_WIDE_BLANK = 0.32
 """Most width of a blank, in heights of letters."""
 _MOST_GAPS = 80
 _MOST_SAMPLED = 40
+_WITHOUT_BLANKS = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+"""Letters between whose words are no blanks."""
 _LINE_HYPHEN = "\x02"
 """What PDFium gives for a hyphen at the end of a line."""
 _LAST_CODE = 0x10FFFF
@@ -176,6 +178,8 @@ class PageLetters:
         if any(not self._is_gap(at) and self._text[at] not in _BREAKS for at in range(behind, start)):
             return False
         if not behind or self._gap(behind - 1, start) >= _WIDE_BLANK * (self._tops[start] - self._bottoms[start]):
+            return True
+        if _WITHOUT_BLANKS.match(self._text[behind - 1]) or _WITHOUT_BLANKS.match(self._text[start]):
             return True
         first = max(self._text.rfind(blank, 0, behind) for blank in " \n") + 1
         pairs = [*range(first, behind - 1), *range(start, end - 1)]

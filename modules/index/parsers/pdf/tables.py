@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ _MOST_REPEATED = 200
 _NARROW = 12.0
 """Most width of a column without words at the side of a table, beyond which only ends of its lines reach."""
 _FEW_LINES = 2
+_NUMBER = re.compile(r"[+\-\u2212]?\d[\d.,:%\u2013-]*")
 _BLANK = 0.25
 """Usual width of a space, in heights of letters."""
 
@@ -207,6 +209,8 @@ def _is_one_row(lines: Sequence[Sequence[Row]], widths: Sequence[float], *, are_
         return True
     broken = [_is_sentence(column) for column in columns]
     is_full = all(line[0].segments and sum(bool(cell.segments) for cell in line) > 1 for line in lines)
+    if is_full and any(is_number(cell.segments) for line in lines[1:] for cell in line[1:]):
+        return False
     return are_ruled or (any(broken) and (broken[0] or not is_full))
 
 
@@ -227,6 +231,11 @@ def _is_apart(column: Sequence[Row], width: float) -> bool:
         if not is_broken_at(above.segments, below.segments, width, backwards=below.backwards):
             return True
     return False
+
+
+def is_number(cell: Sequence[Segment]) -> bool:
+    """Return whether a cell is a number alone."""
+    return _NUMBER.fullmatch("".join(word.text for each in cell for word in each.words)) is not None
 
 
 def is_broken_at(above: Sequence[Segment], below: Sequence[Segment], width: float, *, backwards: bool = False) -> bool:

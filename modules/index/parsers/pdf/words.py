@@ -136,6 +136,6 @@ def _script(base: Word, before: Word, word: Word) -> Script:
     if base.turn != word.turn or not any(-0.3 < gap / base.size < 0.15 for gap in gaps):
         return ""
     raised, ratio = (word.base - base.base) / base.size, word.size / base.size
-    if ratio > 1.02 or (ratio > 0.88 and not 0.2 < abs(raised) < 0.6):
+    if ratio > 1.02 or (ratio > 0.88 and (word.is_placed or not 0.2 < abs(raised) < 0.6)):
         return ""
     return "^" if 0.12 < raised < 0.8 else "_" if -0.45 < raised < -0.06 else ""
