@@ -128,10 +128,13 @@ def _runs(rows: Sequence[Row]) -> Iterator[Run]:
             start += 1
             continue
         stop, across = _run_from(rows, start)
-        is_ended = stop < len(rows) and _width(rows[stop]) > 1 and stop - start <= _FEW_ROWS
-        if stop - start < _LEAST_ROWS or (
-            is_ended and _run_from(rows, start + 1)[0] > stop
-        ):  # the first row has heads over several columns
+        is_ended = (
+            stop - start <= _FEW_ROWS
+            and stop < len(rows)
+            and _width(rows[stop]) > 1
+            and (stop - start == 1 or _width(rows[start]) < max(map(_width, rows[start:stop])))
+        )
+        if is_ended and _run_from(rows, start + 1)[0] > stop:  # the first row has heads over several columns
             stop = start + 1
         yield start, stop, frozenset(each for each in across if each < stop)
         start = stop
@@ -156,7 +159,9 @@ def _run_from(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
         is_across = len(row.segments) == 1 and _crosses(row, fullest)
         if len(joined) >= max(_width(fullest), _width(row)) and not is_across:
             spans, stop, fullest = joined, at + 1, max(fullest, row, key=_width)
-        elif at > stop or at - start < _LEAST_ROWS:
+        elif at > stop or at - start < _LEAST_ROWS or _width(row) >= _width(fullest):
+            break
+        elif above.base - row.base > _FAR * (rows[at - 2].base - above.base):
             break
         else:
             across.add(at)
@@ -353,7 +358,8 @@ class _Table:
         """Whether the cells of nearly all columns have the same left or right edges, or the same middles."""
         body = [self._cells[at] for group in self._groups[1:] for at in group]
         inner = [[line[column] for line in body if line[column]] for column in range(len(self._columns))]
-        return sum(not _are_aligned(cells) for cells in inner) <= len(inner) // _OF_ONE_UNALIGNED
+        other = [cells for cells in inner if not _are_aligned(cells)]
+        return len(other) <= len(inner) // _OF_ONE_UNALIGNED and all(is_number(cell) for cells in other for cell in cells)
 
     def _grouped(self) -> list[range]:
         """Return the lines of each row: several if cells of it have broken lines or stand a little higher."""

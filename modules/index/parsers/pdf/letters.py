@@ -113,7 +113,10 @@ class PageLetters:
         sampled = whole[:: 1 + len(whole) // _MOST_SAMPLED]
         if any(self._is_one_text(before, after) for before, after in sampled):
             return False
-        alone = sum(at == 0 or not self._is_one_text(at - 1, at) for at, _ in sampled)
+        alone = sum(
+            not _WITHOUT_BLANKS.match(self._text[at]) and (at == 0 or not self._is_one_text(at - 1, at))
+            for at, _ in sampled
+        )
         if 2 * alone > len(sampled):  # letters are placed one by one
             return False
         narrow = sum(self._gap(*two) < _NARROW * (self._tops[two[0]] - self._bottoms[two[0]]) for two in sampled)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from statistics import median
@@ -142,12 +142,13 @@ class _Cells:
             return None
         if max(word.base for word in words) - min(word.base for word in words) < 0.5 * words[0].size:
             return None
-        edges = self._grid.lefts[self._columns.start : self._columns.stop + 1]
-        lines = rows_of(words)
-        cut = [divided(line, [(edge, edge) for edge in edges[1:-1]]) for line in lines]
+        column_of = {id(word): column for column, area in enumerate(areas) for word in area.words}
         parts = [
-            [Row(line.base, line.size, each, line.backwards) for each in cells]
-            for line, cells in zip(lines, cut, strict=True)
+            [
+                replace(line, segments=tuple(_in_column(line, column, column_of)))
+                for column in range(len(areas))
+            ]
+            for line in rows_of(words)
         ]
         if self._from_right:
             parts = [cells[::-1] for cells in parts]
@@ -175,6 +176,13 @@ class _Cells:
     def _width(self, columns: range) -> float:
         """Return about the width of the lines of some columns."""
         return self._grid.lefts[columns.stop] - self._grid.lefts[columns.start] - self._padding
+
+
+def _in_column(line: Row, column: int, column_of: Mapping[int, int]) -> Iterator[Segment]:
+    """Yield what of the segments of a line stands in a column."""
+    for segment in line.segments:
+        if inner := tuple(word for word in segment.words if column_of[id(word)] == column):
+            yield Segment(inner)
 
 
 def cell_text(words: Sequence[Word], *, from_right: bool) -> str:
