@@ -1,4 +1,4 @@
-"""Tables as browsers print them, and how many of their values stand under their heads in the text of a page."""
+"""Tables as browsers print them, which of their values stand elsewhere in the text of a page, and what is no table."""
 
 from __future__ import annotations
 
@@ -189,3 +189,108 @@ def _groups(columns: int, chance: random.Random) -> tuple[list[str], list[tuple[
             spans.append((name, min(left, chance.choice([1, 2, 2, 3]))))
             left -= spans[-1][1]
     return ["", *(text for text, span in spans for _ in range(span))], spans
+
+
+_PROSE = (
+    "The heron stood in the shallow water for an hour without a single step and then took the largest of the "
+    "sticklebacks before it flew away over the reeds. Copper prices fell again last Tuesday because the harbour in the "
+    "north was closed for repairs to both of its cranes and no ship could be unloaded there. "
+)
+_CHAPTERS = [("1.1 Introduction", 1), ("1.2 The heron and its food", 12), ("2.1 Copper", 20), ("2.2 Harbours", 33)]
+_CALLS = "f(x)", "g(y)", "h(z)", "k(w)"
+NO_TABLES = {
+    "two columns": f'<div style="columns:2"><p>{_PROSE * 3}</p><p>{_PROSE * 2}</p></div>',
+    "two justified columns": f'<div style="columns:2;text-align:justify"><p>{_PROSE * 3}</p><p>{_PROSE * 2}</p></div>',
+    "three columns": f'<div style="columns:3;font-size:12px"><p>{_PROSE * 6}</p></div>',
+    "bullets": "<ul><li>apples<li>pears from the north<li>plums</ul>",
+    "numbers": f"<ol>{'<li>apples<li><b>pears</b> from the north<li>plums' * 4}</ol>",
+    "code in a list": f"<ul>{''.join(f'<li><code>{call}</code> is what you call' for call in _CALLS * 2)}</ul>",
+    "addresses": "<p>Ada Byron<br>12 Main Street<br>London W1 4AB<p>Charles Babbage<br>5 Park Lane<br>Devon",
+    "labels": "<p>Tel.: 555 1234<br>Fax: 555 4321<br>Web: example.org",
+    "a letter": f'<div style="float:right">London, 5 May 1840</div><p>Ada Byron<br>12 Main Street<p>{_PROSE}',
+    "contents with typed dots": "".join(f"<p>{text} {'.' * (60 - len(text))} {page}" for text, page in _CHAPTERS),
+    "contents with a line of dots": "".join(
+        f'<div style="display:flex"><span>{text}</span><span style="flex:1;overflow:hidden;white-space:nowrap">'
+        f"{'. ' * 200}</span><span>{page}</span></div>"
+        for text, page in _CHAPTERS
+    ),
+    "code in colours": "<pre>"
+    + "".join(f"<b>def</b> <i>{name}</i>(x):\n    <b>return</b> <i>x</i> + 1\n" for name in ("fill", "push", "take"))
+    + "</pre>",
+    "a poem": "<p>The heron stood<br>in water cold<br>and took a fish<br>of scales of gold",
+    "formulas": "<p align=center><i>a</i><sup>2</sup> + <i>b</i><sup>2</sup> = <i>c</i><sup>2</sup>" * 4,
+    "references": "".join(
+        f'<div style="display:flex"><div style="width:40px">[{number}]</div><div>{_PROSE[:120]}</div></div>'
+        for number in range(1, 5)
+    ),
+    "bold words": " ".join(f"<b>{word}</b>" if at % 3 == 0 else word for at, word in enumerate(_PROSE.split() * 2)),
+}
+"""Pages by what they have, none of which is a table."""
+
+
+_SIMPLE = [
+    ["Boiler", "12.5", "", "40"],
+    ["Pump long name", "", "7", "52"],
+    ["Valve", "3", "8", "6"],
+    ["Gate", "4", "", "61"],
+]
+
+
+def _simple(
+    style: str = "border-collapse:collapse",
+    *,
+    cells: str = "padding:3px",
+    heads: Sequence[str] = ("Model", "P", "T", "kg"),
+    rows: Sequence[Sequence[str]] = _SIMPLE,
+    below: str = "",
+) -> str:
+    lines = [f"<th style='{cells}'>" + f"<th style='{cells}'>".join(heads)]
+    lines += [f"<td style='{cells}'>" + f"<td style='{cells}'>".join(row) for row in rows]
+    return f"<table style='{style}'>{''.join(f'<tr>{line}</tr>' for line in lines)}{below}</table>"
+
+
+_LEVER = "".join(f"<td style='padding:3px'>{cell}" for cell in ("Lever", "", "9", "2"))
+_READ = "Model | P | T | kg Boiler | 12.5 | | 40 Pump long name | | 7 | 52 Valve | 3 | 8 | 6 Gate | 4 | | 61"
+OTHER_TABLES = {
+    "space between the cells": (_simple("", cells="padding:1px"), _READ),
+    "letters placed one by one": (f"<div style='font-size:14.4px'>{_simple()}</div>", _READ),
+    "letters placed one by one, more space": (
+        f"<div style='font-size:14.4px'>{_simple(cells='padding:8px')}</div>",
+        _READ,
+    ),
+    "lines below the rows": (_simple(cells="padding:3px;border-bottom:1px solid gray"), _READ),
+    "letters of one width": (f"<div style='font-family:monospace'>{_simple()}</div>", _READ),
+    "a row over several columns below": (
+        _simple(below="<tr><td colspan=3>Total of all of these machines<td>159</tr>"),
+        f"{_READ} Total of all of these machines 159",
+    ),
+    "a heading among the rows": (
+        _simple(below=f"<tr><th colspan=4>Fittings and other parts</th></tr>{_LEVER}"),
+        f"{_READ} Fittings and other parts Lever | | 9 | 2",
+    ),
+    "two below each other": (
+        _simple()
+        + "<br>"
+        + _simple(heads=["Site", "Year", "Staff", "Cost"], rows=[["North", "1998", "", "7"], ["South", "", "5", "6"]]),
+        f"{_READ} Site | Year | Staff | Cost North | 1998 | | 7 South | | 5 | 6",
+    ),
+    "powers": (
+        _simple(
+            rows=[["Boiler", "10<sup>6</sup>", "", "40"], ["Pump", "", "7<sup>2</sup>", "52"], ["Valve", "3", "8", "6"]]
+        ),
+        "Model | P | T | kg Boiler | 10^6 | | 40 Pump | | 7^2 | 52 Valve | 3 | 8 | 6",
+    ),
+    "Chinese": (
+        _simple(
+            heads=["型号", "压力", "温度", "重量"],
+            rows=[["锅炉", "12.5", "", "40"], ["水泵", "", "7", "52"], ["阀门", "3", "8", "6"]],
+        ),
+        "型号 | 压力 | 温度 | 重量 锅炉 | 12.5 | | 40 水泵 | | 7 | 52 阀门 | 3 | 8 | 6",
+    ),
+    "no head over the first cells": (_simple(heads=["", "P", "T", "kg"]), _READ.replace("Model ", "", 1)),
+    "lines broken by hand": (
+        _simple(rows=[["Boiler<br>KV-7", "12.5", "", "40"], ["Pump", "", "7", "52"], ["Valve<br>KV-9", "3", "8", "6"]]),
+        "Model | P | T | kg Boiler KV-7 | 12.5 | | 40 Pump | | 7 | 52 Valve KV-9 | 3 | 8 | 6",
+    ),
+}
+"""Tables by what is special about them, each with how it is read; line ends count as spaces."""

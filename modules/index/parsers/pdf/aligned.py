@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
+from math import comb
 from statistics import fmean, median
 
 from .bands import begins_with_mark
@@ -31,6 +32,9 @@ _FEW_ROWS = 4
 _OF_ONE_UNALIGNED = 4
 """Least number of columns of a table of which one is not aligned, as numbers are that stand by their points."""
 _MOST_COLUMNS = 100
+_MOST_WAYS = 1_000
+"""Most ways in which heads may stand over columns."""
+_MOST_HALVES = 8
 _MOST_LEAD = 4.0
 """Most distance of heads over several columns to the row below, in heights of letters."""
 _MOST_OFF = 0.3
@@ -76,12 +80,13 @@ def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
     split = [_split(row) for row in rows]
     begin = 0
     for run in _runs(split):
-        waiting = [run]
+        waiting, halves = [run], _MOST_HALVES
         while waiting:
             each = waiting.pop()
             found = _read(split, each, begin, rules)
             if found is None:
-                waiting += _halves(split, each)
+                halves -= 1
+                waiting += _halves(split, each) if halves > 0 else []
                 continue
             if begin < found.start:
                 yield Part(rows=rows[begin : found.start])
@@ -159,13 +164,16 @@ def _run_from(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
         is_across = len(row.segments) == 1 and _crosses(row, fullest)
         if len(joined) >= max(_width(fullest), _width(row)) and not is_across:
             spans, stop, fullest = joined, at + 1, max(fullest, row, key=_width)
-        elif at > stop or at - start < _LEAST_ROWS or _width(row) >= _width(fullest):
-            break
-        elif above.base - row.base > _FAR * (rows[at - 2].base - above.base):
+        elif at > stop or at - start < _LEAST_ROWS or _width(row) >= _width(fullest) or _is_far(rows, at):
             break
         else:
             across.add(at)
     return stop, across
+
+
+def _is_far(rows: Sequence[Row], at: int) -> bool:
+    """Return whether a row stands away from the two above it."""
+    return rows[at - 1].base - rows[at].base > _FAR * (rows[at - 2].base - rows[at - 1].base)
 
 
 def _crosses(row: Row, other: Row) -> bool:
@@ -238,31 +246,24 @@ def _body(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> _Found | None
     if max(map(_width, inner), default=0) < 2 or not _is_row_by_row(inner):
         return None
     columns = _columns(inner)
-    if columns is None:
-        places = [right - left for row in inner for left, right in _places(row)]
-        if fmean(places) >= LEAST_WIDTH * inner[0].size:
-            return None
-        return _Found(start=start, stop=stop, lines=[row.text(row.segments) for row in rows[start:stop]])
-    table = _Table(inner, columns)
-    if not table.is_one():
-        return None
-    if not table.is_aligned:
-        gutters = [right - left for (_, left), (right, _) in pairwise(columns)]
-        if min(gutters) >= GUTTER * inner[0].size:
-            return None
-        return _Found(start=start, stop=stop, lines=[row.text(row.segments) for row in rows[start:stop]])
-    gutters = [(left, right) for (_, left), (right, _) in pairwise(columns)]
-    near = crossing(rules, gutters, rows[start:stop])
+    table = _Table(inner, columns) if columns else None
+    if table is None or not table.is_one() or not table.is_aligned:
+        as_it_stands = [row.text(row.segments) for row in rows[start:stop]]
+        is_close = _is_narrow(inner) if table is None else table.is_one() and not table.is_parted
+        return _Found(start=start, stop=stop, lines=as_it_stands) if is_close else None
+    near = crossing(rules, table.gutters, rows[start:stop])
     if len({y for y, _, _ in near if rows[stop - 1].base < y < rows[start].base}) >= 2:
-        parts = ruled_lines(rows[start:stop], gutters, near, from_right=is_from_right(inner))
+        parts = ruled_lines(rows[start:stop], table.gutters, near, from_right=is_from_right(inner))
         lines = [line for _, lines in parts for line in lines]
     else:
-        placed = [
-            *table.lines(),
-            *((rows[at].base, rows[at].text(rows[at].segments)) for at in across if start <= at < stop),
-        ]
-        lines = [line for _, line in sorted(placed, key=lambda each: -each[0])]
+        placed = [(row.base, row.text(row.segments)) for row in (rows[at] for at in across if start <= at < stop)]
+        lines = [line for _, line in sorted([*table.lines(), *placed], key=lambda each: -each[0])]
     return _Found(start=start, stop=stop, lines=lines, table=table)
+
+
+def _is_narrow(rows: Sequence[Row]) -> bool:
+    """Return whether the texts of rows are shorter than lines of columns."""
+    return fmean(right - left for row in rows for left, right in _places(row)) < LEAST_WIDTH * rows[0].size
 
 
 def _is_row_by_row(rows: Sequence[Row]) -> bool:
@@ -312,7 +313,7 @@ def _matched(heads: Sequence[Span], body: Sequence[Span]) -> list[Span] | None:
             head, span = heads[pair[0]], body[pair[1]]
             columns.append((min(head[0], span[0]), max(head[1], span[1])))
         last = pair
-    return columns
+    return None if any(before[1] > after[0] for before, after in pairwise(columns)) else columns
 
 
 class _Table:
@@ -332,34 +333,45 @@ class _Table:
         ]
 
     def is_one(self) -> bool:
-        """Return whether the cells are aligned, few of them wide, and written row by row in the file."""
+        """Return whether there are rows enough and no columns of text among the columns, and it is no list or code."""
         filled = [
             sum(any(self._cells[at][each] for at in group) for each in range(len(self._columns)))
             for group in self._groups
         ]
-        if sum(count > 1 for count in filled) < _LEAST_ROWS - (len(self._columns) > 2):
+        if sum(count > 1 for count in filled) < _LEAST_ROWS - (len(self._columns) > 2) or _is_typed(self._rows):
             return False
         size = median(row.size for row in self._rows)
-        if _is_typed(self._rows):
-            return False
-        body = [self._cells[at] for group in self._groups[1:] for at in group]
-        inner = [[line[column] for line in body if line[column]] for column in range(len(self._columns))]
         wide = [
-            cells for cells in inner if cells and fmean(c[-1].right - c[0].left for c in cells) >= LEAST_WIDTH * size
+            at
+            for at, cells in enumerate(self._body)
+            if cells and fmean(cell[-1].right - cell[0].left for cell in cells) >= LEAST_WIDTH * size
         ]
-        if len(inner) == 2 and wide == inner[1:] and all(begins_with_mark(cell) for cell in inner[0]):
-            return False
-        if len(self._groups) < _LEAST_ROWS and wide:
-            return False
-        return len(wide) < 2
+        is_list = len(self._columns) == 2 and wide == [1] and all(begins_with_mark(cell) for cell in self._body[0])
+        return not wide or (len(wide) == 1 and len(self._groups) >= _LEAST_ROWS and not is_list)
+
+    @cached_property
+    def _body(self) -> list[list[list[Segment]]]:
+        """The lines of the cells of each column, without those of the first row."""
+        body = [self._cells[at] for group in self._groups[1:] for at in group]
+        return [[line[column] for line in body if line[column]] for column in range(len(self._columns))]
+
+    @cached_property
+    def gutters(self) -> list[Span]:
+        """The spaces between the columns."""
+        return [(left, right) for (_, left), (right, _) in pairwise(self._columns)]
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether the spaces between the columns are as wide as those that part words without alignment."""
+        return all(right - left >= GUTTER * self._rows[0].size for left, right in self.gutters)
 
     @cached_property
     def is_aligned(self) -> bool:
         """Whether the cells of nearly all columns have the same left or right edges, or the same middles."""
-        body = [self._cells[at] for group in self._groups[1:] for at in group]
-        inner = [[line[column] for line in body if line[column]] for column in range(len(self._columns))]
-        other = [cells for cells in inner if not _are_aligned(cells)]
-        return len(other) <= len(inner) // _OF_ONE_UNALIGNED and all(is_number(cell) for cells in other for cell in cells)
+        other = [cells for cells in self._body if not _are_aligned(cells)]
+        return len(other) <= len(self._columns) // _OF_ONE_UNALIGNED and all(
+            is_number(cell) for cells in other for cell in cells
+        )
 
     def _grouped(self) -> list[range]:
         """Return the lines of each row: several if cells of it have broken lines or stand a little higher."""
@@ -413,12 +425,20 @@ class _Table:
 
     def _is_broken(self, column: int, group: range) -> bool:
         """Return whether the lines of a cell are broken since the next word would not fit, and are no numbers."""
-        width = max(c[column][-1].right - c[column][0].left for c in self._cells if c[column])
+        width = self._widths[column]
         lines = [self._cells[at][column] for at in group if self._cells[at][column]]
         return all(
             is_broken_at(above, below, width) and not ((column or is_number(above)) and is_number(below))
             for above, below in pairwise(lines)
         )
+
+    @cached_property
+    def _widths(self) -> list[float]:
+        """The width of the longest line of each column."""
+        return [
+            max((line[column][-1].right - line[column][0].left for line in self._cells if line[column]), default=0.0)
+            for column in range(len(self._columns))
+        ]
 
     def lines(self) -> list[tuple[float, str]]:
         """Return the rows as lines, each with its height on the page."""
@@ -454,6 +474,8 @@ class _Table:
         """Return a row whose texts stand over the middles of one or several columns each; "" if it has no such."""
         middles = [(each.left + each.right) / 2 for each in row.segments]
         count = len(self._columns)
+        if comb(count, len(middles) - 1) > _MOST_WAYS:
+            return ""
         boxes = self._boxes
         found = []
         for first in (0, 1):
@@ -483,7 +505,7 @@ class _Table:
     def _boxes(self) -> list[Span]:
         """Where the cells of each column begin and end without their padding, some of which no word fills."""
         known = [self._edges(at) for at in range(len(self._columns))]
-        padding = min(right[0] - left[1] for left, right in pairwise(self._columns))
+        padding = min(right - left for left, right in self.gutters)
         for _ in known:
             for at, (left, right, middle) in enumerate(known):
                 before = known[at - 1][1] if at else None
@@ -534,6 +556,8 @@ def _is_typed(rows: Sequence[Row]) -> bool:
     words = [word for row in rows for segment in row.segments for word in segment.words]
     widths = [(word.right - word.left) / len(word.text) for word in words]
     usual = median(widths)
+    if usual <= 0:
+        return False
     places = [(word.left - words[0].left) / usual for word in words]
     return max(widths) - min(widths) < _ON_GRID * usual and all(abs(each - round(each)) < _ON_GRID for each in places)
 

@@ -83,7 +83,7 @@ def _upright(words: Sequence[Word], rules: Rules) -> str:
     rows = rows_of(left)
     if tables:
         rows = sorted([*rows, *tables], key=lambda row: -row.base)
-    are_placed = any([word.is_placed for word in left])
+    are_placed = any(word.is_placed for word in left)
     return joined_lines(_lines(rows, across, _MAX_DEPTH, are_placed=are_placed))
 
 

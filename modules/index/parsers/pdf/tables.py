@@ -144,10 +144,7 @@ class _Cells:
             return None
         column_of = {id(word): column for column, area in enumerate(areas) for word in area.words}
         parts = [
-            [
-                replace(line, segments=tuple(_in_column(line, column, column_of)))
-                for column in range(len(areas))
-            ]
+            [replace(line, segments=tuple(_in_column(line, column, column_of))) for column in range(len(areas))]
             for line in rows_of(words)
         ]
         if self._from_right:
