@@ -534,18 +534,25 @@ class _Table:
             places[0] if max(places) - min(places) <= _ALIGNED else None
             for places in ([place[0] for place in body], [place[1] for place in body], [sum(p) / 2 for p in body])
         )
-        above = [sum(place) / 2 for place in head[:1]]
-        if left is not None and right is not None:
-            if above and abs(above[0] - (left + right) / 2) <= _ALIGNED:
-                return None, None, above[0]
-            if head and abs(head[0][0] - left) <= _ALIGNED:
-                return left, None, None
-            return None, right if head and abs(head[0][1] - right) <= _ALIGNED else None, None
-        if left is not None:
-            return left, None, above[0] if head and abs(head[0][0] - left) > _ALIGNED else None
-        if right is not None:
-            return None, right, above[0] if head and abs(head[0][1] - right) > _ALIGNED else None
-        return None, None, middle
+        if not head:
+            return (left, right, None if middle is None or left or right else middle)
+        near_left, near_right = head[0][0] - (left or 0.0), head[0][1] - (right or 0.0)
+        above = sum(head[0]) / 2
+        if left is not None and right is not None:  # all are as wide as each other
+            left, right, middle = (
+                (None, None, above)
+                if abs(above - (left + right) / 2) <= _ALIGNED
+                else (
+                    left if abs(near_left) <= _ALIGNED else None,
+                    right if abs(near_right) <= _ALIGNED else None,
+                    None,
+                )
+            )
+        elif left is not None:
+            middle = above if abs(near_left) > _ALIGNED else None
+        elif right is not None:
+            middle = above if abs(near_right) > _ALIGNED else None
+        return left, right, middle
 
     def _text(self, words: Sequence[Word]) -> str:
         return cell_text(words, from_right=self._from_right) if words else ""
