@@ -8,12 +8,14 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
+from .aligned import Part, parts_of
 from .bands import bands_of, begins_with_mark, grids_in, tables_in
 from .grids import grids_of
+from .letters import CELL
 from .lines import Line, joined_lines
 from .pictures import Rule, Rules
 from .rows import LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
-from .tables import is_across, row_text, ruled_lines, table_lines
+from .tables import crossing, is_across, row_text, ruled_lines, table_lines
 from .words import Word
 
 _LEAST_LINES = 3
@@ -36,8 +38,35 @@ def in_reading_order(words: Sequence[Word], rules: Rules | None = None) -> str:
     turned: defaultdict[int, list[Word]] = defaultdict(list)
     for word in words:
         turned[word.turn].append(word)
-    parts = [_upright(turned[turn], rules if turn == 0 and rules else Rules()) for turn in sorted(turned)]
+    parts = [
+        _upright(_whole_words(turned[turn]) if turn else turned[turn], rules if turn == 0 and rules else Rules())
+        for turn in sorted(turned)
+    ]
     return "\n\n".join(filter(None, parts))
+
+
+def _whole_words(words: Sequence[Word]) -> list[Word]:
+    """Return turned words, with those as one that touch: PDFium may give their parts in another order."""
+    whole: list[Word] = []
+    for row in rows_of(words):
+        line = [word for segment in row.segments for word in segment.words]
+        for before, word in pairwise([None, *line]):
+            if before is not None and word is not None and _touch(before, word):
+                whole[-1].text += word.text
+                whole[-1].right = word.right
+            elif word is not None:
+                whole.append(word)
+    return whole
+
+
+def _touch(before: Word, word: Word) -> bool:
+    near = CELL * word.size
+    return (
+        abs(word.left - before.right) < near
+        and abs(word.base - before.base) < near
+        and abs(word.size - before.size) < near
+        and not (before.script or word.script)
+    )
 
 
 def _upright(words: Sequence[Word], rules: Rules) -> str:
@@ -54,14 +83,17 @@ def _upright(words: Sequence[Word], rules: Rules) -> str:
     rows = rows_of(left)
     if tables:
         rows = sorted([*rows, *tables], key=lambda row: -row.base)
-    return joined_lines(_lines(rows, across, _MAX_DEPTH))
+    are_placed = any(word.is_placed for word in left)
+    return joined_lines(_lines(rows, across, _MAX_DEPTH, are_placed=are_placed))
 
 
-def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int) -> Iterator[Line]:
-    """Yield the lines of some rows in the order of reading."""
+def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int, *, are_placed: bool) -> Iterator[Line]:
+    """Yield the lines of some rows in the order of reading; ``are_placed`` if the file places cells apart."""
+    if are_placed:
+        rows = [row for part in parts_of(rows, rules) for row in (part.rows if part.lines is None else [_whole(part)])]
     across: list[Row] = []
     for band, gutters in bands_of(rows):
-        heights = {y for y, _, _ in _crossing(rules, gutters) if band[-1].base < y < band[0].base}
+        heights = {y for y, _, _ in crossing(rules, gutters, band) if band[-1].base < y < band[0].base}
         parts = list(tables_in(band, gutters)) if depth and gutters and len(heights) < 2 else []
         lines = [row for part, is_table in parts if not is_table for row in part]
         columns = [each for each in gutters if lines and _is_between_columns(lines, each)]
@@ -75,9 +107,16 @@ def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int) -> Iterator[L
             yield from _across(across, rules)
             across = []
             for column in filter(None, _cut(part, columns, from_right=is_from_right(band))):
-                for number, (line, is_new) in enumerate(_lines(column, rules, depth - 1)):
+                for number, (line, is_new) in enumerate(_lines(column, rules, depth - 1, are_placed=are_placed)):
                     yield line, is_new or not number
     yield from _across(across, rules)
+
+
+def _whole(part: Part) -> Row:
+    """Return the rows of a table as one."""
+    places = [segment for row in part.rows for segment in row.segments]
+    word = replace(places[0].words[0], left=min(each.left for each in places), right=max(each.right for each in places))
+    return replace(part.rows[0], segments=(Segment((word,)),), table="\n".join(part.lines or ()))
 
 
 def _across(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Line]:
@@ -87,8 +126,7 @@ def _across(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Line]:
     next_cells = [*(cells for _, _, cells in parts[1:]), []]
     for (part, gutters, cells), below in zip(parts, next_cells[: len(parts)], strict=True):
         from_right = is_from_right(part)
-        reach = PARAGRAPH * part[0].size
-        near = [rule for rule in _crossing(rules, gutters) if part[-1].base - reach < rule[0] < part[0].base + reach]
+        near = crossing(rules, gutters, part)
         if len({y for y, _, _ in near if part[-1].base < y < part[0].base}) >= 2:
             groups = list(ruled_lines(part, gutters, near, from_right=from_right))
         else:
@@ -121,10 +159,6 @@ def _between_cells(rows: Sequence[Row], gutters: Sequence[Span]) -> list[Span]:
 def _begins_block(last: Row, row: Row) -> bool:
     """Return whether a row does not belong to the paragraph of the one above."""
     return bool(last.table or row.table) or last.base - row.base > PARAGRAPH * max(row.size, last.size)
-
-
-def _crossing(rules: Sequence[Rule], gutters: Sequence[Span]) -> list[Rule]:
-    return [rule for rule in rules if any(rule[1] < left and right < rule[2] for left, right in gutters)]
 
 
 def _is_between_columns(rows: Sequence[Row], gutter: Span) -> bool:

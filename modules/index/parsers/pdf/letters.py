@@ -6,10 +6,10 @@ import ctypes
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import repeat
+from itertools import islice, repeat
 from operator import sub
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,16 @@ SPACE = 0.22
 _SHOWN = str.maketrans(
     dict(zip(map(chr, range(0xFB00, 0xFB07)), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
 )
+CELL = 0.1
+"""Least gap between texts that are placed apart, in sizes of their letters; letters of a word are closer."""
+_NARROW = 0.5
+"""Most gap between words of a sentence, in heights of their letters."""
+_WIDE_BLANK = 0.32
+"""Most width of a blank, in heights of letters."""
+_MOST_GAPS = 80
+_MOST_SAMPLED = 40
+_WITHOUT_BLANKS = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+"""Letters between whose words are no blanks."""
 _LINE_HYPHEN = "\x02"
 """What PDFium gives for a hyphen at the end of a line."""
 _LAST_CODE = 0x10FFFF
@@ -58,6 +68,8 @@ class Piece:
     """Number of blanks before it in the file; two in a row and the end of a line count as one."""
     is_alone: bool = False
     """True if its place says what stands beside it, not the order of the file."""
+    is_placed: bool = False
+    """True if the file has no blank before it, though it has them between words: a text of its own may begin here."""
 
 
 class PageLetters:
@@ -86,30 +98,95 @@ class PageLetters:
         self._lefts, self._tops, self._rights, self._bottoms = (sides[side::4] for side in range(4))
         self._gaps = list(map(sub, self._lefts[1:], self._rights))
         self._fonts: dict[tuple[float, float], tuple[float, float]] = {}
+        self._has_blanks = self._are_blanks_written()
+
+    def _are_blanks_written(self) -> bool:
+        """Return whether the file has blanks between the words of a sentence, so that a gap without one parts texts.
+
+        PDFium gives a blank for a gap, too, which is no part of the file and has no width.
+        """
+        gaps = [found.span() for found in islice(re.finditer(r"\s+", self._text), _MOST_GAPS)]
+        seen = [(start, end) for start, end in gaps if self._is_gap(start)]
+        if 2 * len(seen) <= len(gaps):
+            return bool(gaps)
+        whole = [(start - 1, end) for start, end in seen if start > 0 and end < len(self._text)]
+        sampled = whole[:: 1 + len(whole) // _MOST_SAMPLED]
+        if any(self._is_one_text(before, after) for before, after in sampled):
+            return False
+        alone = sum(
+            not _WITHOUT_BLANKS.match(self._text[at]) and (at == 0 or not self._is_one_text(at - 1, at))
+            for at, _ in sampled
+        )
+        if 2 * alone > len(sampled):  # letters are placed one by one
+            return False
+        narrow = sum(self._gap(*two) < _NARROW * (self._tops[two[0]] - self._bottoms[two[0]]) for two in sampled)
+        return 5 * narrow <= 4 * len(sampled)
+
+    def _is_one_text(self, one: int, other: int) -> bool:
+        """Return whether two letters are shown by one operator of the file."""
+        text_of = self._of["FPDFText_GetTextObject"]
+        return bool(text_of(self._page, one) == text_of(self._page, other))
+
+    def _gap(self, one: int, other: int) -> float:
+        """Return the distance of two letters, which may be turned."""
+        return max(
+            self._lefts[other] - self._rights[one],
+            self._lefts[one] - self._rights[other],
+            self._bottoms[other] - self._tops[one],
+            self._bottoms[one] - self._tops[other],
+        )
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the letters within the edges of the page, in the order of the file."""
         has_both = RIGHT_TO_LEFT.search(self._text) is not None
-        behind, blanks, own, is_apart, is_broken = 0, 0, 0, True, False
+        has_blanks, lefts, rights = self._has_blanks, self._lefts, self._rights
+        behind, blanks, own, is_apart, is_broken, is_placed = 0, 0, 0, True, False, False
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
             between = self._text[behind:start]
             if between == " ":
                 is_apart = True
                 blanks += 1
+                is_placed = has_blanks and rights[behind] <= lefts[behind]
             elif between := between.strip(_UNREADABLE):
                 blanks += 1
                 is_apart = is_apart or not _BREAKS.issuperset(between)
                 is_broken = is_broken or not _BREAKS.isdisjoint(between)
-            behind = end
+                is_placed = has_blanks
             if is_apart or is_broken:
                 own = 5 * round(math.degrees(self._of["FPDFText_GetCharAngle"](self._page, start)) / 5) % 360
+                if own and between == " " and self._is_gap(start - 1):  # also between turned letters that touch
+                    is_apart, is_broken = False, True
+            if is_placed:
+                is_placed = self._begins_text(behind, start, end)
+            behind = end
             piece = None if own else self._whole(start, end)
             for each in [piece] if piece else self._one_by_one(start, end, own):
                 each.is_apart, each.is_broken, each.blanks = is_apart, is_broken, blanks
+                if is_placed:
+                    each.is_placed, is_placed = True, False
                 each.is_alone = has_both and not (each.text[0].isalnum() and not RIGHT_TO_LEFT.match(each.text))
                 is_apart = is_broken = False
                 yield each
+
+    def _is_gap(self, at: int) -> bool:
+        """Return whether a blank is none of the file, but what PDFium gives for a gap."""
+        return self._rights[at] <= self._lefts[at]
+
+    def _begins_text(self, behind: int, start: int, end: int) -> bool:
+        """Return whether no blank is between letters and the word before, and its letters are not placed one by one.
+
+        Files have no blanks between the words of texts whose letters are.
+        """
+        if any(not self._is_gap(at) and self._text[at] not in _BREAKS for at in range(behind, start)):
+            return False
+        if not behind or self._gap(behind - 1, start) >= _WIDE_BLANK * (self._tops[start] - self._bottoms[start]):
+            return True
+        if _WITHOUT_BLANKS.match(self._text[behind - 1]) or _WITHOUT_BLANKS.match(self._text[start]):
+            return True
+        first = max(self._text.rfind(blank, 0, behind) for blank in " \n") + 1
+        pairs = [*range(first, behind - 1), *range(start, end - 1)]
+        return 2 * sum(not self._is_one_text(at, at + 1) for at in pairs) <= len(pairs)
 
     def _whole(self, start: int, end: int) -> Piece | None:
         """Return upright letters of one font without gaps between them, None if they are no such letters."""
@@ -129,7 +206,7 @@ class PageLetters:
             if (
                 max(bottoms) - min(bottoms) > most
                 or max(tops) - min(tops) > most
-                or max(gaps) > SPACE * size
+                or max(gaps) > (CELL if self._has_blanks else SPACE) * size
                 or min(gaps) < -0.5 * size
             ):
                 return None
@@ -139,6 +216,7 @@ class PageLetters:
         """Yield letters turned by an angle as they stand after the page is turned back by it."""
         low_x, low_y, high_x, high_y = self._edges
         cos, sin = math.cos(math.radians(own)), math.sin(math.radians(own))
+        placed = self._placed(start, end, own) if self._has_blanks else ()
         for at in range(start, end):
             left, right, bottom, top = self._lefts[at], self._rights[at], self._bottoms[at], self._tops[at]
             if not (low_x <= (left + right) / 2 <= high_x and low_y <= (bottom + top) / 2 <= high_y):
@@ -147,7 +225,21 @@ class PageLetters:
             ys = [a * sin + b * cos for a in (left, right) for b in (bottom, top)]
             x, y, size = self._font_at(at, max(ys) - min(ys))
             base = x * sin + y * cos
-            yield Piece(self._shown_text(at, at + 1), (own + self._shown) % 360, min(xs), max(xs), base, size)
+            yield Piece(
+                self._shown_text(at, at + 1),
+                (own + self._shown) % 360,
+                min(xs),
+                max(xs),
+                base,
+                size,
+                is_placed=at in placed,
+            )
+
+    def _placed(self, start: int, end: int, own: int) -> Sequence[int]:
+        """Return where other texts begin within letters, a little apart; nowhere in letters that are spaced."""
+        low, high = (self._lefts, self._rights) if own % 180 == 90 else (self._bottoms, self._tops)
+        found = [at for at in range(start + 1, end) if self._gap(at - 1, at) > CELL * (high[at] - low[at])]
+        return [] if any(self._is_one_text(at - 1, at) for at in found) else found
 
     def _font_at(self, at: int, height: float) -> tuple[float, float, float]:
         """Return where the base line of a letter begins, and the size of its font as displayed."""
@@ -175,6 +267,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "FPDFText_GetCharAngle": (real, place, number),
         "FPDFText_GetMatrix": (number, place, number, place),
         "FPDFText_GetFontSize": (double, place, number),
+        "FPDFText_GetTextObject": (place, place, number),
     }
     return {
         name: ctypes.PYFUNCTYPE(*kind)(ctypes.cast(getattr(raw, name), place).value or 0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from statistics import median
@@ -14,7 +15,7 @@ from .directions import has_right_to_left
 from .grids import Grid, areas_of
 from .lines import joined_lines
 from .pictures import THIN, Rule
-from .rows import LEAST_WIDTH, PARAGRAPH, Row, Span, divided, is_from_right, rows_of
+from .rows import LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
 from .words import Word
 
 _MOST_CHARACTERS = 1_000
@@ -24,6 +25,7 @@ _MOST_REPEATED = 200
 _NARROW = 12.0
 """Most width of a column without words at the side of a table, beyond which only ends of its lines reach."""
 _FEW_LINES = 2
+_NUMBER = re.compile(r"[+\-\u2212]?\d[\d.,:%\u2013-]*")
 _BLANK = 0.25
 """Usual width of a space, in heights of letters."""
 
@@ -76,7 +78,7 @@ class _Cells:
             inner = [word for row in rows for column in across for word in placed.get((row, column), ())]
             for area in self._parts(_Area(rows, across, inner)):
                 self._at.update({(row, column): area for row in area.rows for column in area.columns})
-        self._texts = {id(area): _text(area.words, from_right=from_right) for area in self._at.values()}
+        self._texts = {id(area): cell_text(area.words, from_right=from_right) for area in self._at.values()}
 
     def are_short(self) -> bool:
         return max(map(len, self._texts.values())) <= _MOST_CHARACTERS
@@ -140,12 +142,10 @@ class _Cells:
             return None
         if max(word.base for word in words) - min(word.base for word in words) < 0.5 * words[0].size:
             return None
-        edges = self._grid.lefts[self._columns.start : self._columns.stop + 1]
-        lines = rows_of(words)
-        cut = [divided(line, [(edge, edge) for edge in edges[1:-1]]) for line in lines]
+        column_of = {id(word): column for column, area in enumerate(areas) for word in area.words}
         parts = [
-            [Row(line.base, line.size, each, line.backwards) for each in cells]
-            for line, cells in zip(lines, cut, strict=True)
+            [replace(line, segments=tuple(_in_column(line, column, column_of))) for column in range(len(areas))]
+            for line in rows_of(words)
         ]
         if self._from_right:
             parts = [cells[::-1] for cells in parts]
@@ -175,7 +175,15 @@ class _Cells:
         return self._grid.lefts[columns.stop] - self._grid.lefts[columns.start] - self._padding
 
 
-def _text(words: Sequence[Word], *, from_right: bool) -> str:
+def _in_column(line: Row, column: int, column_of: Mapping[int, int]) -> Iterator[Segment]:
+    """Yield what of the segments of a line stands in a column."""
+    for segment in line.segments:
+        if inner := tuple(word for word in segment.words if column_of[id(word)] == column):
+            yield Segment(inner)
+
+
+def cell_text(words: Sequence[Word], *, from_right: bool) -> str:
+    """Return the text of a cell, in which lines may be broken; "" for an empty one."""
     if len(words) == 1 and not from_right:
         return words[0].text
     lines = ((row.text(row.segments, backwards=from_right), False) for row in rows_of(words))
@@ -206,6 +214,8 @@ def _is_one_row(lines: Sequence[Sequence[Row]], widths: Sequence[float], *, are_
         return True
     broken = [_is_sentence(column) for column in columns]
     is_full = all(line[0].segments and sum(bool(cell.segments) for cell in line) > 1 for line in lines)
+    if is_full and any(is_number(cell.segments) for line in lines[1:] for cell in line[1:]):
+        return False
     return are_ruled or (any(broken) and (broken[0] or not is_full))
 
 
@@ -223,10 +233,20 @@ def _is_apart(column: Sequence[Row], width: float) -> bool:
     if filled[-1] - filled[0] >= len(filled):
         return True
     for above, below in pairwise(column[at] for at in filled):
-        first = below.segments[-1].words[-1] if below.backwards else below.segments[0].words[0]
-        if _width(above) + _BLANK * below.size + first.right - first.left < width:
+        if not is_broken_at(above.segments, below.segments, width, backwards=below.backwards):
             return True
     return False
+
+
+def is_number(cell: Sequence[Segment]) -> bool:
+    """Return whether a cell is a number alone."""
+    return _NUMBER.fullmatch("".join(word.text for each in cell for word in each.words)) is not None
+
+
+def is_broken_at(above: Sequence[Segment], below: Sequence[Segment], width: float, *, backwards: bool = False) -> bool:
+    """Return whether the first word of a line does not fit in the line above, as in cells with broken lines."""
+    first = below[-1].words[-1] if backwards else below[0].words[0]
+    return above[-1].right - above[0].left + _BLANK * first.size + first.right - first.left >= width
 
 
 def row_text(row: Row, gutters: Sequence[Span], *, from_right: bool) -> str:
@@ -250,6 +270,17 @@ def ruled_lines(
             yield from (([row], [row_text(row, gutters, from_right=from_right)]) for row in inner)
         else:
             yield inner, lines
+
+
+def crossing(rules: Sequence[Rule], gutters: Sequence[Span], rows: Sequence[Row]) -> list[Rule]:
+    """Return the lines among rows and near them that cross one of some spaces."""
+    reach = PARAGRAPH * rows[0].size
+    low, high = rows[-1].base - reach, rows[0].base + reach
+    return [
+        rule
+        for rule in rules
+        if low < rule[0] < high and any(rule[1] < left and right < rule[2] for left, right in gutters)
+    ]
 
 
 def is_across(row: Row, gutters: Sequence[Span]) -> bool:

@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ....reading.scripts import Script
-from .letters import SPACE, PageLetters, Piece
+from .letters import CELL, SPACE, PageLetters, Piece
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 MAX_PLACED = 100_000
 """Most characters of a page that are placed; a page with more is taken in the order of its file."""
-_TOUCHING = 0.1
+_TOUCHING = CELL
 """Most distance of letters of a word between which PDFium sees the end of a line, in sizes of the letters."""
 
 
@@ -37,6 +37,8 @@ class Word:
     script: Script = ""
     blanks: int = 0
     """Number of blanks before it in the file."""
+    is_placed: bool = False
+    """True if the file has no blank before it, though it has them between words: a text of its own may begin here."""
 
 
 @dataclass(kw_only=True)
@@ -97,6 +99,7 @@ def _joined(pieces: Iterable[Piece]) -> list[Word]:
             size=piece.size,
             is_apart=piece.is_apart or last is None or not _touches(last, piece) or _is_far(last, piece),
             blanks=piece.blanks,
+            is_placed=piece.is_placed,
         )
         if base_word is not None and (script := _script(base_word, words[-1], word)):
             word.script, word.base, word.size, word.is_apart = script, base_word.base, base_word.size, False
@@ -124,7 +127,7 @@ def _is_far(last: Piece, piece: Piece) -> bool:
     if abs(last.base - piece.base) > max(last.size, piece.size):
         return True
     gap = piece.left - last.right
-    return gap > SPACE * last.size or gap < -max(last.size, piece.size)
+    return gap > (CELL if piece.is_placed else SPACE) * last.size or gap < -max(last.size, piece.size)
 
 
 def _script(base: Word, before: Word, word: Word) -> Script:
@@ -133,6 +136,6 @@ def _script(base: Word, before: Word, word: Word) -> Script:
     if base.turn != word.turn or not any(-0.3 < gap / base.size < 0.15 for gap in gaps):
         return ""
     raised, ratio = (word.base - base.base) / base.size, word.size / base.size
-    if ratio > 1.02 or (ratio > 0.88 and not 0.2 < abs(raised) < 0.6):
+    if ratio > 1.02 or (ratio > 0.88 and (word.is_placed or not 0.2 < abs(raised) < 0.6)):
         return ""
     return "^" if 0.12 < raised < 0.8 else "_" if -0.45 < raised < -0.06 else ""
