@@ -75,7 +75,9 @@ def test_what_a_reply_shows_is_noted_with_its_call(
 ) -> None:
     raw.will_send(reply(message, streamed=streamed, ended=ended))
     meter = CallMeter(node="generate")
-    assert asked(llm_at(raw.base_url), meter, streamed=streamed).text == text
+    completion = asked(llm_at(raw.base_url), meter, streamed=streamed)
+    assert completion.text == text
+    assert completion.written == ("" if {"filtered", "declined"} & {*caveats} else text), "as material of other calls"
     (record,) = meter.records
     assert caveats_of(record) == caveats
     assert record.get("refusal", "") == (REASON if "declined" in caveats else "")
