@@ -301,7 +301,7 @@ MIN_ASKED = 10
 
 
 class SetupFailures:
-    """Counter of questions that found an endpoint unusable, in a row or as a share."""
+    """Counter of questions that failed, in a row or as a share, and of those that found an endpoint unusable."""
 
     def __init__(self, fail_after: float, *, verb: str = "asked", kept: str = "Finished rows are kept.") -> None:
         """``fail_after``: from 1, a number of questions in a row; below 1, a share of the questions asked.
@@ -311,14 +311,18 @@ class SetupFailures:
         self._fail_after = fail_after
         self._verb = verb
         self._kept = kept
-        self._asked = self._failed = self._in_a_row = 0
+        self._asked = self._failed = self._unusable = self._in_a_row = 0
         self._reason = ""
 
-    def add(self, failure: str | None) -> None:
-        """Count a question, in the order in which they finished; None for one that found its endpoint usable."""
+    def add(self, failure: str | None, *, is_unusable: bool = True) -> None:
+        """Count a question, in the order in which they finished; ``failure`` is None for one that did not fail.
+
+        ``is_unusable`` says that it found its endpoint unusable, so that the same command asks it again.
+        """
         has_failed = failure is not None
         self._asked += 1
         self._failed += has_failed
+        self._unusable += has_failed and is_unusable
         self._in_a_row = self._in_a_row + 1 if has_failed else 0
         self._reason = self._reason if failure is None else failure
 
@@ -330,14 +334,17 @@ class SetupFailures:
         return self._asked >= MIN_ASKED and self._failed >= self._fail_after * self._asked
 
     def refuse(self) -> None:
-        """Raise if the limit is reached, or if every question failed.
+        """Raise if the limit is reached, or if every question found its endpoint unusable.
 
         Raises:
-            ModelSetupError: The limit is reached; the message quotes the last failure.
+            ModelSetupError: So it is; the message quotes the last failure.
         """
-        if self.is_reached or 0 < self._failed == self._asked:
+        if self.is_reached or 0 < self._unusable == self._asked:
+            are_all_unusable = self._unusable == self._failed
+            how = f"could not be {self._verb}" if are_all_unusable else "failed"
+            again = "" if are_all_unusable else " with `--retry failed`"
             raise ModelSetupError(
-                f"Stopped: {self._failed} of {self._asked} questions could not be {self._verb}. The last one: "
-                f"{self._reason} {self._kept} Correct this and run the same command, which asks the failed and the "
-                "remaining questions."
+                f"Stopped: {self._failed} of {self._asked} questions {how}. The last one: "
+                f"{self._reason} {self._kept} Correct this and run the same command{again}, which asks the failed and "
+                "the remaining questions."
             )

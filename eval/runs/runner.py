@@ -45,7 +45,7 @@ class RunSummary:
     asked: int
     """Questions asked by this call."""
     failed: int
-    """Failed questions among ``asked``."""
+    """Failed questions among ``asked``: without an answer, or with one for which a judge or reranker was of no use."""
     failure: str = ""
     """Why the first of the failed questions failed; ``""`` without failures."""
     degraded: int = 0
@@ -92,8 +92,8 @@ def run_questions(
     Ctrl-C or a kill loses only the jobs in progress; plan the same jobs again from the store.
 
     Raises:
-        ModelSetupError: As many questions as ``experiment.fail_after`` says, or all, found an endpoint unusable: key,
-            model, account or address. Each is a failed row, and planning the jobs again repeats it.
+        ModelSetupError: As many questions as ``experiment.fail_after`` says failed, or all found an endpoint unusable:
+            key, model, account or address. Each is a failed row; planning the jobs again repeats the latter.
         UserError: Another error that every question would meet: settings, a call missing in replay mode, a full disk.
             Rows written so far stay.
     """
@@ -210,7 +210,8 @@ class _Run:
         self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)
         self._failure = self._failure or row.error
         if is_asked:
-            self._setup_failures.add(row.error if row.setup_failed else None)
+            has_failed = row.completeness == "failed"
+            self._setup_failures.add(row.error if has_failed else None, is_unusable=row.setup_failed)
         self.on_progress(Progress(done=self._done, total=len(self.jobs), row=row))
 
     def _keep(self, asked: Asked) -> None:
