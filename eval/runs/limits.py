@@ -73,6 +73,8 @@ class Spending:
         self._prices = prices
         self._payments: Payments | None = None
         self._before = self._rows = NOTHING
+        self.made = NOTHING
+        """What was settled here: the calls that this process has paid for."""
         self._with_row: set[str] = set()
         """Threads of questions with a row."""
         self._open: dict[str, Spend] = {}
@@ -176,6 +178,7 @@ class Spending:
         """Replace the reservation of a call by its actual amount."""
         async with self._changed:
             del self._in_flight[place]
+            self.made += actual
             self._book(BOOKED_TO.get(), actual)
             self._changed.notify_all()
             if self._payments is not None:

@@ -59,16 +59,18 @@ class RunSummary:
     cost: Cost = FREE
     """Cost of all attempts in the run directory so far."""
     calls: int = 0
-    """Chat calls of the asked questions, cached ones included."""
+    """Chat calls that this call paid for, those of questions that a limit left without a row included. What the cache
+    answered, or the call journal of an earlier start, is not among them."""
     cached_calls: int = 0
-    """Chat calls among ``calls`` that the cache answered."""
+    """Chat calls of the asked questions that the cache answered."""
     questions_read: Mapping[str, object] | None = None
     """What was read of a file of one's own questions (``QuestionsRead``); None for other data sets."""
 
     @property
     def cached_share(self) -> float:
-        """Share in [0, 1] of cached calls; 0 without calls."""
-        return self.cached_calls / self.calls if self.calls else 0.0
+        """Share in [0, 1] of cached calls among cached and paid ones; 0 without any."""
+        made = self.calls + self.cached_calls
+        return self.cached_calls / made if made else 0.0
 
 
 def run_questions(
@@ -102,7 +104,7 @@ def run_questions(
         return asking_here(services, store, run_id, jobs, newest)
 
     opening, report = open_asking or open_here, on_progress or (lambda progress: None)
-    work = _Run(services, store, run_id, jobs, spending, rows, opening, report)
+    work = _Run(services, store, run_id, jobs, spending, rows, opening, report, asks_here=open_asking is None)
     return background_loop().run(work.run())
 
 
@@ -116,6 +118,8 @@ class _Run:
     rows: InitVar[Iterable[RunRow]]
     open_asking: OpenAsking
     on_progress: Callable[[Progress], None]
+    asks_here: bool
+    """Whether all calls are made, and so settled, in this process."""
 
     def __post_init__(self, rows: Iterable[RunRow]) -> None:
         experiment, questions = self.services.experiment, self.services.dataset.questions
@@ -125,7 +129,7 @@ class _Run:
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
         self._done = 0
         self._counts: Counter[Completeness] = Counter()
-        self._calls = self._cached_calls = 0
+        self._cached_calls = 0
         self._setup_failures = SetupFailures(experiment.fail_after)
         self._failure = ""
         self._journal: CallJournal | None = None
@@ -138,6 +142,7 @@ class _Run:
                 open_call_journal(checkpoints_of(self.store, self.services.settings))
             )
             await self._recover_books()
+            before = self.spending.spent
             await asking.owe(self.spending.open_payments)
             try:
                 await self._work_through(asking)
@@ -151,7 +156,7 @@ class _Run:
             degraded=self._counts["degraded"],
             stopped_by=self.spending.exhausted if self._done < len(self.jobs) else "",
             cost=self.spending.cost,
-            calls=self._calls,
+            calls=(self.spending.made if self.asks_here else self.spending.spent - before).calls,
             cached_calls=self._cached_calls,
         )
 
@@ -206,7 +211,6 @@ class _Run:
         self.spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
-        self._calls += sum(usage.calls for usage in row.uncached_chat_usage)
         self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)
         self._failure = self._failure or row.error
         if is_asked:

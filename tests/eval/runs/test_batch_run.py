@@ -462,13 +462,25 @@ def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None
     assert not {row.thread_id for row in before.values()} & {row.thread_id for row in after.values()}
 
 
+def test_a_start_that_only_takes_up_what_was_paid_counts_no_call(bench: Bench) -> None:
+    """Questions whose rows were lost after their calls: the call journal and the checkpoints have all."""
+    bench = bench.changed(systems=("judge",), cache="off")
+    first = bench.run()
+    assert first.calls == bench.requests() > 0
+    store = RunStore(bench.out)
+    store.rows_file.write_bytes(b"")
+    again = bench.run()
+    assert (again.asked, again.calls, bench.requests()) == (3, 0, first.calls)
+
+
 def test_force_asks_the_models_again_too(bench: Bench) -> None:
     bench = bench.changed(systems=("naive", "iter_retgen"))
     bench.run()
     before = bench.requests()
     forced = bench.run(RunOptions(force=True))
     assert bench.requests() == 2 * before, "each call once, whichever system makes it first"
-    assert (forced.calls - forced.cached_calls, forced.calls) == (before, sum(map(calls, bench.rows().values())))
+    made = sum(map(calls, bench.rows().values()))
+    assert (forced.calls, forced.calls + forced.cached_calls) == (before, made)
     elsewhere = bench.out.with_name("elsewhere")
     replayed = bench.run(out=elsewhere, cache="replay")
     assert (replayed.cached_share, bench.requests()) == (1.0, 2 * before), "the new ones are kept"
@@ -526,7 +538,8 @@ def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> 
     again = bench.run(max_calls=7)
     assert (again.asked, again.stopped_by) == (0, "max_calls=7"), "what open questions have paid counts"
     assert bench.requests() == 7
-    bench.run()
+    whole = bench.run()
+    assert [each.calls for each in (stopped, again, whole)] == [7, 0, bench.requests() - 7], "what each start paid for"
     rows = bench.rows()
     assert {row.prediction for row in rows.values()} == {"40 mm", "grey", rows["judge", "none", 0].prediction}
     assert sum(map(calls, rows.values())) == bench.requests(), "none is made twice, or not booked"
