@@ -134,10 +134,11 @@ class Spending:
     def add(self, row: RunRow) -> None:
         """Count the payments of a question's row, in place of its calls counted before."""
         self._with_row.add(row.thread_id)
-        cost = cost_of_row(row, self._prices)
+        counted = [usage.as_counted() for usage in row.paid or ()]
+        cost = UNKNOWN if row.paid is None else self._prices.cost_of(counted)
         amount = Spend(
             calls=row.chat_calls,
-            tokens=row.tokens,
+            tokens=sum(usage.tokens for usage in counted if usage.kind == "chat"),
             usd=cost.known_usd,
             unpriced=int(not cost.is_whole),
             estimated=int(cost.is_estimated),

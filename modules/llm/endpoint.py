@@ -27,10 +27,11 @@ from ..calls.completion import (
 )
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
-from ..calls.messages import CallOptions, Message
+from ..calls.messages import CallOptions, Message, texts_of
 from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
 from ..calls.usage import CallMeter
 from ..caveats.filters import FILTERED, Withheld
+from ..caveats.prompt_cuts import least_tokens
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError
 from .attempts import (
     MALFORMED_REPLY,
@@ -164,6 +165,7 @@ class EndpointLLM(JournaledLLM):
         )
         self._refuse_logprobs(tries)
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
+        least = least_tokens(texts_of(messages)) if tokens else 0
         while True:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
@@ -172,7 +174,7 @@ class EndpointLLM(JournaledLLM):
                     async with asyncio.timeout(self._chat.call_timeout_s):
                         message = await self._sender.reply(tries.request, listeners)
                     if message.usage_metadata is not None:
-                        correct(message.usage_metadata["total_tokens"])
+                        correct(max(message.usage_metadata["total_tokens"], least))
                 completion = _read(message, tries.request.stop, options, listeners)
                 break
             except (*_CLIENT_ERRORS, *MALFORMED_REPLY) as error:
