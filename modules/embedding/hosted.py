@@ -14,6 +14,7 @@ import httpx2
 import openai
 from openai._base_client import get_platform
 
+from ..background.long_waits import LONG_WAITS
 from ..background_loop import background_loop
 from ..calls.completion import PackedReply, ReplyTooLong, cap_reply
 from ..calls.tokens import text_tokens
@@ -286,7 +287,8 @@ class EmbeddingEndpoint:
             self._rates.tell_of_wait(f"The embedding model {self._name}", wait_s)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
-            await self._sleep(wait_s)
+            async with LONG_WAITS.one() if failure.status == _TOO_MANY_REQUESTS or asked_s else nullcontext():
+                await self._sleep(wait_s)
         return None
 
 

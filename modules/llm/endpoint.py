@@ -19,6 +19,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
+from ..background.long_waits import LONG_WAITS
 from ..calls.completion import (
     Completion,
     PackedReply,
@@ -268,7 +269,8 @@ class EndpointLLM(JournaledLLM):
         asked_s = retry_after_s(error)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
-            await self._sleep(wait_s)
+            async with LONG_WAITS.one() if failure.status == _TOO_MANY_REQUESTS or asked_s else nullcontext():
+                await self._sleep(wait_s)
 
     def _record(
         self, tries: _Tries, used: UsageMetadata | None, *, number: int, cut_off: bool = False, error: str = ""
