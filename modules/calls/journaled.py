@@ -30,6 +30,8 @@ from .usage import CallMeter, Reserved
 
 logger = logging.getLogger(__name__)
 
+_FAR_TOO_FEW = 2
+"""Times that the fewest tokens of texts may exceed the reported ones: what texts have at least is a rule of thumb."""
 _LONGEST_REASON = 300
 """Characters of a refusal that a record keeps, as of an error."""
 
@@ -276,13 +278,12 @@ def expected_usage(
     told: UsageMetadata | None, messages: Sequence[Message], options: CallOptions
 ) -> tuple[UsageMetadata, bool]:
     """Return the usage of a failed attempt, and whether it is an estimate, as it is where too little is reported."""
-    least = least_tokens(texts_of(messages))
     if told is not None and (told["input_tokens"] or told["output_tokens"]):
-        if told["input_tokens"] + cached_tokens_in(told) >= least:
+        prompt, completion = told["input_tokens"], told["output_tokens"]
+        if not (missing := _missing(prompt + cached_tokens_in(told), texts_of(messages))):
             return told, False
-        return UsageMetadata(
-            input_tokens=least, output_tokens=told["output_tokens"], total_tokens=least + told["output_tokens"]
-        ), True
+        prompt += missing
+        return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion), True
     prompt, completion = message_tokens(messages), _likely_tokens(options)
     return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion), True
 
@@ -345,6 +346,12 @@ def _with_caveats(
     return marked
 
 
+def _missing(reported: int, texts: Sequence[str]) -> int:
+    """Return the tokens that texts have at least beyond a reported number that is far too low for them; else 0."""
+    least = least_tokens(texts)
+    return least - reported if least > _FAR_TOO_FEW * reported else 0
+
+
 def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:
     """Return the record with the tokens that the endpoint reported, or else with estimates.
 
@@ -354,9 +361,9 @@ def _counted(record: CallRecord, messages: Sequence[Message], completion: Comple
         known = record["prompt_tokens"] + record.get("cached_prompt_tokens", 0)
         is_whole = "prompt_cut" not in record.get("caveats", ())
         beyond = CallRecord(**record)
-        if is_whole and (missing := least_tokens(texts_of(messages)) - known) > 0:
+        if is_whole and (missing := _missing(known, texts_of(messages))):
             beyond["unreported_prompt_tokens"] = missing
-        if (missing := least_tokens([completion.text]) - record["completion_tokens"]) > 0:
+        if missing := _missing(record["completion_tokens"], (completion.text,)):
             beyond["unreported_completion_tokens"] = missing
         return beyond
     written = text_tokens(completion.text) + text_tokens(completion.thinking)

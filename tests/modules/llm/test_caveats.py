@@ -198,7 +198,7 @@ def test_a_prompt_that_the_server_cut_is_noted(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_limits_count_no_fewer_tokens_than_the_texts_have_whatever_is_reported(
+def test_limits_count_what_the_texts_have_at_least_where_far_too_little_is_reported(
     raw: RawEndpoint, streamed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = "forty-two words " * 100
