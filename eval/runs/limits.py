@@ -131,8 +131,17 @@ class Spending:
         self._refused = self._refused or refused
         self._open.update(open_payments)
 
-    def add(self, row: RunRow) -> None:
-        """Count the payments of a question's row, in place of its calls counted before."""
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return any(limit is not None for limit in self._limits.values())
+
+    def has_room_for(self, more: Spend) -> bool:
+        """Return whether the limits leave room for so much; calls in flight are taken for a part of it."""
+        return not self._limit_below(self.spent + more)
+
+    def add(self, row: RunRow) -> Spend:
+        """Count the payments of a question's row, in place of its calls counted before, and return them."""
         self._with_row.add(row.thread_id)
         counted = [usage.as_counted() for usage in row.paid or ()]
         cost = UNKNOWN if row.paid is None else self._prices.cost_of(counted)
@@ -143,7 +152,9 @@ class Spending:
             unpriced=int(not cost.is_whole),
             estimated=int(cost.is_estimated),
         )
-        self._rows += amount.at_least(self._open.pop(row.thread_id, NOTHING))
+        amount = amount.at_least(self._open.pop(row.thread_id, NOTHING))
+        self._rows += amount
+        return amount
 
     def recover(self, calls: Iterable[JournaledCall]) -> None:
         """Count the calls of questions that were interrupted before they had a row."""
@@ -186,7 +197,7 @@ class Spending:
                 self._payments.end(self._noted.pop(place), BOOKED_TO.get(), actual)
 
     def _limit_in_the_way(self, expected: Spend) -> str:
-        if all(limit is None for limit in self._limits.values()):
+        if not self.is_limited:
             return ""
         return self._refused or self._limit_below(self.spent + sum(self._in_flight.values(), expected))
 

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import InitVar, dataclass
+from functools import partial
 
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import CallJournal
 from ...modules.calls.prices import FREE, Cost
+from ...modules.calls.record import NOTHING
 from ...modules.errors import UserError, ungrouped
 from ..rows.store import Completeness, Place, RunRow, RunStore
 from ..rows.trees import TreeStore
@@ -127,7 +129,9 @@ class _Run:
         self._chains = chains_of(self.jobs, by_dialogue=leads_conversations(experiment, questions))
         self._writing = asyncio.Lock()
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
-        self._done = 0
+        self._done = self._in_progress = 0
+        self._paid_by_done = NOTHING
+        self._ended = asyncio.Condition()
         self._counts: Counter[Completeness] = Counter()
         self._cached_calls = 0
         self._setup_failures = SetupFailures(experiment.fail_after)
@@ -182,12 +186,32 @@ class _Run:
 
         async def worker() -> None:
             for chain in waiting:
-                await self._ask_in_turn(chain, asking)
+                async with self._ended:
+                    await self._ended.wait_for(partial(self._may_start, len(chain.jobs)))
+                    self._in_progress += len(chain.jobs)
+                try:
+                    await self._ask_in_turn(chain, asking)
+                finally:
+                    async with self._ended:
+                        self._in_progress -= len(chain.jobs)
+                        self._ended.notify_all()
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.services.experiment.concurrency, len(self._chains))):
                     group.create_task(worker())
+
+    def _may_start(self, further: int) -> bool:
+        """Return whether the limits leave room to finish so many questions beside those in progress.
+
+        One is always asked; of a run with limits the first alone, which shows what a question takes.
+        """
+        if not self._in_progress or not self.spending.is_limited or self._is_over():
+            return True
+        if not self._done:
+            return False
+        share = (self._in_progress + further) / self._done
+        return self.spending.has_room_for(self._paid_by_done.times(share))
 
     async def _ask_in_turn(self, chain: Chain, asking: Asking) -> None:
         for job in chain.jobs:
@@ -208,7 +232,7 @@ class _Run:
 
     def _count(self, row: RunRow, *, is_asked: bool) -> None:
         self._newest[row.place] = row
-        self.spending.add(row)
+        self._paid_by_done += self.spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
         self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)

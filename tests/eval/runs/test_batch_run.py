@@ -545,6 +545,18 @@ def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> 
     assert sum(map(calls, rows.values())) == bench.requests(), "none is made twice, or not booked"
 
 
+@pytest.mark.parametrize("concurrency", [1, 32])
+def test_near_a_limit_started_questions_are_finished_before_others_start(bench: Bench, concurrency: int) -> None:
+    bench = bench.changed(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=concurrency)
+    bench.run(out=bench.out.with_name("whole"))
+    taken = [row.chat_calls for row in RunStore(bench.out.with_name("whole")).read_rows()]
+    limit = 2 * max(taken)
+    before = bench.requests()
+    stopped = bench.run(max_calls=limit)
+    assert bench.requests() - before == stopped.calls == limit
+    assert stopped.asked >= 2, f"of questions that take {taken} calls"
+
+
 @pytest.mark.parametrize(("name", "limit"), [("max_tokens", 1000), ("max_cost", 1.0)])
 @pytest.mark.parametrize("counts", [True, False], ids=["usage", "no usage"])
 def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limit: float, counts: bool) -> None:
