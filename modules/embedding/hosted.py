@@ -14,7 +14,6 @@ import httpx2
 import openai
 from openai._base_client import get_platform
 
-from ..background.long_waits import LONG_WAITS
 from ..background_loop import background_loop
 from ..calls.completion import PackedReply, ReplyTooLong, cap_reply
 from ..calls.tokens import text_tokens
@@ -25,6 +24,7 @@ from ..llm.factory import Endpoint, gate_at, rates_of
 from ..llm.openai_client import CONNECTING_S, UNREAD, http_client_on
 from ..llm.rate_limit import Admissions, RateLimit
 from ..llm.wire.refusals import noting_refusals
+from ..network.long_waits import LONG_WAITS
 from ..settings import Settings
 from .refusals import LearnedWays, described, fewer_texts, is_text_too_long, pieces_of, refuses_format, ways_at
 from .replies import MAX_DIMENSION, EmbeddingsReply, parse_reply

@@ -19,7 +19,6 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
-from ..background.long_waits import LONG_WAITS
 from ..calls.completion import (
     Completion,
     PackedReply,
@@ -34,6 +33,7 @@ from ..calls.usage import CallMeter
 from ..caveats.filters import FILTERED, Withheld
 from ..caveats.prompt_cuts import least_tokens
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError
+from ..network.long_waits import LONG_WAITS
 from .attempts import (
     MALFORMED_REPLY,
     Attempts,

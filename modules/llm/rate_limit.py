@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..background.long_waits import LONG_WAITS
 from ..calls.messages import Message
 from ..calls.tokens import message_tokens
+from ..network.long_waits import LONG_WAITS
 from .attempts import LONGEST_WAIT_S
 from .call_gate import CallGate
 

@@ -9,8 +9,8 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from ....modules.background.long_waits import LONG_WAITS
 from ....modules.errors import SettingsError
+from ....modules.network.long_waits import LONG_WAITS
 from ..keys.book import KeyBook
 from ..serving.options import ServerOptions
 from .protocol import protocol_of

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from judgetree.modules.background.long_waits import LongWaits
 from judgetree.modules.errors import SessionError
+from judgetree.modules.network.long_waits import LongWaits
 
 PATIENCE_S = 30.0
 
