@@ -75,11 +75,9 @@ def serve(  # noqa: PLR0913 - one parameter an option
     """Serve chat completions for other programs, and a web page, until Ctrl-C."""
     with busy("starting"):
         try:
-            import uvicorn
-
             from ..server.application import create_app
             from ..server.safety.descriptors import within_descriptors
-            from ..server.safety.start import check_can_start, listening_socket, uvicorn_config
+            from ..server.safety.start import DrainingServer, check_can_start, listening_socket, uvicorn_config
             from ..server.serving.options import ServerOptions
         except ImportError as error:
             raise DependencyError(
@@ -118,7 +116,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
     with listening_socket(options) as listening:
         name = f"[{host}]" if ":" in host else host
         say(f"Serving on http://{name}:{listening.getsockname()[1]} - Ctrl-C ends it.")
-        uvicorn.Server(server).run(sockets=[listening])
+        DrainingServer(server).run(sockets=[listening])
 
 
 def _named(given: list[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from .means import by_question, dialogues_of
 from .own_scores import own_columns_in, scored_by
 
 RowChoice = Literal["complete", "answered", "all"]
-"""complete: rows without damage. answered: degraded ones too. all: also failed ones, which score 0."""
+"""complete: rows without damage. answered: degraded ones too. all: failed ones too; 0 without an answer."""
 CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
     "complete": ("complete",),
     "answered": ("complete", "degraded"),

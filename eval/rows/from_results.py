@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from ...graphs.drawing.words import failed_verdict_words
 from ...graphs.rag.result import RagResult
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.counts import has_no_verdict
 from ...graphs.tree.nodes import walk_queries
 from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
 from ...modules.calls.record import CallRecord
 from ...modules.judge.gold import also_of
 from ..datasets.questions import EvalQuestion
 from ..metrics.context import context_of
-from ..metrics.damage import caveats_besides, damage_of, in_order
+from ..metrics.damage import Damage, caveats_besides, damage_of, in_order
 from ..metrics.tree import figures_of
 from .store import FoundChunk, RunRow
 from .turn_facts import TurnReply
@@ -38,7 +40,7 @@ def row_of(
         result: Its result.
         place: System, repeat and attempt.
         thread_id: The thread that the question ran on.
-        error: Why it failed; ``""`` otherwise.
+        error: Why it has no answer; ``""`` if it has one.
         seconds: Wall time.
         key_field: Metadata field of a chunk that names its document.
         local_models: Names of the chat models that run in this process.
@@ -59,7 +61,7 @@ def row_of(
         question=question.question,
         prediction=result.answer if result else "",
         status=result.status if result and result.status != "interrupted" else "failed",
-        error=error,
+        error=error or (useless_service(tree, damage) if tree else ""),
         thread_id=thread_id,
         seconds=round(seconds, 3),
         tree=figures_of(tree) if tree else None,
@@ -70,6 +72,22 @@ def row_of(
         caveats=caveats_besides(reply.caveats if reply else tree.caveats if tree else {}, damage),
         damage=in_order(damage),
     )
+
+
+def useless_service(tree: SearchTree, damage: Damage) -> str:
+    """Say which service of a question failed at every call, so that its answer is that of another system.
+
+    ``""`` if none did. Replies that cannot be used are of a model that works.
+    """
+    if has_no_verdict(tree.root) and not damage.get("unusable_verdicts"):
+        return failed_verdict_words(tree.root)
+    reranks = [record for node in tree.query_nodes() for record in node.usage if record["kind"] == "rerank"]
+    if reranks and all(record["error"] for record in reranks):
+        return (
+            f"The rerank model failed at every search ({len(reranks):,}), so chunks stayed in their coarse order. "
+            f"The first: {reranks[0]['error']}"
+        )
+    return ""
 
 
 def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str:

@@ -30,7 +30,8 @@ from .turn_facts import TurnFacts
 from .two_copies import copy_of, mend_from_copy, read_either, write_twice
 
 Completeness = Literal["complete", "degraded", "failed"]
-"""complete: answered without damage. degraded: answered with damage. failed: not answered."""
+"""complete: answered without damage. degraded: answered with damage. failed: not answered, or without any verdict or
+rerank of the model whose every call failed."""
 Place = tuple[str, str, int]
 """System, id of a question or dialogue, and repeat."""
 
@@ -78,6 +79,7 @@ class RunRow:
     """``""`` if the question failed."""
     status: AnswerStatus
     error: str
+    """Why it failed, though it may have an answer (see ``Completeness``); ``""`` if it did not."""
     thread_id: str
     """Thread of the search; for a turn of a conversation, its request id, which also names its tree."""
     seconds: float
@@ -120,7 +122,7 @@ class RunRow:
     @property
     def completeness(self) -> Completeness:
         """How far the answer represents the system; a refusal can be complete."""
-        if self.status == "failed":
+        if self.status == "failed" or self.error:
             return "failed"
         return "degraded" if self.damage else "complete"
 

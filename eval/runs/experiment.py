@@ -73,7 +73,7 @@ class Experiment(RagConfig):
     cache: CacheMode = "write"
     """off, read, write, refresh or replay."""
     fail_after: Annotated[PositiveInt | Annotated[float, Field(gt=0, lt=1)], Key(metavar="N")] = 10
-    """Stop once so many questions in a row, or from ten on such a share, find an endpoint unusable."""
+    """Stop once so many questions in a row, or from ten on such a share, fail."""
     record: Record | None = None
     """Texts of model calls that the run keeps, as in JUDGETREE_RECORD: full, prompts or none; full."""
     concurrency: Annotated[int, Field(ge=1), Key(metavar="N")] = 8

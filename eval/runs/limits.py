@@ -73,6 +73,8 @@ class Spending:
         self._prices = prices
         self._payments: Payments | None = None
         self._before = self._rows = NOTHING
+        self.made = NOTHING
+        """What was settled here: the calls that this process has paid for."""
         self._with_row: set[str] = set()
         """Threads of questions with a row."""
         self._open: dict[str, Spend] = {}
@@ -129,18 +131,30 @@ class Spending:
         self._refused = self._refused or refused
         self._open.update(open_payments)
 
-    def add(self, row: RunRow) -> None:
-        """Count the payments of a question's row, in place of its calls counted before."""
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return any(limit is not None for limit in self._limits.values())
+
+    def has_room_for(self, more: Spend) -> bool:
+        """Return whether the limits leave room for so much; calls in flight are taken for a part of it."""
+        return not self._limit_below(self.spent + more)
+
+    def add(self, row: RunRow) -> Spend:
+        """Count the payments of a question's row, in place of its calls counted before, and return them."""
         self._with_row.add(row.thread_id)
-        cost = cost_of_row(row, self._prices)
+        counted = [usage.as_counted() for usage in row.paid or ()]
+        cost = UNKNOWN if row.paid is None else self._prices.cost_of(counted)
         amount = Spend(
             calls=row.chat_calls,
-            tokens=row.tokens,
+            tokens=sum(usage.tokens for usage in counted if usage.kind == "chat"),
             usd=cost.known_usd,
             unpriced=int(not cost.is_whole),
             estimated=int(cost.is_estimated),
         )
-        self._rows += amount.at_least(self._open.pop(row.thread_id, NOTHING))
+        amount = amount.at_least(self._open.pop(row.thread_id, NOTHING))
+        self._rows += amount
+        return amount
 
     def recover(self, calls: Iterable[JournaledCall]) -> None:
         """Count the calls of questions that were interrupted before they had a row."""
@@ -176,13 +190,14 @@ class Spending:
         """Replace the reservation of a call by its actual amount."""
         async with self._changed:
             del self._in_flight[place]
+            self.made += actual
             self._book(BOOKED_TO.get(), actual)
             self._changed.notify_all()
             if self._payments is not None:
                 self._payments.end(self._noted.pop(place), BOOKED_TO.get(), actual)
 
     def _limit_in_the_way(self, expected: Spend) -> str:
-        if all(limit is None for limit in self._limits.values()):
+        if not self.is_limited:
             return ""
         return self._refused or self._limit_below(self.spent + sum(self._in_flight.values(), expected))
 
@@ -301,7 +316,7 @@ MIN_ASKED = 10
 
 
 class SetupFailures:
-    """Counter of questions that found an endpoint unusable, in a row or as a share."""
+    """Counter of questions that failed, in a row or as a share, and of those that found an endpoint unusable."""
 
     def __init__(self, fail_after: float, *, verb: str = "asked", kept: str = "Finished rows are kept.") -> None:
         """``fail_after``: from 1, a number of questions in a row; below 1, a share of the questions asked.
@@ -311,14 +326,18 @@ class SetupFailures:
         self._fail_after = fail_after
         self._verb = verb
         self._kept = kept
-        self._asked = self._failed = self._in_a_row = 0
+        self._asked = self._failed = self._unusable = self._in_a_row = 0
         self._reason = ""
 
-    def add(self, failure: str | None) -> None:
-        """Count a question, in the order in which they finished; None for one that found its endpoint usable."""
+    def add(self, failure: str | None, *, is_unusable: bool = True) -> None:
+        """Count a question, in the order in which they finished; ``failure`` is None for one that did not fail.
+
+        ``is_unusable`` says that it found its endpoint unusable, so that the same command asks it again.
+        """
         has_failed = failure is not None
         self._asked += 1
         self._failed += has_failed
+        self._unusable += has_failed and is_unusable
         self._in_a_row = self._in_a_row + 1 if has_failed else 0
         self._reason = self._reason if failure is None else failure
 
@@ -330,14 +349,17 @@ class SetupFailures:
         return self._asked >= MIN_ASKED and self._failed >= self._fail_after * self._asked
 
     def refuse(self) -> None:
-        """Raise if the limit is reached, or if every question failed.
+        """Raise if the limit is reached, or if every question found its endpoint unusable.
 
         Raises:
-            ModelSetupError: The limit is reached; the message quotes the last failure.
+            ModelSetupError: So it is; the message quotes the last failure.
         """
-        if self.is_reached or 0 < self._failed == self._asked:
+        if self.is_reached or 0 < self._unusable == self._asked:
+            are_all_unusable = self._unusable == self._failed
+            how = f"could not be {self._verb}" if are_all_unusable else "failed"
+            again = "" if are_all_unusable else " with `--retry failed`"
             raise ModelSetupError(
-                f"Stopped: {self._failed} of {self._asked} questions could not be {self._verb}. The last one: "
-                f"{self._reason} {self._kept} Correct this and run the same command, which asks the failed and the "
-                "remaining questions."
+                f"Stopped: {self._failed} of {self._asked} questions {how}. The last one: "
+                f"{self._reason} {self._kept} Correct this and run the same command{again}, which asks the failed and "
+                "the remaining questions."
             )

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import InitVar, dataclass
+from functools import partial
 
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import CallJournal
 from ...modules.calls.prices import FREE, Cost
+from ...modules.calls.record import NOTHING
 from ...modules.errors import UserError, ungrouped
 from ..rows.store import Completeness, Place, RunRow, RunStore
 from ..rows.trees import TreeStore
@@ -45,7 +47,7 @@ class RunSummary:
     asked: int
     """Questions asked by this call."""
     failed: int
-    """Failed questions among ``asked``."""
+    """Failed questions among ``asked``: without an answer, or with one for which a judge or reranker was of no use."""
     failure: str = ""
     """Why the first of the failed questions failed; ``""`` without failures."""
     degraded: int = 0
@@ -59,16 +61,18 @@ class RunSummary:
     cost: Cost = FREE
     """Cost of all attempts in the run directory so far."""
     calls: int = 0
-    """Chat calls of the asked questions, cached ones included."""
+    """Chat calls that this call paid for, those of questions that a limit left without a row included. What the cache
+    answered, or the call journal of an earlier start, is not among them."""
     cached_calls: int = 0
-    """Chat calls among ``calls`` that the cache answered."""
+    """Chat calls of the asked questions that the cache answered."""
     questions_read: Mapping[str, object] | None = None
     """What was read of a file of one's own questions (``QuestionsRead``); None for other data sets."""
 
     @property
     def cached_share(self) -> float:
-        """Share in [0, 1] of cached calls; 0 without calls."""
-        return self.cached_calls / self.calls if self.calls else 0.0
+        """Share in [0, 1] of cached calls among cached and paid ones; 0 without any."""
+        made = self.calls + self.cached_calls
+        return self.cached_calls / made if made else 0.0
 
 
 def run_questions(
@@ -92,8 +96,8 @@ def run_questions(
     Ctrl-C or a kill loses only the jobs in progress; plan the same jobs again from the store.
 
     Raises:
-        ModelSetupError: As many questions as ``experiment.fail_after`` says, or all, found an endpoint unusable: key,
-            model, account or address. Each is a failed row, and planning the jobs again repeats it.
+        ModelSetupError: As many questions as ``experiment.fail_after`` says failed, or all found an endpoint unusable:
+            key, model, account or address. Each is a failed row; planning the jobs again repeats the latter.
         UserError: Another error that every question would meet: settings, a call missing in replay mode, a full disk.
             Rows written so far stay.
     """
@@ -102,7 +106,7 @@ def run_questions(
         return asking_here(services, store, run_id, jobs, newest)
 
     opening, report = open_asking or open_here, on_progress or (lambda progress: None)
-    work = _Run(services, store, run_id, jobs, spending, rows, opening, report)
+    work = _Run(services, store, run_id, jobs, spending, rows, opening, report, asks_here=open_asking is None)
     return background_loop().run(work.run())
 
 
@@ -116,6 +120,8 @@ class _Run:
     rows: InitVar[Iterable[RunRow]]
     open_asking: OpenAsking
     on_progress: Callable[[Progress], None]
+    asks_here: bool
+    """Whether all calls are made, and so settled, in this process."""
 
     def __post_init__(self, rows: Iterable[RunRow]) -> None:
         experiment, questions = self.services.experiment, self.services.dataset.questions
@@ -123,9 +129,11 @@ class _Run:
         self._chains = chains_of(self.jobs, by_dialogue=leads_conversations(experiment, questions))
         self._writing = asyncio.Lock()
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
-        self._done = 0
+        self._done = self._in_progress = 0
+        self._paid_by_done = NOTHING
+        self._ended = asyncio.Condition()
         self._counts: Counter[Completeness] = Counter()
-        self._calls = self._cached_calls = 0
+        self._cached_calls = 0
         self._setup_failures = SetupFailures(experiment.fail_after)
         self._failure = ""
         self._journal: CallJournal | None = None
@@ -138,6 +146,7 @@ class _Run:
                 open_call_journal(checkpoints_of(self.store, self.services.settings))
             )
             await self._recover_books()
+            before = self.spending.spent
             await asking.owe(self.spending.open_payments)
             try:
                 await self._work_through(asking)
@@ -151,7 +160,7 @@ class _Run:
             degraded=self._counts["degraded"],
             stopped_by=self.spending.exhausted if self._done < len(self.jobs) else "",
             cost=self.spending.cost,
-            calls=self._calls,
+            calls=(self.spending.made if self.asks_here else self.spending.spent - before).calls,
             cached_calls=self._cached_calls,
         )
 
@@ -177,12 +186,32 @@ class _Run:
 
         async def worker() -> None:
             for chain in waiting:
-                await self._ask_in_turn(chain, asking)
+                async with self._ended:
+                    await self._ended.wait_for(partial(self._may_start, len(chain.jobs)))
+                    self._in_progress += len(chain.jobs)
+                try:
+                    await self._ask_in_turn(chain, asking)
+                finally:
+                    async with self._ended:
+                        self._in_progress -= len(chain.jobs)
+                        self._ended.notify_all()
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.services.experiment.concurrency, len(self._chains))):
                     group.create_task(worker())
+
+    def _may_start(self, further: int) -> bool:
+        """Return whether the limits leave room to finish so many questions beside those in progress.
+
+        One is always asked; of a run with limits the first alone, which shows what a question takes.
+        """
+        if not self._in_progress or not self.spending.is_limited or self._is_over():
+            return True
+        if not self._done:
+            return False
+        share = (self._in_progress + further) / self._done
+        return self.spending.has_room_for(self._paid_by_done.times(share))
 
     async def _ask_in_turn(self, chain: Chain, asking: Asking) -> None:
         for job in chain.jobs:
@@ -203,14 +232,14 @@ class _Run:
 
     def _count(self, row: RunRow, *, is_asked: bool) -> None:
         self._newest[row.place] = row
-        self.spending.add(row)
+        self._paid_by_done += self.spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
-        self._calls += sum(usage.calls for usage in row.uncached_chat_usage)
         self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)
         self._failure = self._failure or row.error
         if is_asked:
-            self._setup_failures.add(row.error if row.setup_failed else None)
+            has_failed = row.completeness == "failed"
+            self._setup_failures.add(row.error if has_failed else None, is_unusable=row.setup_failed)
         self.on_progress(Progress(done=self._done, total=len(self.jobs), row=row))
 
     def _keep(self, asked: Asked) -> None:

@@ -227,7 +227,7 @@ def _unasked_reply(turn: DialogueTurn) -> TurnReply:
 
 def _damage(tree: SearchTree | None, noted: Iterable[CallRecord], path: Iterable[RunRow]) -> Damage:
     """Collect the damage of the conversation's own calls and of the earlier turns on its path."""
-    earlier = sum(row.completeness == "degraded" for row in path)
+    earlier = sum(row.completeness != "complete" for row in path)
     return in_order({**damage_to_calls(_calls_outside_search(tree, noted)), "damaged_earlier_turns": earlier})
 
 

@@ -86,7 +86,7 @@ class GoldTree:
             shown = waiting.pop().shown_chunks
             gold |= self.gold_in(shown)
             below = (each for chunk in shown for each in chunk.sub_runs)
-            waiting += [each for each in below if each.answer and not is_refusal(each.answer)]
+            waiting += [each for each in below if not is_refusal(each.handed_on)]
         return gold
 
     def _asked_below(

@@ -45,7 +45,7 @@ class ExplainRun:
     async def _without(self, left_out: LeaveOut) -> tuple[str, list[CallRecord]]:
         """Answer again from the query of the chunk up to the root, as far as the evidence changes."""
         calls: list[CallRecord] = []
-        path, answer = left_out.place.path, ""
+        path, state = left_out.place.path, RagState()
         for depth in reversed(range(len(path))):
             thread = self.threads[path[depth].thread_id]
             shown = _shown(thread.state)
@@ -54,7 +54,7 @@ class ExplainRun:
             else:
                 below = path[depth + 1].thread_id
                 asked_by = self.threads[below].asked_by
-                now = _shown(with_sub_answer(thread.state, asked_by, below, below, answer))
+                now = _shown(with_sub_answer(thread.state, asked_by, below, below, state))
             if render_evidence(now) == render_evidence(shown):
                 return str(self.threads[path[0].thread_id].state["answer"]), calls
             name = f"{left_out.place.name} {left_out.part}"
@@ -62,8 +62,7 @@ class ExplainRun:
             context = context_of_thread(self.context, own_id, parent="", depth=depth)
             state = await answered(_to_be_answered(thread.state, now), context)
             calls += state["usage"]
-            answer = state["answer"]
-        return answer, calls
+        return state["answer"], calls
 
 
 def _shown(state: RagState) -> list[Document]:

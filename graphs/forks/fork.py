@@ -20,12 +20,13 @@ from ..systems.nodes import augment
 from ..threads.candidates import as_ancestor, candidate_of
 from ..threads.context import RagContext, RunContext
 from ..threads.fingerprint import sub_thread_id
+from ..threads.handed_on import ANSWERING_NODE
 from ..threads.snapshots import is_finished
 from ..threads.state import RagState, updated
 from ..tree.nodes import ChunkNode
 from .change import Change
 from .changed_query import before_the_answer, changed_query, id_of
-from .threads import READERS_NODE, PathThread, answered, context_of_thread, runtime_of, with_sub_answer
+from .threads import PathThread, answered, context_of_thread, runtime_of, with_sub_answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +100,13 @@ class ForkRun:
         else:
             changed, new_id = self.path[place + 1], contexts[place + 1].thread_id
             state = before_the_answer(origin, origin["similar_chunks"])
-            state = with_sub_answer(state, changed.asked_by, changed.thread_id, new_id, below["answer"])
+            state = with_sub_answer(state, changed.asked_by, changed.thread_id, new_id, below)
         state = await answered(updated(state, await augment(state, runtime_of(context))), context)
         if place == 0:
             state = updated(state, {"fingerprint": self.fingerprint})
         await context.graph.aupdate_state(
             {"configurable": {"thread_id": context.thread_id}, "metadata": dict(context.metadata())},
             cast(dict[str, object], state),
-            as_node=READERS_NODE,
+            as_node=ANSWERING_NODE,
         )
         return state

@@ -10,9 +10,9 @@ from typing import Literal
 from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.reader.refusals import is_refusal
+from ..threads.handed_on import ANSWERING_NODE
 from ..tree.nodes import ChunkNode, QueryNode
 from ..tree.places import Place, chunk_name, query_numbers
-from .threads import READERS_NODE
 
 Part = Literal["chunk", "branch"]
 """chunk: the chunk with its sub-question and answer. branch: the sub-question and its answer alone."""
@@ -60,7 +60,7 @@ def leave_outs(root: QueryNode, *, max_depth: int | None = None) -> Iterator[Lea
         for chunk in query.shown_chunks:
             place = Place(name=chunk_name(numbers[query.thread_id], chunk), path=path, chunk=chunk)
             yield LeaveOut(place=place, chunk=chunk, part="chunk")
-            if any(each.answer and not is_refusal(each.answer) for each in chunk.sub_runs):
+            if any(not is_refusal(each.handed_on) for each in chunk.sub_runs):
                 yield LeaveOut(place=place, chunk=chunk, part="branch")
             if max_depth is None or len(path) <= max_depth:
                 queue += ((*path, each) for each in chunk.sub_runs if each.answer)
@@ -69,7 +69,7 @@ def leave_outs(root: QueryNode, *, max_depth: int | None = None) -> Iterator[Lea
 def cost_of(wanted: Sequence[LeaveOut]) -> ExplainCost:
     """Return what leaving these out costs: the answer of the query, and of each one above it."""
     again = (record for each in wanted for query in each.place.path for record in query.usage)
-    records = (CallRecord(**{**record, "cached": False}) for record in again if record["node"] == READERS_NODE)
+    records = (CallRecord(**{**record, "cached": False}) for record in again if record["node"] == ANSWERING_NODE)
     return ExplainCost(left_out=len(wanted), records=tuple(records))
 
 

@@ -14,12 +14,10 @@ from ...modules.errors import SettingsError
 from ..systems.nodes import generate
 from ..threads.branches import Branches
 from ..threads.context import Compiled, RunContext, utc_now
+from ..threads.handed_on import ANSWERING_NODE, handed_on
 from ..threads.snapshots import is_finished
 from ..threads.state import ChunkPatch, JsonScalar, RagState, Try, updated
 from ..tree.nodes import QueryNode
-
-READERS_NODE = "generate"
-"""The node whose calls are made again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +86,9 @@ async def answered(state: RagState, context: RunContext) -> RagState:
     return updated(state, await generate(state, runtime_of(context)))
 
 
-def with_sub_answer(state: RagState, chunk_id: str, old_thread_id: str, thread_id: str, answer: str) -> RagState:
-    """Return the state with another thread and answer of one of a chunk's sub-questions."""
+def with_sub_answer(state: RagState, chunk_id: str, old_thread_id: str, thread_id: str, below: RagState) -> RagState:
+    """Return the state with another thread of one of a chunk's sub-questions, and the answer of its state ``below``."""
+    answer = handed_on(below["answer"], below["usage"])
     chunk = next(each for each in state["similar_chunks"] if each.metadata["chunk_id"] == chunk_id)
     changes: dict[str, JsonScalar | list[Try]] = {}
     if chunk.metadata["next_rag_thread_id"] == old_thread_id:
@@ -109,7 +108,7 @@ def taken_over(usage: Sequence[CallRecord], chunk_ids: set[str]) -> list[CallRec
 
     They keep their ids, so that the texts of the calls are found.
     """
-    kept = (record for record in usage if record["node"] != READERS_NODE)
+    kept = (record for record in usage if record["node"] != ANSWERING_NODE)
     return [
         CallRecord(**{**record, "cached": True})
         for record in kept

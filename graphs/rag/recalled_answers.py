@@ -48,6 +48,8 @@ def _answering(tree: SearchTree) -> Iterator[QueryNode]:
 def _incomplete(tree: SearchTree) -> set[str]:
     """Return the threads with a chunk that a failure or a limit left unjudged or unasked, and those that rest on them.
 
+    So are threads whose answer was cut off.
+
     Limits, the policy's choice and circles are matters of the whole tree, which another one does not share.
     """
     resting: defaultdict[str, set[str]] = defaultdict(set)
@@ -55,6 +57,7 @@ def _incomplete(tree: SearchTree) -> set[str]:
         for below in (*(each.thread_id for each in chunk.sub_runs), chunk.shared_thread_id):
             resting[below].add(node.thread_id)
     waiting = [node.thread_id for node, chunk in walk_chunks(tree.root) if _is_left_out(chunk)]
+    waiting += [node.thread_id for node in tree.query_nodes() if node.answer and not node.handed_on]
     found: set[str] = set()
     while waiting:
         thread_id = waiting.pop()

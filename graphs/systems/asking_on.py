@@ -27,6 +27,7 @@ from ..threads.branches import Branches
 from ..threads.candidates import as_ancestor, candidate_of, saved_grant
 from ..threads.context import RunContext, emit, utc_now
 from ..threads.eager import JudgeCalls
+from ..threads.handed_on import handed_on
 from ..threads.snapshots import is_finished
 from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, Try
 
@@ -272,7 +273,8 @@ async def _sub_answer(asked: _Asked, runtime: Runtime[RunContext], meter: CallMe
         return {"sub_run_error": f"{type(error).__name__}: {error}"}
     finally:
         meter.records += [_of_chunk(each, meter.chunk_id) for each in child.lost_calls]
-    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": ""}
+    answer = handed_on(final["answer"], final["usage"])
+    return {"sub_answer": answer, "sub_run_error": "", "budget_spent": ""}
 
 
 def _of_chunk(record: CallRecord, chunk_id: str) -> CallRecord:

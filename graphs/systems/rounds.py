@@ -115,6 +115,7 @@ async def write_step(
     messages: list[Message],
     read: Callable[[str], Written],
     stop: tuple[str, ...] = (),
+    is_sub_answer: bool = False,
 ) -> dict[str, object]:
     """Make one model call about the newest round; without budget, skip it and end the rounds.
 
@@ -125,6 +126,7 @@ async def write_step(
         messages: The prompt.
         read: Parses a reply. A query or input of an earlier round ends the rounds, since it would bring the same again.
         stop: Texts at which the reply ends; it holds none of them.
+        is_sub_answer: Whether the reply answers the round's query, so that one that was cut off counts as none.
 
     Raises:
         ModelCallError: The call failed after its last attempt; the thread can be resumed from here.
@@ -138,7 +140,7 @@ async def write_step(
     except BudgetSpent as spent:
         chunks, problem = state.get("similar_chunks", []), f"the search ended early: {spent}"
         return {"similar_chunks": nodes.cut_short_patches(chunks, problem, spent.limit), "usage": meter.records}
-    written = read(completion.written)
+    written = read("" if is_sub_answer and completion.is_cut_off else completion.written)
     next_one = _told_apart(written.next_query, written.next_tool)
     if next_one in (_told_apart(each["query"], each["tool"]) for each in state["steps"]):
         written = Written(text=written.text)

@@ -67,7 +67,9 @@ async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dic
     step = state["steps"][-1]
     evidence = render_evidence(chunks_of(state, step))
     messages = reader_messages(step["query"], evidence, runtime.context.services.prompts)
-    return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=_as_text)
+    return await write_step(
+        state, runtime, node="answer_follow_up", messages=messages, read=_as_text, is_sub_answer=True
+    )
 
 
 async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
@@ -98,5 +100,8 @@ def _as_text(reply: str) -> Written:
 
 
 def _answered(state: RagState) -> list[QuestionAnswer]:
-    """Return follow-ups with answers, refusals included, in order; one without budget for its answer is left out."""
+    """Return follow-ups with answers, refusals included, in order.
+
+    One without budget for its answer, or whose answer was cut off, is left out.
+    """
     return [(step["query"], step["text"]) for step in state["steps"][1:] if step["text"]]

@@ -14,6 +14,7 @@ from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
 from ...modules.judge.contract import Score, VerdictStatus
 from ..search.candidate import SkipReason
+from ..threads.handed_on import handed_on
 from ..threads.snapshots import ThreadStatus
 from ..threads.state import AnswerStatus, JsonScalar, Search, Try
 
@@ -162,7 +163,7 @@ class ChunkNode:
 
     @property
     def sub_answer(self) -> str:
-        """Answer of the sub-run, refusals included; ``""`` until there is one."""
+        """Answer of the sub-run, refusals included; ``""`` until there is one, and for one that was cut off."""
         return self._text("sub_answer")
 
     @property
@@ -245,6 +246,11 @@ class QueryNode:
 
     def __reduce__(self) -> tuple[Callable[[Sequence[_Row]], QueryNode], tuple[Sequence[_Row]]]:
         return _tree_of, ([*_rows(self)],)
+
+    @property
+    def handed_on(self) -> str:
+        """Its answer as the query above it is told: ``""`` where a filter or a limit of length cut it off."""
+        return handed_on(self.answer, self.usage)
 
     @property
     def shown_chunks(self) -> tuple[ChunkNode, ...]:

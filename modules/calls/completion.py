@@ -207,8 +207,11 @@ class Completion:
 
     @property
     def written(self) -> str:
-        """The answer as text to work with: ``""`` where the model declined, so that ``text`` may be its reason."""
-        return "" if self.refusal else self.text
+        """The answer as text to work with; ``""`` where the model declined or a filter cut the reply.
+
+        Of a model that declined, ``text`` may be the reason.
+        """
+        return "" if self.refusal or self.finish_reason == FILTERED else self.text
 
     @property
     def caveats(self) -> tuple[CaveatKind, ...]:

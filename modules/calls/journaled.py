@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import Unpack
 from langchain_core.messages.ai import UsageMetadata
 
 from ..caveats.kinds import CaveatKind
-from ..caveats.prompt_cuts import PromptBounds
+from ..caveats.prompt_cuts import PromptBounds, least_tokens
 from ..errors import BudgetSpent, ModelCallError
 from .completion import Completion
 from .growing_text import Listeners, TextListeners
@@ -22,10 +23,15 @@ from .journal import CallSlot
 from .kept import KeptCall
 from .ledger import LIKELY_COMPLETION_TOKENS, Ledger
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key, texts_of
-from .record import CANCELLED, INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend
+from .record import CANCELLED, INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend, counted_tokens
+from .reported_usage import cached_tokens_in
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter, Reserved
 
+logger = logging.getLogger(__name__)
+
+_FAR_TOO_FEW = 2
+"""Times that the fewest tokens of texts may exceed the reported ones: what texts have at least is a rule of thumb."""
 _LONGEST_REASON = 300
 """Characters of a refusal that a record keeps, as of an error."""
 
@@ -99,8 +105,27 @@ class JournaledLLM(ABC):
         except BaseException:
             await call.broken()
             raise
-        await call.answered(_with_caveats(own.records[-1], messages, options, completion, self._bounds), completion)
+        record = _with_caveats(own.records[-1], messages, options, completion, self._bounds)
+        record = _counted(record, messages, completion)
+        self._tell_of_unreported(record)
+        await call.answered(record, completion)
         return completion
+
+    _has_told = False
+
+    def _tell_of_unreported(self, record: CallRecord) -> None:
+        """Warn once of an endpoint that reports fewer tokens than the texts of a call have."""
+        told, counted = record["prompt_tokens"] + record["completion_tokens"], sum(counted_tokens(record))
+        if counted > told and not self._has_told:
+            self._has_told = True
+            logger.warning(
+                "Model %r at %s reports %d tokens for a call whose texts have at least %d; limits count the latter, "
+                "here and from now on.",
+                self.model,
+                self.endpoint,
+                told,
+                counted,
+            )
 
     @cached_property
     def _bounds(self) -> PromptBounds:
@@ -218,7 +243,6 @@ class _Call:
 
     async def answered(self, record: CallRecord, completion: Completion) -> None:
         """Book the attempt that gave the reply, after the journal has it."""
-        record = _counted(record, self.messages, completion)
         taken = (self.reserved.taken if self.reserved else None) or TAKEN_FREELY
         await self._settle(record)
         if (slot := self.slot) is not None:
@@ -253,9 +277,13 @@ class _Call:
 def expected_usage(
     told: UsageMetadata | None, messages: Sequence[Message], options: CallOptions
 ) -> tuple[UsageMetadata, bool]:
-    """Return the usage of a failed attempt, and whether it is an estimate, as it is where none is reported."""
+    """Return the usage of a failed attempt, and whether it is an estimate, as it is where too little is reported."""
     if told is not None and (told["input_tokens"] or told["output_tokens"]):
-        return told, False
+        prompt, completion = told["input_tokens"], told["output_tokens"]
+        if not (missing := _missing(prompt + cached_tokens_in(told), texts_of(messages))):
+            return told, False
+        prompt += missing
+        return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion), True
     prompt, completion = message_tokens(messages), _likely_tokens(options)
     return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion), True
 
@@ -318,10 +346,26 @@ def _with_caveats(
     return marked
 
 
+def _missing(reported: int, texts: Sequence[str]) -> int:
+    """Return the tokens that texts have at least beyond a reported number that is far too low for them; else 0."""
+    least = least_tokens(texts)
+    return least - reported if least > _FAR_TOO_FEW * reported else 0
+
+
 def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:
-    """Return the record with the tokens that the endpoint reported, or else with estimates."""
+    """Return the record with the tokens that the endpoint reported, or else with estimates.
+
+    What the texts have at least beyond the reported tokens is noted apart, but for a prompt that the server cut.
+    """
     if record["prompt_tokens"] or record["completion_tokens"]:
-        return record
+        known = record["prompt_tokens"] + record.get("cached_prompt_tokens", 0)
+        is_whole = "prompt_cut" not in record.get("caveats", ())
+        beyond = CallRecord(**record)
+        if is_whole and (missing := _missing(known, texts_of(messages))):
+            beyond["unreported_prompt_tokens"] = missing
+        if missing := _missing(record["completion_tokens"], (completion.text,)):
+            beyond["unreported_completion_tokens"] = missing
+        return beyond
     written = text_tokens(completion.text) + text_tokens(completion.thinking)
     counts = {"prompt_tokens": message_tokens(messages), "completion_tokens": written, "estimated": True}
     return CallRecord(**{**record, **counts})  # type: ignore[typeddict-item]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..errors import BudgetSpent, LimitName, SettingsError
 from .prices import FILE_NAME, Prices, load_prices
-from .record import NOTHING, CallRecord, Spend
+from .record import NOTHING, CallRecord, Spend, counted_tokens
 
 LIKELY_COMPLETION_TOKENS = 256
 """Expected tokens of a reply of unknown length."""
@@ -120,7 +120,7 @@ class Ledger:
 
     def of_record(self, record: CallRecord) -> Spend:
         """Return the amount of a call that was made, or answered by the cache."""
-        return self.of_call(record["model"], record["prompt_tokens"], record["completion_tokens"])
+        return self.of_call(record["model"], *counted_tokens(record))
 
     def add(self, spend: Spend) -> None:
         """Count what was used before the first call."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import SettingsError, faults_of
 from ..reading.regular_files import read_named_text
-from .record import INTERRUPTED, CallKind, CallRecord, Spend
+from .record import INTERRUPTED, CallKind, CallRecord, Spend, counted_tokens
 
 FILE_NAME = "prices.toml"
 LOCAL = "local:"
@@ -89,11 +89,22 @@ class ModelUsage:
     """Calls among ``calls`` whose process ended before their reply was saved: made again, and paid for twice."""
     interrupted_prompt_tokens: int = 0
     interrupted_completion_tokens: int = 0
+    unreported_prompt_tokens: int = 0
+    """Tokens that the prompts of ``calls`` have at least beyond ``prompt_tokens``; limits count them."""
+    unreported_completion_tokens: int = 0
 
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens that were paid for."""
         return self.prompt_tokens + self.completion_tokens
+
+    def as_counted(self) -> ModelUsage:
+        """Return the usage as limits count it."""
+        return replace(
+            self,
+            prompt_tokens=self.prompt_tokens + self.unreported_prompt_tokens,
+            completion_tokens=self.completion_tokens + self.unreported_completion_tokens,
+        )
 
     def as_if_uncached(self) -> ModelUsage:
         """Return the usage if every call had been paid for once: no cache, no interrupted calls."""
@@ -194,12 +205,13 @@ class Prices:
             return Spend()
         is_chat = record["kind"] == "chat"
         price = self.of(record["model"], record["kind"])
-        usd = 0.0 if price is None else price.usd_of(record["prompt_tokens"], record["completion_tokens"])
+        tokens = counted_tokens(record)
+        usd = 0.0 if price is None else price.usd_of(*tokens)
         is_free = price is not None and price.prompt == price.completion == 0
         is_uncounted = not record["error"] and record["prompt_tokens"] == 0
         return Spend(
             calls=int(is_chat),
-            tokens=record["prompt_tokens"] + record["completion_tokens"] if is_chat else 0,
+            tokens=sum(tokens) if is_chat else 0,
             usd=usd,
             unpriced=int(price is None or (is_uncounted and not is_free)),
             estimated=int(record["estimated"] and price is not None and not is_free),
@@ -233,6 +245,9 @@ def load_prices(home: Path | None = None) -> Prices:
     return Prices({kind: {**prices, **own[kind]} for kind, prices in table.items()})
 
 
+_UNREPORTED = ("unreported_prompt_tokens", "unreported_completion_tokens")
+
+
 def usage_by_model(records: Iterable[CallRecord]) -> tuple[ModelUsage, ...]:
     """Sum call records for each kind and model, in order of first use."""
     sums: dict[tuple[str, CallKind], ModelUsage] = {}
@@ -255,6 +270,7 @@ def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
     else:
         # A prompt has at least one token, so 0 means unreported; a failed call is not billed.
         added = counts | {"uncounted_calls": not record["error"] and record["prompt_tokens"] == 0}
+        added |= {name: record[name] for name in _UNREPORTED if name in record}  # type: ignore[literal-required]
         if record["error"] == INTERRUPTED:
             names = ("calls", "prompt_tokens", "completion_tokens")
             added |= {f"interrupted_{name}": counts[name] for name in names}

@@ -67,6 +67,18 @@ class CallRecord(TypedDict):
     """What a model that declined to answer gave as its reason, shortened; missing where it did not."""
     cached_prompt_tokens: NotRequired[int]
     """Prompt tokens that the endpoint says it read from its own cache; missing where it says none."""
+    unreported_prompt_tokens: NotRequired[int]
+    """Tokens that the prompt has at least beyond those that the endpoint reports; missing where it reports enough."""
+    unreported_completion_tokens: NotRequired[int]
+    """The same of the reply."""
+
+
+def counted_tokens(record: CallRecord) -> tuple[int, int]:
+    """Return the tokens of prompt and reply as limits count them: as reported, but no fewer than the texts have."""
+    return (
+        record["prompt_tokens"] + record.get("unreported_prompt_tokens", 0),
+        record["completion_tokens"] + record.get("unreported_completion_tokens", 0),
+    )
 
 
 def caveats_of(record: CallRecord) -> tuple[CaveatKind, ...]:

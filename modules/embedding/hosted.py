@@ -24,6 +24,7 @@ from ..llm.factory import Endpoint, gate_at, rates_of
 from ..llm.openai_client import CONNECTING_S, UNREAD, http_client_on
 from ..llm.rate_limit import Admissions, RateLimit
 from ..llm.wire.refusals import noting_refusals
+from ..network.long_waits import LONG_WAITS
 from ..settings import Settings
 from .refusals import LearnedWays, described, fewer_texts, is_text_too_long, pieces_of, refuses_format, ways_at
 from .replies import MAX_DIMENSION, EmbeddingsReply, parse_reply
@@ -286,7 +287,8 @@ class EmbeddingEndpoint:
             self._rates.tell_of_wait(f"The embedding model {self._name}", wait_s)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
-            await self._sleep(wait_s)
+            async with LONG_WAITS.one() if failure.status == _TOO_MANY_REQUESTS or asked_s else nullcontext():
+                await self._sleep(wait_s)
         return None
 
 

@@ -211,7 +211,8 @@ def _connection_failure(error: BaseException) -> EndpointFailure | None:
     if (fault := next((each for each in causes if isinstance(each, ProxyFault)), None)) is not None:
         return _unreachable(fault.what, fault.remedy, is_final=fault.is_final)
     if isinstance(error, PageReply):
-        return EndpointFailure(error_class=ModelSetupError, is_final=True, what=str(error), remedy="")
+        # A gateway shows one for a moment, as it answers 502; a wrong address always does.
+        return EndpointFailure(error_class=ModelSetupError, is_final=False, what=str(error), remedy="")
     # The socket's own error says most.
     if (failure := next(filter(None, map(_connection_failure_of, reversed(causes))), None)) is not None:
         return failure

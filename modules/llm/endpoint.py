@@ -27,11 +27,13 @@ from ..calls.completion import (
 )
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
-from ..calls.messages import CallOptions, Message
+from ..calls.messages import CallOptions, Message, texts_of
 from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
 from ..calls.usage import CallMeter
 from ..caveats.filters import FILTERED, Withheld
+from ..caveats.prompt_cuts import least_tokens
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError
+from ..network.long_waits import LONG_WAITS
 from .attempts import (
     MALFORMED_REPLY,
     Attempts,
@@ -164,6 +166,7 @@ class EndpointLLM(JournaledLLM):
         )
         self._refuse_logprobs(tries)
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
+        least = least_tokens(texts_of(messages)) if tokens else 0
         while True:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
@@ -172,7 +175,7 @@ class EndpointLLM(JournaledLLM):
                     async with asyncio.timeout(self._chat.call_timeout_s):
                         message = await self._sender.reply(tries.request, listeners)
                     if message.usage_metadata is not None:
-                        correct(message.usage_metadata["total_tokens"])
+                        correct(max(message.usage_metadata["total_tokens"], least))
                 completion = _read(message, tries.request.stop, options, listeners)
                 break
             except (*_CLIENT_ERRORS, *MALFORMED_REPLY) as error:
@@ -266,7 +269,8 @@ class EndpointLLM(JournaledLLM):
         asked_s = retry_after_s(error)
         # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
-            await self._sleep(wait_s)
+            async with LONG_WAITS.one() if failure.status == _TOO_MANY_REQUESTS or asked_s else nullcontext():
+                await self._sleep(wait_s)
 
     def _record(
         self, tries: _Tries, used: UsageMetadata | None, *, number: int, cut_off: bool = False, error: str = ""

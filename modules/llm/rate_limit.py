@@ -19,6 +19,7 @@ from typing import Protocol
 
 from ..calls.messages import Message
 from ..calls.tokens import message_tokens
+from ..network.long_waits import LONG_WAITS
 from .attempts import LONGEST_WAIT_S
 from .call_gate import CallGate
 
@@ -132,12 +133,14 @@ class RateLimit:
         Returns a callback that replaces the token estimate by the real number.
         """
         while self._pauses:
-            await self._resumed.wait()
-            await self._sleep(random.uniform(0, self._spread_s))
+            async with LONG_WAITS.one():
+                await self._resumed.wait()
+                await self._sleep(random.uniform(0, self._spread_s))
         async with self._turn:
             await self._rest_until_it_fits(tokens)
             while self._pauses:  # it began while this attempt waited for its turn
-                await self._resumed.wait()
+                async with LONG_WAITS.one():
+                    await self._resumed.wait()
                 await self._rest_until_it_fits(tokens)
             used = self._count(tokens)
         return lambda really: self._correct(used, really)
@@ -204,8 +207,9 @@ class RateLimit:
         await slots.acquire()
         while self._pauses:
             slots.release()
-            await self._resumed.wait()
-            await self._sleep(random.uniform(0, self._spread_s))
+            async with LONG_WAITS.one():
+                await self._resumed.wait()
+                await self._sleep(random.uniform(0, self._spread_s))
             await slots.acquire()
 
     async def _take_in_turn(self, slots: CallGate, tokens: int) -> Amount | None:

@@ -16,7 +16,7 @@ from ..calls.reported_usage import NO_TOKENS, telling, usage_told
 from .openai_client import ReasoningChatOpenAI
 from .wire.chat_reply import starts_over, was_not_streamed
 from .wire.error_words import is_about_one_prompt
-from .wire.refusals import STREAM, WHOLE, Refused, failed_json_in, refused_by
+from .wire.refusals import STREAM, STREAM_KEY, WHOLE, Refused, failed_json_in, refused_by
 from .wire.stop_texts import NoAnswer, StopTexts
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,8 @@ class Sender:
         if request.refused:
             chat = chat.model_copy(update={"adaptations": chat.adaptations.besides(request.refused)})
         refused = chat.adaptations.changes
-        streams = (request.is_streamed or refused(WHOLE)) and self._streams and not refused(STREAM)
+        takes_streams = self._streams and not refused(STREAM) and not refused(STREAM_KEY)
+        streams = (request.is_streamed or refused(WHOLE)) and takes_streams
         if streams:
             try:
                 message = await self._stream(chat, request, params, listeners)

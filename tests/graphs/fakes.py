@@ -50,12 +50,18 @@ class TableRetriever:
 
 
 class FakeLLM:
-    """Answers with what ``reply`` returns for the messages, also thinking in ``<think>``; keeps the calls."""
+    """Answers with what ``reply`` returns for the messages, also thinking in ``<think>``; keeps the calls.
+
+    ``ended`` says how the endpoint ended a reply.
+    """
 
     model = "fake"
 
-    def __init__(self, reply: Callable[[Sequence[Message]], str]) -> None:
+    def __init__(
+        self, reply: Callable[[Sequence[Message]], str], ended: Callable[[str], str] = lambda reply: "stop"
+    ) -> None:
         self._reply = reply
+        self._ended = ended
         self.calls: list[list[Message]] = []
         self.options: list[CallOptions] = []
 
@@ -78,8 +84,16 @@ class FakeLLM:
             heard.add(text=growing.new_answer(), thinking=growing.new_thinking())
         growing.finish()
         heard.settle(text=growing.answer, thinking=growing.thinking)
-        meter.record(kind="chat", model=self.model, started=started, prompt_tokens=10, completion_tokens=2)
-        return Completion(text=growing.answer, thinking=growing.thinking, finish_reason="stop")
+        completion = Completion(text=growing.answer, thinking=growing.thinking, finish_reason=self._ended(reply))
+        meter.record(
+            kind="chat",
+            model=self.model,
+            started=started,
+            prompt_tokens=10,
+            completion_tokens=2,
+            cut_off=completion.is_cut_off,
+        )
+        return completion
 
 
 def reader_that_needs(*facts: tuple[str, str]) -> Callable[[Sequence[Message]], str]:

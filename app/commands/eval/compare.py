@@ -37,7 +37,7 @@ def compare(
     ] = False,
     rows: Annotated[
         RowChoiceName,
-        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones, which score 0."),
+        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones; 0 without an answer."),
     ] = "complete",
     as_json: Json = False,
 ) -> None:

@@ -151,8 +151,8 @@ def _summary_text(summary: RunSummary, out: Path) -> str:
     if summary.kept_incomplete:
         kept += f" ({summary.kept_incomplete} failed or degraded)"
     lines = [f"{summary.asked} asked, {kept}, {summary.failed} failed, {summary.degraded} degraded: {out}"]
-    if summary.calls:
-        lines.append(f"{summary.cached_share:.0%} of {summary.calls} model calls came out of the cache")
+    if summary.calls or summary.cached_calls:
+        lines.append(f"{summary.calls:,} model calls paid, {summary.cached_calls:,} out of the cache")
     lines.append(f"Cost of the run until now: {summary.cost}")
     if summary.stopped_by:
         lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit continues.")

@@ -106,6 +106,9 @@ class ChatRequest(BaseModel):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
+    logprobs: Literal[False] | None = None
+    """Log probabilities are not given."""
+    top_logprobs: Literal[0] | None = None
     response_format: ResponseFormat | None = None
     metadata: Metadata | None = None
     chat_id: str | None = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from ....modules.errors import SettingsError
+from ....modules.network.long_waits import LONG_WAITS
 from ..keys.book import KeyBook
 from ..serving.options import ServerOptions
 from .protocol import protocol_of
@@ -49,6 +51,15 @@ def uvicorn_config(app: FastAPI, options: ServerOptions, **more: Any) -> uvicorn
         "timeout_graceful_shutdown": int(options.max_shutdown_seconds) + _AFTER_RUNS_S,
     }
     return uvicorn.Config(app, **given | more)
+
+
+class DrainingServer(uvicorn.Server):
+    """A server whose questions do not wait for the rate limits of endpoints once it is to end."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End the waits of minutes, and let the rest of what runs end in its time."""
+        super().handle_exit(sig, frame)
+        LONG_WAITS.end()
 
 
 def listening_socket(options: ServerOptions) -> socket.socket:

@@ -32,7 +32,7 @@ class ChunkAnswer(BaseModel):
     shown_place: int | None = Field(description="Number of its passage in the evidence, from 1.")
     next_query: str = Field(description="Its supplementary question; empty without one.")
     next_thread_id: str = Field(description="Thread of the sub-run; empty without one.")
-    sub_answer: str = Field(description="Answer of the sub-run; empty until there is one.")
+    sub_answer: str = Field(description="Answer of the sub-run; empty without one, and for one that was cut off.")
 
     @classmethod
     def of(cls, query: QueryNode, chunk: ChunkNode) -> ChunkAnswer:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .refusals import DEVELOPER, LOGPROBS, OBJECT, SCHEMA, STREAM, SYSTEM, WHOLE, Refused
+from .refusals import DEVELOPER, LOGPROBS, OBJECT, SCHEMA, STREAM, STREAM_KEY, SYSTEM, WHOLE, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +74,8 @@ class Adaptations:
                 if (body.get("response_format") or {}).get("type") == part:
                     body |= {"response_format": {"type": to}}
                     body = body if to else _without(body, "response_format")
+            elif part == STREAM_KEY:
+                body = _without(body, "stream")
             elif part in body and part not in (STREAM, LOGPROBS):
                 value = body.pop(part)
                 if to:

@@ -21,6 +21,8 @@ Refused = Mapping[str, str]
 LOGPROBS = "logprobs"
 STREAM, WHOLE = "stream", "whole replies"
 """Parts that are no parameters: a stream, refused as such, and a reply that is none."""
+STREAM_KEY = "the parameter stream"
+"""Refused though it is false."""
 SYSTEM, DEVELOPER = "the role system", "the role developer"
 SCHEMA, OBJECT = "json_schema", "json_object"
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -75,8 +77,11 @@ _ROLES = re.compile(
     re.IGNORECASE,
 )
 """What chat templates say that know the roles user and assistant alone."""
-_KIND = re.compile(r"json_(?:schema|object)|json schema|structured|format\W{1,4}(?:of )?type\b", re.IGNORECASE)
+_KIND = re.compile(r"json_(?:schema|object)|json schema|structured|grammar|format\W{1,4}(?:of )?type\b", re.IGNORECASE)
 """Words against a kind of JSON rather than against all of ``response_format``."""
+_NUMBER = re.compile(r"\d")
+_SHOWN_VALUE = re.compile(r"\s?=")
+"""What follows the name of a parameter that a crash lists."""
 _NEEDS_STREAM = re.compile(
     r"\bnon-?stream|\bonly supports? (?:the )?stream|\brequires? (?:the )?stream|\bstream(?:ing)? (?:mode )?is required"
     r"|\bmust (?:be |use |set )?(?:the )?stream|\benable the stream|\bstream\W{1,3}true\b",
@@ -88,7 +93,7 @@ _NAMES = {
     "stop": r"stop(?:[_ ]?sequences?)?",
     STREAM: r"stream(?:s|ed|ing)?(?! ?options)",
     "response_format": r"(?:response|structured)[_ ]?(?:formats?|schema|outputs?)|json[_ ]?(?:schema|object|mode)"
-    r"|guided[_ ]?json",
+    r"|guided[_ ]?json|grammar",
     "chat_template_kwargs": _THINKING,
     "enable_thinking": _THINKING,
     "reasoning_effort": _THINKING,
@@ -157,6 +162,9 @@ def refused_in(
     for name in body:
         if name in places and name not in _ESSENTIAL and name not in _OTHER_NAME and not is_server_error:
             found |= _changed(name, body, text)
+    found |= _format_in(text, body) if is_server_error else _limit_named_in(text, body, places, is_named=is_named)
+    if is_named and not found:
+        found |= _only_one_in(text, body)
     if WHOLE in found:
         return {WHOLE: found[WHOLE]}
     return found
@@ -205,6 +213,37 @@ def _asked_for(name: str) -> re.Pattern[str]:
     )
 
 
+def _limit_named_in(text: str, body: Mapping[str, Any], places: set[str], *, is_named: bool) -> dict[str, str]:
+    """Return the limit of tokens with its other name where an error in any language is about its name.
+
+    So it is where it names the other name, which was not sent, or apart from its text the one that was. A number says
+    that it is about the value.
+    """
+    if _NUMBER.search(text) or _TOO_MUCH.search(text):
+        return {}
+    return {
+        name: other
+        for name, other in _OTHER_NAME.items()
+        if name in body
+        and (_pattern(other).search(text) or name in places or (is_named and _pattern(name).search(text)))
+    }
+
+
+def _format_in(text: str, body: Mapping[str, Any]) -> Refused:
+    """Return the format of the reply where a server failed and names it: it would fail at the same format again."""
+    if "response_format" not in body:
+        return {}
+    found = _pattern("response_format").finditer(text)
+    is_meant = any(not _SHOWN_VALUE.match(text, each.end()) for each in found)
+    return _changed("response_format", body, text) if is_meant else {}
+
+
+def _only_one_in(text: str, body: Mapping[str, Any]) -> Refused:
+    """Return the part of a request that an error refuses by its code, in any language: the only one that it names."""
+    named = [name for name in body if name not in _ESSENTIAL and _pattern(name).search(text)]
+    return _changed(named[0], body, text) if len(named) == 1 and named[0] not in _OTHER_NAME else {}
+
+
 def _limit_in(said: str, body: Mapping[str, Any], places: set[str]) -> dict[str, str]:
     """Return the other name of the limit of tokens where its name is refused, rather than its value."""
     named = [name for name in _OTHER_NAME if name in body and (name in places or _pattern(name).search(said))]
@@ -215,7 +254,7 @@ def _changed(name: str, body: Mapping[str, Any], said: str) -> dict[str, str]:
     if name in (LOGPROBS, "top_logprobs"):
         return {LOGPROBS: ""}
     if name == STREAM:
-        return {STREAM: WHOLE} if body[STREAM] else {}
+        return {STREAM: WHOLE} if body[STREAM] else {STREAM_KEY: ""}
     if name == "response_format":
         kind = str(body[name].get("type"))
         names_kind = _KIND.search(said)

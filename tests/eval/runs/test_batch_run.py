@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted.answers import ChatReply
-from judgetree.app.scripted.endpoints import Responses
+from judgetree.app.scripted.endpoints import Outgoing, Responses
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
@@ -231,21 +231,24 @@ def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
 
 
 def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Bench) -> None:
-    bench = bench.changed(systems=("judge",))
+    bench = bench.changed(systems=("judge",), topk=3)
     other_home = bench.settings.model_copy(update={"home": bench.settings.home.with_name("clean")})
     bench.run(out=bench.out.with_name("clean"), settings=other_home)
     clean = {row.place: row for row in RunStore(bench.out.with_name("clean")).read_rows()}
     bench.server.reset()
-    bench.server.configure(faults={"500": 1.0}, fault_kinds=["judge", "needed"])
+    bench.server.responses = failing("judge", about="The drum's wall")
     broken = bench.run()
-    assert (broken.asked, broken.failed, broken.degraded) == (3, 0, 3)
-    assert {row.completeness for row in bench.rows().values()} == {"degraded"}
-    assert all(row.damage == {"failed_verdicts": 1} for row in bench.rows().values())
-    bench.server.configure(faults={})
+    assert (broken.asked, broken.failed, broken.degraded) == (3, 0, 2), "a search for ladders finds no drum"
+    rows = {place[1]: row for place, row in bench.rows().items()}
+    assert {name: row.completeness for name, row in rows.items()} == {
+        **{"chain": "degraded", "none": "degraded", "colour": "complete"}
+    }
+    assert all(row.damage.keys() == {"failed_verdicts"} for name, row in rows.items() if name != "colour")
+    bench.server.responses = None
     kept = bench.run(RunOptions(retry="failed"))
-    assert (kept.asked, kept.kept, kept.kept_incomplete) == (0, 3, 3)
+    assert (kept.asked, kept.kept, kept.kept_incomplete) == (0, 3, 2)
     again = bench.run(RunOptions(retry="incomplete"))
-    assert (again.asked, again.degraded, again.kept_incomplete) == (3, 0, 0)
+    assert (again.asked, again.degraded, again.kept_incomplete) == (2, 0, 0)
     assert {place: (row.prediction, row.completeness) for place, row in bench.rows().items()} == {
         place: (row.prediction, "complete") for place, row in clean.items()
     }
@@ -285,6 +288,61 @@ def test_dead_endpoint_stops_the_run_and_questions_are_asked_again(bench: Bench,
     bench.server.responses = None
     summary = bench.run()
     assert (summary.asked, summary.kept, summary.failed) == (12, 0, 0)
+
+
+def failing(*kinds: str, status: int = 500, about: str = "") -> Responses:
+    """An endpoint at which requests of these kinds, whose messages hold a text, fail."""
+
+    def respond(request: ChatRequest) -> ChatReply | None:
+        is_one = request.prompt.kind in kinds and any(about in text for _, text in request.messages)
+        return ChatReply(status=status, text="no way") if is_one else None
+
+    return respond
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_question_of_which_every_judge_call_failed_has_failed(bench: Bench, status: int) -> None:
+    bench.server.responses = failing("judge", status=status)
+    summary = bench.run()
+    assert (summary.asked, summary.failed, summary.degraded) == (6, 3, 0)
+    assert re.search(rf"The judge failed on every chunk \(1\).*{status}", summary.failure)
+    rows = bench.rows()
+    assert {place for place, row in rows.items() if row.completeness == "failed"} == {
+        ("judge", row["id"], 0) for row in ROWS
+    }
+    assert rows["judge", "colour", 0].prediction == "grey", "what came is kept"
+    assert "| judge | 3 | 3 | 0 |" in load_report(bench.out).to_markdown()
+    bench.server.responses = None
+    assert bench.run(RunOptions(retry="failed")).failed == 0
+    assert {row.completeness for row in bench.rows().values()} == {"complete"}
+
+
+def test_a_judge_whose_replies_are_of_no_use_has_worked(bench: Bench) -> None:
+    bench.server.responses = lambda request: ChatReply(text="Hm.") if request.prompt.kind == "judge" else None
+    summary = bench.run()
+    assert (summary.failed, summary.degraded) == (0, 3)
+
+
+@pytest.mark.parametrize("kinds", [("judge",), ("read",)])
+def test_questions_that_fail_in_a_row_stop_the_run_whatever_failed_them(bench: Bench, kinds: tuple[str, ...]) -> None:
+    bench = bench.changed(systems=("judge",), concurrency=1, fail_after=2)
+    bench.server.responses = failing(*kinds)
+    with pytest.raises(ModelSetupError, match=r"Stopped: 2 of 2 questions failed.*500.*`--retry failed`"):
+        bench.run()
+    assert len(bench.rows()) == 2
+    bench.server.responses = None
+    summary = bench.run(RunOptions(retry="failed"))
+    assert (summary.asked, summary.failed) == (3, 0)
+
+
+def test_a_question_of_which_every_rerank_failed_has_failed(bench: Bench) -> None:
+    ranker = {"model": f"{bench.server.base_url}/rerank#r"}
+    bench = bench.changed(systems=("naive",), ranker_type="model", ranker_params=ranker)
+    assert bench.run(out=bench.out.with_name("served")).failed == 0
+    bench.server._endpoints._posts["/v1/rerank"] = lambda raw: Outgoing(status=500, body=b"{}")
+    summary = bench.run()
+    assert (summary.asked, summary.failed, summary.degraded) == (3, 3, 0)
+    assert "The rerank model failed at every search (1)" in summary.failure
 
 
 def test_run_of_few_questions_that_could_not_be_asked_says_so_too(bench: Bench) -> None:
@@ -404,13 +462,25 @@ def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None
     assert not {row.thread_id for row in before.values()} & {row.thread_id for row in after.values()}
 
 
+def test_a_start_that_only_takes_up_what_was_paid_counts_no_call(bench: Bench) -> None:
+    """Questions whose rows were lost after their calls: the call journal and the checkpoints have all."""
+    bench = bench.changed(systems=("judge",), cache="off")
+    first = bench.run()
+    assert first.calls == bench.requests() > 0
+    store = RunStore(bench.out)
+    store.rows_file.write_bytes(b"")
+    again = bench.run()
+    assert (again.asked, again.calls, bench.requests()) == (3, 0, first.calls)
+
+
 def test_force_asks_the_models_again_too(bench: Bench) -> None:
     bench = bench.changed(systems=("naive", "iter_retgen"))
     bench.run()
     before = bench.requests()
     forced = bench.run(RunOptions(force=True))
     assert bench.requests() == 2 * before, "each call once, whichever system makes it first"
-    assert (forced.calls - forced.cached_calls, forced.calls) == (before, sum(map(calls, bench.rows().values())))
+    made = sum(map(calls, bench.rows().values()))
+    assert (forced.calls, forced.calls + forced.cached_calls) == (before, made)
     elsewhere = bench.out.with_name("elsewhere")
     replayed = bench.run(out=elsewhere, cache="replay")
     assert (replayed.cached_share, bench.requests()) == (1.0, 2 * before), "the new ones are kept"
@@ -468,10 +538,23 @@ def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> 
     again = bench.run(max_calls=7)
     assert (again.asked, again.stopped_by) == (0, "max_calls=7"), "what open questions have paid counts"
     assert bench.requests() == 7
-    bench.run()
+    whole = bench.run()
+    assert [each.calls for each in (stopped, again, whole)] == [7, 0, bench.requests() - 7], "what each start paid for"
     rows = bench.rows()
     assert {row.prediction for row in rows.values()} == {"40 mm", "grey", rows["judge", "none", 0].prediction}
     assert sum(map(calls, rows.values())) == bench.requests(), "none is made twice, or not booked"
+
+
+@pytest.mark.parametrize("concurrency", [1, 32])
+def test_near_a_limit_started_questions_are_finished_before_others_start(bench: Bench, concurrency: int) -> None:
+    bench = bench.changed(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=concurrency)
+    bench.run(out=bench.out.with_name("whole"))
+    taken = [row.chat_calls for row in RunStore(bench.out.with_name("whole")).read_rows()]
+    limit = 2 * max(taken)
+    before = bench.requests()
+    stopped = bench.run(max_calls=limit)
+    assert bench.requests() - before == stopped.calls == limit
+    assert stopped.asked >= 2, f"of questions that take {taken} calls"
 
 
 @pytest.mark.parametrize(("name", "limit"), [("max_tokens", 1000), ("max_cost", 1.0)])

@@ -106,7 +106,7 @@ def test_rows_and_trees_are_those_of_one_process(bench: RunBench) -> None:
 @pytest.mark.usefixtures("ray")
 def test_one_ledger_keeps_all_workers_within_the_limit_and_the_run_goes_on(bench: RunBench) -> None:
     stopped = bench.run(TWO, cache="off", max_calls=7)
-    assert (bench.requests(), stopped.stopped_by, stopped.failed) == (7, "max_calls=7", 0)
+    assert (bench.requests(), stopped.calls, stopped.stopped_by, stopped.failed) == (7, 7, "max_calls=7", 0)
     bench.run(cache="off")
     rows = rows_of(bench.out)
     assert {row.prediction for row in rows.values()} == {f"{number + 3} mm" for number in range(QUESTIONS)}

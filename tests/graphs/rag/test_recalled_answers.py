@@ -17,6 +17,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.judge.contract import Verdict
 from tests.graphs.bushy import ROOT, BushyJudge, bushy_context, draw
+from tests.graphs.fakes import FakeLLM
 
 
 def sharing_context(seed: int = 0, **limits: int) -> RagContext:
@@ -75,3 +76,10 @@ def test_an_answer_below_which_something_failed_or_was_left_out_is_asked_anew(
     assert [left_out(node) for node in taken] == [[]] * len(taken)
     asked = {node.query for node in later.query_nodes()}
     assert any(node.query in asked and left_out(node) for node in earlier.query_nodes() if node is not earlier.root)
+
+
+def test_an_answer_that_was_cut_is_asked_anew_and_so_is_what_rests_on_it() -> None:
+    context = sharing_context(2, max_rec_depth=2, topics=12, max_llm_calls=400)
+    earlier, later = two_trees(replace(context, reader=FakeLLM(lambda messages: "half an", lambda reply: "length")))
+    assert {node.handed_on for node in earlier.query_nodes()} == {""}
+    assert not any(each.is_shared_from_elsewhere for each in later.chunk_nodes())

@@ -274,6 +274,20 @@ def test_a_refused_sub_answer_is_recorded_and_not_handed_on() -> None:
     assert REFUSAL not in final["evidence"]
 
 
+@pytest.mark.parametrize("ended", ["content_filter", "length"])
+def test_a_sub_answer_that_was_cut_is_recorded_and_not_handed_on(ended: str) -> None:
+    cut = "999 °C is"
+    reader = FakeLLM(lambda messages: "an oil" if ROOT in messages[1][1] else cut, lambda reply: ended * (reply == cut))
+    graph, _, _ = rag(reader=reader)
+    final = run(graph)
+    assert cut not in final["evidence"]
+    assert "Supplementary question" not in final["evidence"]
+    tree = SearchTree.from_history(graph, "t")
+    asked = [node for node in tree.query_nodes() if node.parent_thread_id]
+    assert [(node.answer, node.handed_on) for node in asked] == [(cut, "")] * len(asked) != []
+    assert tree.caveats == {"reply_cut": len(asked)}, "the fake notes no filter"
+
+
 def test_a_score_of_one_without_a_question_is_marked_and_not_expanded() -> None:
     stuck = Verdict(status="judged", score=1, problem="next_query repeats the query")
     graph, _, retriever = rag(judge=FixedJudge({"a": stuck, "n0": USELESS}))

@@ -13,8 +13,11 @@ CLASS_OF = "What class is KS-1?"
 FIRST_CHUNKS = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"
 
 
-def run(*replies: str, answers: dict[str, str], depth: int = 3) -> tuple[RagState, FakeLLM]:
-    """``replies`` of the one who asks, in order; ``answers`` of the reader by question, "Vellin" to the others."""
+def run(*replies: str, answers: dict[str, str], depth: int = 3, cut: str = "") -> tuple[RagState, FakeLLM]:
+    """``replies`` of the one who asks, in order; ``answers`` of the reader by question, "Vellin" to the others.
+
+    The endpoint cuts the reply ``cut``.
+    """
     said = iter(replies)
 
     def reply(messages: object) -> str:
@@ -22,7 +25,7 @@ def run(*replies: str, answers: dict[str, str], depth: int = 3) -> tuple[RagStat
         question = user.splitlines()[0].removeprefix("Question: ")
         return next(said) if system == FOLLOW_UP_SYSTEM else answers.get(question, "Vellin")
 
-    reader = FakeLLM(reply)
+    reader = FakeLLM(reply, lambda said: "length" if said == cut else "stop")
     return build_self_ask(context=context_of(reader, depth=depth)).invoke(ROOT), reader
 
 
@@ -50,6 +53,13 @@ def test_the_reader_sees_the_first_chunks_and_the_pairs_that_are_knowledge() -> 
     assert reader.calls[-1] == reader_messages(ROOT, final["evidence"])
     answers = {chunk.metadata["chunk_id"]: chunk.metadata["round_answer"] for chunk in final["similar_chunks"]}
     assert answers == {"a": "Vellin", "b": "Vellin", "n": ""}, "the second follow-up found a again"
+
+
+def test_an_answer_to_a_follow_up_that_was_cut_is_shown_to_neither() -> None:
+    replies = (f"{FOLLOW_UP} {CLASS_OF}", f"{FOLLOW_UP} {SUB}", FINAL_ANSWER)
+    final, reader = run(*replies, answers={CLASS_OF: "Delta is"}, cut="Delta is")
+    assert final["evidence"] == f"{FIRST_CHUNKS}\n\nSupplementary question: {SUB}\nAnswer: Vellin"
+    assert not any("Delta is" in text for call in reader.calls for _, text in call)
 
 
 def test_its_own_final_answer_is_not_the_answer() -> None:

@@ -183,7 +183,7 @@ def test_numbers_of_quoted_documents_are_no_cap(tmp_path: Path) -> None:
     assert server.taken == [32, 32]
 
 
-def test_a_page_in_place_of_vectors_is_final(tmp_path: Path) -> None:
+def test_a_page_in_place_of_vectors_is_tried_again(tmp_path: Path) -> None:
     class Page(QuietHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
@@ -192,7 +192,7 @@ def test_a_page_in_place_of_vectors_is_final(tmp_path: Path) -> None:
     with serving(Page) as address:
         settings = settings_at(tmp_path, address).model_copy(update={"retries": 3})
         embedder = create_embeddings(f"{address}#m", settings, cache=False)
-        with pytest.raises(ModelSetupError, match=r"1 of 4: it is no list of embeddings \(text/html\).* ends in /v1"):
+        with pytest.raises(ModelSetupError, match=r"4 of 4: it is no list of embeddings \(text/html\).* ends in /v1"):
             embedder.embed_documents(["a"])
 
 

@@ -292,6 +292,36 @@ ROWS: dict[str, Row] = {
     "bedrock stop": left_out(
         "stop", STOPS, error("This model doesn't support the stopSequences field. Remove stopSequences.")
     ),
+    # in other words, and in other languages
+    "a gateway max_tokens": limit(error("wants max_completion_tokens; the old spelling max_tokens is gone")),
+    "german max_tokens": limit(
+        error("Der Parameter max_tokens wird von diesem Modell nicht angenommen.", param="max_tokens")
+    ),
+    "german named max_tokens": limit(
+        error("max_tokens gibt es nicht mehr. Bitte anpassen.", code="unsupported_parameter")
+    ),
+    "french max_tokens": limit(error("Le paramètre max_tokens est remplacé : max_completion_tokens.")),
+    "a gateway temperature": temperature(error("Only the default (1) value is allowed for temperature"), to=1),
+    "german temperature": temperature(
+        error("Für temperature gilt hier nur der Standardwert.", param="temperature", code="invalid_value")
+    ),
+    "spanish temperature": temperature(
+        error("No se admite temperature. Quítelo, por favor.", code="unsupported_value")
+    ),
+    "german json_schema": schema(
+        error("Diese Ausgabe kann das Modell nicht: json_schema", param="response_format"), to="json_object"
+    ),
+    # servers that break at a format
+    "a crash json_schema": schema(error("failed to compile json_schema grammar", type="server_error"), status=500),
+    "a grammar json_schema": schema(error("Grammar initialization failed"), status=500),
+    "a key json_schema": schema(error("KeyError: 'response_format'"), to="", status=500),
+    "a crash json_object": Row(
+        refuses=has("response_format"),
+        says=error("'NoneType' object has no attribute 'response_format'"),
+        status=500,
+        asks=OBJECT,
+        then=lacks("response_format"),
+    ),
     # streams
     "openai stream": Row(
         refuses=lambda body: body["stream"],
@@ -315,6 +345,11 @@ ROWS: dict[str, Row] = {
         {"object": "error", "message": {"detail": [extra("stream_options")]}, "type": "invalid_request_error"},
         status=422,
         streams=True,
+    ),
+    "a gateway whole": Row(
+        refuses=has("stream"),
+        says=error("stream is not supported"),
+        then=lacks("stream"),
     ),
     "dashscope whole": Row(
         refuses=lambda body: not body["stream"],

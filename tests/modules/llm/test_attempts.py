@@ -323,14 +323,21 @@ PAGES = {
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_page_in_place_of_a_reply_is_final_and_not_booked(raw: RawEndpoint, page: Answer, streamed: bool) -> None:
-    raw.will_send(page)
+def test_a_page_in_place_of_a_reply_is_tried_again_and_not_booked(
+    raw: RawEndpoint, page: Answer, streamed: bool
+) -> None:
+    raw.will_send(page, stream_reply({"content": "42"}) if streamed else chat_reply("42"))
+    assert ask(llm_at(raw.base_url), on_text=Snapshots() if streamed else None).text == "42", (
+        "a gateway's, for a moment"
+    )
+    raw.bodies.clear()
+    raw.will_send(*[page] * 3)
     meter = CallMeter(node="generate")
     words = r"it is no chat completion \(text/html\): check the address, which usually ends in /v1"
     with pytest.raises(ModelSetupError, match=words):
         ask(llm_at(raw.base_url), meter, on_text=Snapshots() if streamed else None)
     (record,) = meter.records
-    assert (record["prompt_tokens"], record["attempts"], len(raw.bodies)) == (0, 1, 1)
+    assert (record["prompt_tokens"], record["attempts"], len(raw.bodies)) == (0, 3, 3)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -16,10 +16,13 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JOURNAL_TABLES, CallJournal, thread_calls
 from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.ledger import Ledger
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
-from judgetree.modules.calls.record import caveats_of, count_caveats
+from judgetree.modules.calls.prices import Price, Prices, usage_by_model
+from judgetree.modules.calls.record import CallRecord, caveats_of, count_caveats
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.caveats.kinds import CAVEAT_KINDS, CAVEATS
+from judgetree.modules.caveats.prompt_cuts import least_tokens
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.contract import ChatLLM
@@ -75,7 +78,9 @@ def test_what_a_reply_shows_is_noted_with_its_call(
 ) -> None:
     raw.will_send(reply(message, streamed=streamed, ended=ended))
     meter = CallMeter(node="generate")
-    assert asked(llm_at(raw.base_url), meter, streamed=streamed).text == text
+    completion = asked(llm_at(raw.base_url), meter, streamed=streamed)
+    assert completion.text == text
+    assert completion.written == ("" if {"filtered", "declined"} & {*caveats} else text), "as material of other calls"
     (record,) = meter.records
     assert caveats_of(record) == caveats
     assert record.get("refusal", "") == (REASON if "declined" in caveats else "")
@@ -190,6 +195,28 @@ def test_a_prompt_that_the_server_cut_is_noted(
     asked(llm_at(raw.base_url), meter, streamed=streamed)
     assert caveats_of(meter.records[0]) == (("prompt_cut",) if is_cut else ())
     assert meter.records[0]["prompt_tokens"] == usage["prompt_tokens"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_limits_count_what_the_texts_have_at_least_where_far_too_little_is_reported(
+    raw: RawEndpoint, streamed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = "forty-two words " * 100
+    raw.will_send(*[reply({"content": said}, streamed=streamed, prompt_tokens=1, completion_tokens=1)] * 2)
+    meter, llm = CallMeter(node="generate"), llm_at(raw.base_url)
+    for _ in range(2):
+        asked(llm, meter, streamed=streamed)
+    prices = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}})
+    for record in meter.records:
+        assert (record["prompt_tokens"], record["completion_tokens"]) == (1, 1), "the record has what was reported"
+        least = least_tokens([text for _, text in LONG]) + least_tokens([said])
+        spend = prices.spend_of(CallRecord(**{**record, "model": "m"}))
+        assert (spend.tokens, round(spend.usd * 1_000_000)) == (least, least)
+        assert Ledger(max_tree_tokens=9).of_record(record).tokens == least
+    (usage,) = usage_by_model(meter.records)
+    assert (usage.tokens, usage.as_counted().tokens) == (4, 2 * least)
+    (warned,) = [each.getMessage() for each in caplog.records if "limits count" in each.getMessage()]
+    assert f"reports 2 tokens for a call whose texts have at least {least}" in warned
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,26 @@ UNNAMED: dict[str, Row] = {
         error("CUDA error: device-side assert, SamplingParams(n=1, temperature=0.0, max_tokens=50) unexpected"),
         status=500,
     ),
+    "a length in German": limit(error("max_tokens oder max_completion_tokens ist zu groß: 50, erlaubt sind 40")),
+    "a value in German": limit(error("max_tokens: 50 ist zu viel", param="max_tokens")),
+    "two in German": Row(
+        refuses=has("temperature"),
+        says=error("Dieses Modell kennt temperature neben thinking nicht. Bitte anpassen.", code="unsupported_value"),
+        asks={"thinking": False},
+    ),
+    "a quotation in German": temperature(error(f"Unzulässig: „{GASKET}“", code="unsupported_value"), question=GASKET),
+    "a crash at a quotation": Row(
+        refuses=has("response_format"),
+        says=error("worker died at 'Which grammar has a response_format? In JSON.'", type="server_error"),
+        asks={"json_format": "json_object", "system": "Which grammar has a response_format? In JSON."},
+        status=500,
+    ),
+    "a crash that lists": Row(
+        refuses=has("response_format"),
+        says=error("CUDA error, GuidedParams(response_format=Format(type), backend=x)"),
+        asks={"json_format": "json_object"},
+        status=500,
+    ),
     "a crash": temperature(error("unknown failure while the temperature was set, worker unavailable"), status=500),
 }
 

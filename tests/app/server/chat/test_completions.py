@@ -184,6 +184,8 @@ def test_fast_runs_no_tree(http: httpx.Client) -> None:
         ({"messages": said("a", "b")}, 422, "last message must be a user's"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 422, "text"),
         ({"n": 2}, 422, "n"),
+        ({"logprobs": True}, 422, "logprobs"),
+        ({"top_logprobs": 5}, 422, "top_logprobs"),
         ({"messages": said("long " * 5000)}, 400, "longer than 20000 characters"),
         ({"judgetree": {"topk": 0}}, 422, "topk"),
     ],

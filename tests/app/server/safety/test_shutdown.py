@@ -13,7 +13,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, COLLECTION, Dam, command
 from tests.app.server.safety.test_client_gone import until
@@ -69,6 +71,40 @@ def test_a_running_answer_is_finished(settings: Settings, scripted: ScriptedServ
         assert text.rstrip().endswith("data: [DONE]")
         assert CHAIN.answer in text
         process.wait(30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_a_question_that_waits_for_a_rate_limit_ends_at_once_and_is_resumed_by_the_next_server(
+    settings: Settings, scripted: ScriptedServer, *, is_streamed: bool
+) -> None:
+    limited = threading.Event()
+
+    def respond(request: ChatRequest) -> ChatReply | None:
+        if request.prompt.kind != "read":
+            return None
+        limited.set()
+        return ChatReply(status=429, text="too many requests")
+
+    scripted.responses = respond
+    with served("--shutdown-seconds", "60") as (process, http):
+
+        def end() -> None:
+            assert limited.wait(60)
+            process.send_signal(signal.SIGTERM)
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        answer = http.post(ASK, json=BODY | {"stream": is_streamed})
+        ending.join()
+        assert "The server is ending, and a model's endpoint asks to wait" in answer.text
+        assert answer.status_code == (200 if is_streamed else 503)
+        process.wait(60)
+    scripted.responses = after = Dam()
+    with served() as (_, http):
+        done = http.post(ASK, json=BODY).json()["judgetree"]
+    assert (done["answer"], done["status"]) == (CHAIN.answer, "answered")
+    assert [kind for kind, *_ in after.let_through if kind == "judge"] == [], "what was paid for is not paid again"
 
 
 @pytest.mark.slow
