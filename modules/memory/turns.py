@@ -66,6 +66,9 @@ class UsedModel(TypedDict):
     interrupted_calls: int
     interrupted_prompt_tokens: int
     interrupted_completion_tokens: int
+    unreported_prompt_tokens: NotRequired[int]
+    """Missing in turns of older versions, as is the next."""
+    unreported_completion_tokens: NotRequired[int]
 
 
 class QaPair(TypedDict):
