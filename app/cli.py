@@ -198,6 +198,7 @@ _LINES = _Lines(logging.INFO)
 _READ = "judgetree.evaluation.datasets.own_questions"
 """The logger of the line that says what was read of a file of questions."""
 _SAID = (
+    "app.server.serving.served",
     "evaluation.datasets.hotpotqa",
     "evaluation.datasets.own_questions",
     "evaluation.datasets.rows",
@@ -206,6 +207,7 @@ _SAID = (
     "evaluation.runs.crew",
     "evaluation.runs.gold",
     "evaluation.runs.turn_evidence",
+    "evaluation.runs.unused_keys",
     "graphs.conversation.qa_log",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",
@@ -213,6 +215,7 @@ _SAID = (
     "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
     "graphs.search.sharing",
+    "graphs.session",
     "graphs.tree.history",
     "modules.calls.transcript_writer",
     "modules.cluster",

@@ -6,7 +6,7 @@ can be repeated and reported as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
 from .start_folder import with_start_folder
+from .unused_keys import name_unused_keys
 from .worker import order_of
 from .workers import Workers, crew_of, open_cluster
 
@@ -114,6 +115,8 @@ class RunOptions:
     """The run to repeat: its settings apply, and other data are rejected."""
     workers: Workers | None = None
     """The processes that ask the questions; None for this one."""
+    sweep: Sequence[Experiment] | None = None
+    """Experiments of which the keys are named that have no effect on any; None for the experiment itself."""
 
 
 def run_experiment(
@@ -153,6 +156,7 @@ def run_experiment(
     check_depth(experiment.max_rec_depth)
     settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
+    name_unused_keys([experiment] if options.sweep is None else options.sweep, whole)
     identity = identity_of(experiment, whole, settings)
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity)

@@ -59,15 +59,17 @@ class Experiment(RagConfig):
     repeats: Annotated[int, Field(ge=1), Key(older_flag="--repeat", metavar="K")] = 1
     """How often each question is asked, with answers of its own."""
 
-    corpus: Annotated[str | None, Field(min_length=1), Key(common=True, metavar="NAME|./FOLDER")] = None
+    corpus: Annotated[
+        str | None, Field(min_length=1), Key(needs=("retriever",), common=True, metavar="NAME|./FOLDER")
+    ] = None
     """What is searched in place of the data set's own documents: the name of a collection, or a folder, written with a
     slash, such as ./docs."""
-    embeddings: Annotated[Address | None, Key(metavar="MODEL")] = None
+    embeddings: Annotated[Address | None, Key(needs=("retriever",), metavar="MODEL")] = None
     """Embedder, as in JUDGETREE_EMBEDDINGS."""
 
-    history: HistoryKind = "own"
+    history: Annotated[HistoryKind, Key(needs=("dialogues",))] = "own"
     """Of dialogues: own leads a conversation turn by turn; given asks each turn alone, after the data set's turns."""
-    conversation: ConversationSwitches = ConversationSwitches()
+    conversation: Annotated[ConversationSwitches, Key(needs=("dialogues",))] = ConversationSwitches()
     """How conversations are led, such as {summary_memory: true}."""
 
     cache: CacheMode = "write"

@@ -17,8 +17,8 @@ from ..errors import SettingsError, did_you_mean, faults_of
 
 C = TypeVar("C", bound="Config")
 
-Need = Literal["retriever", "judge", "tools"]
-"""What a system has, or lacks: a search, a judge, tools."""
+Trait = Literal["retriever", "judge", "depth", "tools", "dialogues"]
+"""What a system has, or lacks: a search, a judge, further questions, tools; and what questions may be."""
 _MOST_SHOWN = 80
 
 
@@ -26,8 +26,10 @@ _MOST_SHOWN = 80
 class Key:
     """What a key says of itself besides type, bounds, default and docstring."""
 
-    needs: Need | None = None
-    """What a system must have for the key; a system without it refuses the key."""
+    needs: tuple[str, ...] = ()
+    """What gives the key an effect, one of these: a ``Trait`` of the system, or another key, as ``key`` where any value
+    but the default will do, else as ``key=value``; empty if it always has one. A system that can have none refuses the
+    key; where another key is missing, it is said."""
     common: bool = False
     """Whether ``--help`` shows its option; the options of the others work too."""
     per_question: bool = False
@@ -91,7 +93,7 @@ class Config(BaseModel):
         """Return the keys whose ``Key`` has these values, in order.
 
         >>> from judgetree.modules.config.reading import Reading
-        >>> Reading.keys_with(needs="tools")
+        >>> Reading.keys_with(needs=("tools",))
         ('tools',)
         """
         return tuple(

@@ -25,7 +25,9 @@ class Models(Config):
         Address | None, Key(common=True, per_question=True, is_part=True, is_model=True, metavar="MODEL")
     ] = None
     """Model that answers, as in JUDGETREE_LLM: openai:NAME, dashscope:NAME, URL#NAME, local:, or module:name."""
-    judge_llm: Annotated[Address | None, Key(is_part=True, is_model=True, metavar="MODEL")] = None
+    judge_llm: Annotated[
+        Address | None, Key(needs=("judge", "insert_block"), is_part=True, is_model=True, metavar="MODEL")
+    ] = None
     """Model that judges, as in JUDGETREE_JUDGE_LLM; else the one that answers."""
     temperature: Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False), Key(is_model=True, metavar="T")] = None
     """Temperature of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ."""

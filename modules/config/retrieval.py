@@ -12,6 +12,8 @@ from .config import Config, Key
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
+REORDERING: tuple[RankerType, ...] = ("model", "mmr", "facility_location", "log_det")
+"""Rankers that reorder hits, or choose from them, after the search."""
 OF_BUILT_IN_SEARCH = (
     "search_type",
     "ranker_type",
@@ -27,30 +29,34 @@ OF_BUILT_IN_SEARCH = (
 class Retrieval(Config):
     """Retrieval"""
 
-    retriever: Annotated[str | None, Key(needs="retriever", is_part=True, metavar="SPEC")] = None
+    retriever: Annotated[str | None, Key(needs=("retriever",), is_part=True, metavar="SPEC")] = None
     """What is searched in place of a collection: prebuilt:PATH, an index that others have built; or a retriever of
     your own, as module:name, in place of search_type and ranker_type too."""
     topk: Annotated[
-        int, Field(strict=True, ge=1), Key(needs="retriever", common=True, per_question=True, metavar="N")
+        int, Field(strict=True, ge=1), Key(needs=("retriever",), common=True, per_question=True, metavar="N")
     ] = 3
     """Chunks that each query retrieves."""
-    search_type: Annotated[SearchType, Key(needs="retriever", per_question=True)] = "hybrid"
+    search_type: Annotated[SearchType, Key(needs=("retriever",), per_question=True)] = "hybrid"
     """How chunks are found: by words and embeddings, embeddings, or words (hybrid, dense, sparse)."""
-    ranker_type: Annotated[RankerType, Key(needs="retriever")] = "rrf"
+    ranker_type: Annotated[RankerType, Key(needs=("retriever",))] = "rrf"
     """What orders or chooses hits: rrf, weighted, model, mmr, facility_location or log_det."""
-    ranker_params: Annotated[Mapping[str, JsonValue] | None, Key(needs="retriever", metavar="MAPPING")] = None
+    ranker_params: Annotated[Mapping[str, JsonValue] | None, Key(needs=("retriever",), metavar="MAPPING")] = None
     """Parameters of the ranker, as a Retriever takes them, such as {weights: [0.3, 0.7]}."""
-    rerank: Annotated[Address | None, Key(needs="retriever", per_question=True, is_part=True, metavar="MODEL")] = None
+    rerank: Annotated[Address | None, Key(needs=("retriever",), per_question=True, is_part=True, metavar="MODEL")] = (
+        None
+    )
     """Model that reorders the hits, in place of ranker_type: dashscope:MODEL or URL#MODEL."""
     rerank_input_top_n: Annotated[
-        int | None, Field(strict=True, ge=1), Key(needs="retriever", per_question=True, metavar="N")
+        int | None,
+        Field(strict=True, ge=1),
+        Key(needs=("rerank", *(f"ranker_type={name}" for name in REORDERING)), per_question=True, metavar="N"),
     ] = None
-    """Most hits that the rerank model sees; else all."""
+    """Most hits that the rerank model, or a ranker_type that chooses, sees; else all."""
     score_threshold: Annotated[
-        float | None, Field(allow_inf_nan=False), Key(needs="retriever", per_question=True, metavar="X")
+        float | None, Field(allow_inf_nan=False), Key(needs=("retriever",), per_question=True, metavar="X")
     ] = None
     """Least score of a retrieved chunk."""
-    search_graph: Annotated[str | None, Key(needs="retriever", metavar="KIND")] = None
+    search_graph: Annotated[str | None, Key(needs=("retriever",), metavar="KIND")] = None
     """Graph whose ranking is one more list of the search: entities, triples or links, made by judgetree index
     --graph."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from ....graphs.config.given_keys import GivenKeys, described
 from ....graphs.config.limits import Limits
 from ....graphs.config.rag_config import RagConfig
 from ....graphs.conversation.conversation import Conversation, ConversationContents
@@ -19,6 +21,7 @@ from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, find_system, retrieves
 from ....modules.calls.prices import load_prices
 from ....modules.calls.record import CallRecord
+from ....modules.config.effects import lacking, words_without_effect
 from ....modules.index.schema import refuse_reserved
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
@@ -35,6 +38,8 @@ from .admission import Admissions, per_question_of
 from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
+
+logger = logging.getLogger(__name__)
 
 FAST = "fast"
 """Id of the cheap model that runs no tree."""
@@ -68,6 +73,7 @@ class Served:
     def __init__(self, settings: Settings, options: ServerOptions) -> None:
         for name in options.collections or ():
             refuse_reserved(name, settings)
+        _name_unused_keys(options)
         self.settings = settings
         self.options = options
         self.trees = SavedTrees(settings)
@@ -246,8 +252,15 @@ class Served:
 
     def _config_of(self, system: str) -> RagConfig:
         """Return the keys of the server that a system has a use for."""
-        has, given = find_system(system).has, self.options.config.given
-        return RagConfig(**{name: given[name] for name in given if RagConfig.key(name).needs in (None, *has)})
+        return GivenKeys.fitting(self.options.config, find_system(system).has)
+
+
+def _name_unused_keys(options: ServerOptions) -> None:
+    """Log a warning for each key that no served system has a use for."""
+    has = frozenset(trait for each in options.systems for trait in find_system(each).has)
+    for name, value in options.config.given.items():
+        if lacking(RagConfig, name, has) and value != RagConfig.model_fields[name].default:
+            logger.warning(words_without_effect(RagConfig, name, described(value)))
 
 
 def judges(system: str) -> bool:
