@@ -27,7 +27,7 @@ from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
 from ..rows.store import RunRow, RunStore, newest_attempts
 from .asking import checkpoints_of, prepare_checkpoints
-from .experiment import Experiment
+from .experiment import Experiment, name_unused_keys
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
 from .manifest import (
@@ -45,7 +45,6 @@ from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
 from .start_folder import with_start_folder
-from .unused_keys import name_unused_keys
 from .worker import order_of
 from .workers import Workers, crew_of, open_cluster
 
@@ -156,7 +155,8 @@ def run_experiment(
     check_depth(experiment.max_rec_depth)
     settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
-    name_unused_keys([experiment] if options.sweep is None else options.sweep, whole)
+    running = (experiment,) if options.sweep is None else options.sweep
+    name_unused_keys(running, has_dialogues=whole.is_conversational)
     identity = identity_of(experiment, whole, settings)
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity)

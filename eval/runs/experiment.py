@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, ValidationInfo, field_serializer, field_validator, model_validator
 
 from ...graphs.config.conversing import ConversationSwitches
+from ...graphs.config.given_keys import described
 from ...graphs.config.rag_config import RagConfig
 from ...modules.addresses import Address
-from ...modules.config.config import Key, as_fault
+from ...modules.config.config import Key, Trait, as_fault
+from ...modules.config.effects import has_effect, words_without_effect
 from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.reading.yaml_files import read_mapping
 from ...modules.settings import Record, without_secrets
+
+logger = logging.getLogger(__name__)
 
 HistoryKind = Literal["own", "given"]
 """Source of the earlier answers of a dialogue: the system itself, or the data set."""
@@ -208,6 +213,23 @@ _MAY_CHANGE = (
     "baseline",
     "metrics",
 )
+
+
+def name_unused_keys(experiments: Sequence[Experiment], *, has_dialogues: bool) -> None:
+    """Log a warning for each key that has no effect on any of the experiments, which share their questions."""
+    for name, field in Experiment.model_fields.items():
+        given = [each for each in experiments if getattr(each, name) != field.default]
+        if given and not any(_has_effect(each, name, has_dialogues=has_dialogues) for each in given):
+            logger.warning(words_without_effect(Experiment, name, described(getattr(given[0], name))))
+
+
+def _has_effect(experiment: Experiment, name: str, *, has_dialogues: bool) -> bool:
+    from ...graphs.systems.registry import find_system
+
+    has: set[Trait] = {"dialogues"} if has_dialogues else set()
+    for system in experiment.systems:
+        has |= find_system(system).has
+    return has_effect(Experiment, name, has, lambda key: getattr(experiment, key))
 
 
 def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
