@@ -70,7 +70,7 @@ class TurnAsker:
             ),
             settings=settings.model_copy(update=_measured(run_id)),
             recording=recording,
-            options=ConversationOptions(**services.experiment.conversation.model_dump()),
+            options=ConversationOptions(**vars(services.experiment.conversation)),
             memory=None if self._leads else NoMemory(),
         )
 

@@ -34,6 +34,8 @@ class Key:
     """Whether ``--help`` shows its option; the options of the others work too."""
     per_question: bool = False
     """Whether one question of a session may have another value."""
+    in_requests: bool = False
+    """Whether a request to a server may have another value; it must name no code, file or address."""
     is_part: bool = False
     """Whether Python may give an object in place of its name."""
     is_model: bool = False

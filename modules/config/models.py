@@ -31,7 +31,7 @@ class Models(Config):
     """Model that judges, as in JUDGETREE_JUDGE_LLM; else the one that answers."""
     temperature: Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False), Key(is_model=True, metavar="T")] = None
     """Temperature of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ."""
-    thinking: Annotated[bool | None, Key(per_question=True, is_model=True)] = None
+    thinking: Annotated[bool | None, Key(per_question=True, in_requests=True, is_model=True)] = None
     """Whether the model that answers thinks first, as in JUDGETREE_THINKING; else as its endpoint does."""
     prompts: Annotated[Prompts | None, Key(is_model=True, metavar="FILE")] = None
     """Prompts of your own: a YAML file that judgetree prompts copy wrote, or its keys in place; else as in

@@ -33,10 +33,12 @@ class Retrieval(Config):
     """What is searched in place of a collection: prebuilt:PATH, an index that others have built; or a retriever of
     your own, as module:name, in place of search_type and ranker_type too."""
     topk: Annotated[
-        int, Field(strict=True, ge=1), Key(needs=("retriever",), common=True, per_question=True, metavar="N")
+        int,
+        Field(strict=True, ge=1),
+        Key(needs=("retriever",), common=True, per_question=True, in_requests=True, metavar="N"),
     ] = 3
     """Chunks that each query retrieves."""
-    search_type: Annotated[SearchType, Key(needs=("retriever",), per_question=True)] = "hybrid"
+    search_type: Annotated[SearchType, Key(needs=("retriever",), per_question=True, in_requests=True)] = "hybrid"
     """How chunks are found: by words and embeddings, embeddings, or words (hybrid, dense, sparse)."""
     ranker_type: Annotated[RankerType, Key(needs=("retriever",))] = "rrf"
     """What orders or chooses hits: rrf, weighted, model, mmr, facility_location or log_det."""

@@ -24,7 +24,7 @@ from .answers import ANSWERS
 from .chunks import Completion, Json, data_of
 from .fast import answer_fast
 from .history import Place, place_of
-from .requests import ChatRequest, TurnOptions
+from .requests import ChatRequest
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 
@@ -83,7 +83,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
         request_id=request_id,
         regenerate=bool(place and place.is_repeated and not request_id),
         chat_history=place.foreign_history if place else (),
-        keys=_keys(body.judgetree),
+        keys=body.judgetree.keys(served.limits_of(caller)),
     )
     completion = Completion(
         model=model.id,
@@ -105,10 +105,6 @@ def _conversation_of(request: Request, body: ChatRequest) -> str:
 def _new_name(request_id: str) -> str:
     """Name a conversation of one question; a request that is sent again finds it by its id."""
     return f"chat-{uuid.uuid5(_NAMESPACE, request_id).hex if request_id else uuid.uuid4().hex}"
-
-
-def _keys(options: TurnOptions) -> dict[str, object]:
-    return options.model_dump(exclude={"sources"}, exclude_none=True)
 
 
 async def _whole(question: _Question) -> Json:
