@@ -27,7 +27,8 @@ from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import Lease, lock_of_thread, thread_runs
 from ..threads.amounts import budget_of, count_paid
 from ..threads.context import RagContext, RunContext
-from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
+from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, sub_thread_id
+from ..threads.mismatch import refuse_mismatch
 from ..tree.fork_record import Fork
 from ..tree.places import Place, find_place
 from .change import Change

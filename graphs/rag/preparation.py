@@ -20,8 +20,9 @@ from ...modules.settings import Durability
 from ..threads.amounts import SavedCall, budget_of, count_earlier, keep_root_answer
 from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
-from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from ..threads.fingerprint import digest_of, fingerprint_of
 from ..threads.interrupts import answers_of, own_answers
+from ..threads.mismatch import refuse_mismatch
 from ..threads.snapshots import NewThreadId, is_finished, is_new_thread
 from ..threads.state import RagState
 from .earlier_runs import open_sub_runs, restore_settled
