@@ -252,8 +252,13 @@ def faults_of(error: ValidationError, *, whole: str = "", shown: Callable[[objec
         said = fault["msg"].removeprefix("Value error, ")
         if shown is not None and fault["type"] not in _WITH_VALUE:
             said = f"{said} (it is {shown(fault['input'])})"
+            said += ": write it in quotes" if _is_number_for_text(fault["type"], fault["input"]) else ""
         faults.append(f"{place}: {said}" if place else said)
     return faults
+
+
+def _is_number_for_text(kind: str, value: object) -> bool:
+    return kind == "string_type" and isinstance(value, int | float)
 
 
 @contextmanager

@@ -28,8 +28,8 @@ class Key:
 
     needs: tuple[str, ...] = ()
     """What gives the key an effect, one of these: a ``Trait`` of the system, or another key, as ``key`` where any value
-    but the default will do, else as ``key=value``; empty if it always has one. A system that can have none refuses the
-    key; where another key is missing, it is said."""
+    but the default will do, else as ``key=value|value``; empty if it always has one. A system that can have none
+    refuses the key; where another key is missing, it is said."""
     common: bool = False
     """Whether ``--help`` shows its option; the options of the others work too."""
     per_question: bool = False

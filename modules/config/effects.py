@@ -67,5 +67,5 @@ def _is_there(model: type[Config], need: str, has: Set[Trait], value_of: ValueOf
         return need in has
     name, is_exact, wanted = need.partition("=")
     value = value_of(name)
-    is_set = str(value) == wanted if is_exact else value != model.model_fields[name].default
+    is_set = str(value) in wanted.split("|") if is_exact else value != model.model_fields[name].default
     return is_set and has_effect(model, name, has, value_of)

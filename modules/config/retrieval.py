@@ -12,8 +12,6 @@ from .config import Config, Key
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
-REORDERING: tuple[RankerType, ...] = ("model", "mmr", "facility_location", "log_det")
-"""Rankers that reorder hits, or choose from them, after the search."""
 OF_BUILT_IN_SEARCH = (
     "search_type",
     "ranker_type",
@@ -51,7 +49,7 @@ class Retrieval(Config):
     rerank_input_top_n: Annotated[
         int | None,
         Field(strict=True, ge=1),
-        Key(needs=("rerank", *(f"ranker_type={name}" for name in REORDERING)), per_question=True, metavar="N"),
+        Key(needs=("rerank", "ranker_type=model|mmr|facility_location|log_det"), per_question=True, metavar="N"),
     ] = None
     """Most hits that the rerank model, or a ranker_type that chooses, sees; else all."""
     score_threshold: Annotated[

@@ -17,6 +17,7 @@ from judgetree.app.server.serving.request_keys import QuestionKeys, QuestionLimi
 from judgetree.graphs.config.limits import Limits
 from judgetree.modules.addresses import Address
 from judgetree.modules.errors import SettingsError
+from tests.app.conftest import Cli
 
 REPO = Path(__file__).parents[3]
 IN_REQUESTS = RagConfig.keys_with(in_requests=True)
@@ -57,6 +58,14 @@ def test_a_new_key_has_its_bounds() -> None:
     assert Body.model_fields["score_threshold"].description == "Least score of a retrieved chunk."
     with pytest.raises(ValidationError, match="finite"):
         Body.model_validate({"score_threshold": float("inf")})
+
+
+def test_the_help_of_serve_says_which_keys_are_defaults(cli: Cli) -> None:
+    said = " ".join(cli("serve", "--help").out.split())
+    for name in {*IN_REQUESTS} - {*QuestionLimits.model_fields}:
+        assert f"--{name.replace('_', '-')}" in said.partition("Other keys are defaults")[2].partition("Options")[0]
+    most = QuestionKeys.model_json_schema()["properties"]["topk"]["anyOf"][0]["maximum"]
+    assert f"--topk, up to {most}," in said
 
 
 def test_no_body_of_the_server_repeats_a_key() -> None:

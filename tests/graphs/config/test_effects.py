@@ -23,6 +23,7 @@ from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.modules.config.config import Trait
 from judgetree.modules.config.effects import LACKS, lacking
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.retriever.reordering import REORDERING
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN, write_corpus
 from tests.graphs.fakes import FakeLLM
@@ -85,8 +86,9 @@ def test_every_key_says_what_it_needs() -> None:
         for need in Experiment.key(name).needs:
             key, is_exact, value = need.partition("=")
             assert need in LACKS or key in RagConfig.model_fields, name
-            if is_exact:
-                assert getattr(RagConfig(**{key: value}), key) == value, "a value that the key may have"
+            for each in value.split("|") if is_exact else ():
+                assert getattr(RagConfig(**{key: each}), key) == each, "a value that the key may have"
+    assert RagConfig.key("rerank_input_top_n").needs == ("rerank", f"ranker_type={'|'.join(REORDERING)}")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -118,7 +120,7 @@ def test_a_key_is_named_until_another_gives_it_an_effect(name: str) -> None:
             assert not [*given.without_effect(has | {need}, GivenKeys())]  # type: ignore[arg-type]
             continue
         key, is_exact, value = need.partition("=")
-        question = GivenKeys.of(None, {key: value if is_exact else SAMPLES[key]}, where="It")
+        question = GivenKeys.of(None, {key: value.split("|")[0] if is_exact else SAMPLES[key]}, where="It")
         assert not [*given.without_effect(has, question)], need
 
 
@@ -170,8 +172,7 @@ def test_a_run_names_what_none_of_its_systems_uses(
     unused = {"max_rec_depth": 1, "rerank_input_top_n": 20, "history": "given"}
     evaluation.run(out=tmp_path / "a", settings=settings, systems=["naive", "llm"], **keys, **unused)
     assert said_by(warned) == [
-        "rerank_input_top_n=20 has no effect: it needs rerank, or ranker_type=model, or ranker_type=mmr, or "
-        "ranker_type=facility_location, or ranker_type=log_det.",
+        "rerank_input_top_n=20 has no effect: it needs rerank, or ranker_type=model|mmr|facility_location|log_det.",
         "max_rec_depth=1 has no effect: it needs a system that asks further questions.",
         "history=given has no effect: it needs questions of dialogues.",
     ]
