@@ -56,7 +56,7 @@ def takes(
             if apart:
                 command(**arguments, config=keys, config_file=file)
                 return
-            keys = {**_read(file), **keys}
+            keys = {**(model.keys_in(file, what="configuration") if file else {}), **keys}
             refuse_lists(model, keys)
             command(**arguments, config=model.of(keys, where=_place(file)))
 
@@ -95,12 +95,6 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "ranker_params": lambda text: pairs_of([f"ranker_params={text}"], RagConfig)["ranker_params"],
 }
 """What the command line writes otherwise than a file does."""
-
-
-def _read(file: Path | None) -> Mapping[str, object]:
-    from ...modules.reading.yaml_files import read_mapping
-
-    return {} if file is None else read_mapping(file, what="configuration")
 
 
 def _place(file: Path | None) -> str:

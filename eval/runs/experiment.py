@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -13,12 +13,11 @@ from ...graphs.config.conversing import ConversationSwitches
 from ...graphs.config.given_keys import described
 from ...graphs.config.rag_config import RagConfig
 from ...modules.addresses import Address
-from ...modules.config.config import Key, Trait, as_fault
+from ...modules.config.config import Key, Trait, after, as_fault, whole
 from ...modules.config.effects import has_effect, words_without_effect
 from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, remembered, remembered_as
-from ...modules.reading.yaml_files import read_mapping
 from ...modules.settings import Record, without_secrets
 
 logger = logging.getLogger(__name__)
@@ -28,6 +27,19 @@ HistoryKind = Literal["own", "given"]
 _Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+def _path_of_dataset(named: str) -> str:
+    """Return the path of NAME:PATH; ``""`` for module:name."""
+    from ..datasets.registry import DATASETS
+
+    name, _, path = named.partition(":")
+    return path if name in DATASETS else ""
+
+
+def _folder_in(corpus: str) -> str:
+    """Return the folder that a corpus names; ``""`` for a collection."""
+    return corpus if set(corpus) & set("/\\") or corpus.startswith((".", "~")) else ""
+
+
 class Experiment(RagConfig):
     """Everything that decides what a run measures; models, embeddings and temperature default to the settings'.
 
@@ -35,7 +47,7 @@ class Experiment(RagConfig):
     ('naive', 'judge')
     """
 
-    dataset: Annotated[str, Key(common=True, metavar="NAME:PATH")]
+    dataset: Annotated[str, Key(common=True, path_in=_path_of_dataset, metavar="NAME:PATH")]
     """NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json; questions:my.csv, or the key questions with the path
     alone, for questions of one's own; or module:name of a function that loads a data set."""
     columns: Annotated[Mapping[str, str] | None, Key(metavar="question=Frage,answer=Antwort")] = None
@@ -65,11 +77,13 @@ class Experiment(RagConfig):
     """How often each question is asked, with answers of its own."""
 
     corpus: Annotated[
-        str | None, Field(min_length=1), Key(needs=("retriever",), common=True, metavar="NAME|./FOLDER")
+        str | None,
+        Field(min_length=1),
+        Key(needs=("retriever",), common=True, path_in=_folder_in, metavar="NAME|./FOLDER"),
     ] = None
     """What is searched in place of the data set's own documents: the name of a collection, or a folder, written with a
     slash, such as ./docs."""
-    embeddings: Annotated[Address | None, Key(needs=("retriever",), metavar="MODEL")] = None
+    embeddings: Annotated[Address | None, Key(needs=("retriever",), path_in=after("local:"), metavar="MODEL")] = None
     """Embedder, as in JUDGETREE_EMBEDDINGS."""
 
     history: Annotated[HistoryKind, Key(needs=("dialogues",))] = "own"
@@ -171,9 +185,13 @@ class Experiment(RagConfig):
     @property
     def corpus_folder(self) -> Path | None:
         """The folder that is searched; None for a collection, or the data set's own documents."""
-        if self.corpus is None or not (set(self.corpus) & set("/\\") or self.corpus.startswith((".", "~"))):
-            return None
-        return Path(self.corpus).expanduser()
+        folder = _folder_in(self.corpus or "")
+        return Path(folder).expanduser() if folder else None
+
+    @classmethod
+    def path_part(cls, name: str) -> Callable[[str], str] | None:
+        """Return what finds the path in a value of a key; None for a key without one."""
+        return whole if name == "questions" else super().path_part(name)
 
     @field_validator("sample")
     @classmethod
@@ -256,7 +274,7 @@ def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, 
         SettingsError: The file cannot be read or is not a mapping.
     """
     return {
-        **(read_mapping(path, what="experiment") if path else {}),
+        **(Experiment.keys_in(path, what="experiment") if path else {}),
         **{k: v for k, v in overrides.items() if v is not None},
     }
 

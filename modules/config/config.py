@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +42,21 @@ class Key:
     """Whether it chooses or tunes a model, or its prompts: the settings have it too, and no thread stores it."""
     older_flag: str = ""
     """An option that it had once, besides ``--key-name``."""
+    path_in: Callable[[str], str] | None = None
+    """Returns the part of a value that is the path of a file or folder, ``""`` where none is; None for keys that have
+    no path. In a file of keys such a path is relative to that file."""
     metavar: str | None = None
     """What ``--help`` shows for its value."""
+
+
+def whole(value: str) -> str:
+    """Return a value that is a path as a whole."""
+    return value
+
+
+def after(prefix: str) -> Callable[[str], str]:
+    """Return a function for values that have a path after a prefix, such as ``local:``."""
+    return lambda value: value.removeprefix(prefix) if value.startswith(prefix) else ""
 
 
 @contextmanager
@@ -84,6 +97,24 @@ class Config(BaseModel):
             if isinstance(error.__cause__, ValidationError):
                 raise SettingsError(_faults(cls, error.__cause__, where)) from error.__cause__
             raise
+
+    @classmethod
+    def keys_in(cls, file: Path, *, what: str) -> dict[str, object]:
+        """Read the keys of a YAML file; relative paths that are not in the current folder are relative to the file.
+
+        Raises:
+            SettingsError: The file cannot be read or is not a mapping.
+        """
+        from ..reading.yaml_files import read_mapping
+
+        return {
+            name: _beside(file, value, cls.path_part(name)) for name, value in read_mapping(file, what=what).items()
+        }
+
+    @classmethod
+    def path_part(cls, name: str) -> Callable[[str], str] | None:
+        """Return what finds the path in a value of a key; None for a key without one."""
+        return cls.key(name).path_in if name in cls.model_fields else None
 
     @classmethod
     def key(cls, name: str) -> Key:
@@ -160,6 +191,20 @@ def shown(value: object) -> str:
     from ..settings import without_secrets  # which reads the environment: --help does without
 
     return without_secrets(repr(value))[:_MOST_SHOWN]
+
+
+def _beside(file: Path, value: object, path_in: Callable[[str], str] | None) -> object:
+    """Return a value of a file with its relative path beside the file."""
+    if path_in is None:
+        return value
+    if isinstance(value, list):
+        return [_beside(file, each, path_in) for each in value]
+    part = path_in(value) if isinstance(value, str) else ""
+    path = Path(part)
+    if not part or path.is_absolute() or part.startswith("~"):
+        return value
+    there = file.parent / path
+    return f"{str(value).removesuffix(part)}{there}" if there.exists() or not path.exists() else value
 
 
 def _faults(kind: type[Config], error: ValidationError, where: str) -> str:

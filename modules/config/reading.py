@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ..addresses import Address
-from .config import Config, Key
+from .config import Config, Key, after
 
 AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 EvidenceKind = Literal["useful", "sufficient", "all"]
@@ -45,7 +45,8 @@ class Reading(Evidence):
     """Let a model take out the chunks that do not belong to the answer before it is written, and name a key passage and
     a reason for each that stays; a call for each chunk that the reader would see."""
     insert_block_llm: Annotated[
-        Address | None, Key(needs=("insert_block",), per_question=True, is_part=True, metavar="MODEL")
+        Address | None,
+        Key(needs=("insert_block",), per_question=True, is_part=True, path_in=after("local:"), metavar="MODEL"),
     ] = None
     """Model of insert_block; else the one that judges."""
     tools: Annotated[tuple[str, ...], Key(needs=("tools",), is_part=True, older_flag="--tool", metavar="NAME")] = ()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ..addresses import Address, with_addresses
-from .config import Config, Key
+from .config import Config, Key, after
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
@@ -27,7 +27,9 @@ OF_BUILT_IN_SEARCH = (
 class Retrieval(Config):
     """Retrieval"""
 
-    retriever: Annotated[str | None, Key(needs=("retriever",), is_part=True, metavar="SPEC")] = None
+    retriever: Annotated[
+        str | None, Key(needs=("retriever",), is_part=True, path_in=after("prebuilt:"), metavar="SPEC")
+    ] = None
     """What is searched in place of a collection: prebuilt:PATH, an index that others have built; or a retriever of
     your own, as module:name, in place of search_type and ranker_type too."""
     topk: Annotated[
