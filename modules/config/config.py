@@ -44,7 +44,7 @@ class Key:
     """An option that it had once, besides ``--key-name``."""
     path_in: Callable[[str], str] | None = None
     """Returns the part of a value that is the path of a file or folder, ``""`` where none is; None for keys that have
-    no path. In a file of keys such a path is relative to that file."""
+    no path. In a file of keys such a path is relative to that file, where it exists there."""
     metavar: str | None = None
     """What ``--help`` shows for its value."""
 
@@ -100,7 +100,7 @@ class Config(BaseModel):
 
     @classmethod
     def keys_in(cls, file: Path, *, what: str) -> dict[str, object]:
-        """Read the keys of a YAML file; relative paths that are not in the current folder are relative to the file.
+        """Read the keys of a YAML file; relative paths are relative to the file, where they exist there.
 
         Raises:
             SettingsError: The file cannot be read or is not a mapping.
@@ -204,7 +204,7 @@ def _beside(file: Path, value: object, path_in: Callable[[str], str] | None) -> 
     if not part or path.is_absolute() or part.startswith("~"):
         return value
     there = file.parent / path
-    return f"{str(value).removesuffix(part)}{there}" if there.exists() or not path.exists() else value
+    return f"{str(value).removesuffix(part)}{there}" if there.exists() else value
 
 
 def _faults(kind: type[Config], error: ValidationError, where: str) -> str:

@@ -61,8 +61,9 @@ def test_a_path_is_relative_to_its_file(file: Path, name: str, form: str, tmp_pa
     assert read(file, name, f"[{form.format('own/file')}]") == [form.format("configs/own/file")]
     (tmp_path / "here/file").mkdir(parents=True)
     assert read(file, name, form.format("here/file")) == form.format("here/file"), "the current folder has it"
-    missing = form.format("configs/no/file")
-    assert read(file, name, form.format("no/file")) == missing, "which the message will name"
+    (file.parent / "here/file").mkdir(parents=True)
+    assert read(file, name, form.format("here/file")) == form.format("configs/here/file"), "the file's folder wins"
+    assert read(file, name, form.format("no/file")) == form.format("no/file"), "as it stands there"
 
 
 @pytest.mark.parametrize(("name", "value"), PATHLESS.items())
