@@ -125,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _built(app).main(args=arguments, prog_name="judgetree", obj=invocation)
     except BaseException as error:  # noqa: BLE001 - the one place where every command ends
-        return report(error, debug=invocation.debug, secrets=_secrets(sys.argv[1:] if arguments is None else arguments))
+        given = sys.argv[1:] if arguments is None else arguments
+        return report(error, debug=invocation.debug, secrets_of=lambda: _secrets(given))
     return 0
 
 

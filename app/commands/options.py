@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...modules import settings
+from ...modules.config.models import Record as RecordName
 from ...modules.errors import SettingsError
 
 # A copy, since the module that defines it takes seconds to import; a test compares them.
@@ -64,7 +64,7 @@ PromptsNoThinking = Annotated[
 ]
 
 Record = Annotated[
-    settings.Record | None,
+    RecordName | None,
     typer.Option(
         hidden=True, help="Keep what each model call is sent and what it replies, the prompts alone, or neither."
     ),

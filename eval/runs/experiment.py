@@ -10,15 +10,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PositiveInt, ValidationInfo, field_serializer, field_validator, model_validator
 
 from ...graphs.config.conversing import ConversationSwitches
-from ...graphs.config.given_keys import described
 from ...graphs.config.rag_config import RagConfig
 from ...modules.addresses import Address
 from ...modules.config.config import Key, Trait, after, as_fault, whole
 from ...modules.config.effects import has_effect, words_without_effect
-from ...modules.config.models import CacheMode
+from ...modules.config.models import CacheMode, Record
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, remembered, remembered_as
-from ...modules.settings import Record, without_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -202,6 +200,8 @@ class Experiment(RagConfig):
 
     @field_serializer("embeddings")
     def _serialize_model(self, spec: str | None) -> str | None:
+        from ...modules.settings import without_secrets
+
         return None if spec is None else without_secrets(spec)
 
     def identity(self) -> dict[str, object]:
@@ -235,6 +235,8 @@ _MAY_CHANGE = (
 
 def name_unused_keys(experiments: Sequence[Experiment], *, has_dialogues: bool) -> None:
     """Log a warning for each key that has no effect on any of the experiments, which share their questions."""
+    from ...graphs.config.given_keys import described
+
     for name, field in Experiment.model_fields.items():
         given = [each for each in experiments if getattr(each, name) != field.default]
         if given and not any(_has_effect(each, name, has_dialogues=has_dialogues) for each in given):
