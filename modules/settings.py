@@ -13,8 +13,8 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from .addresses import Address
-from .config.models import Record
 from .errors import SettingsError
+from .recorded_texts import Record
 from .trust.imports import guard_imports
 from .trust.naming import INERT
 from .trust.owners import why_foreign

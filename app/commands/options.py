@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...modules.config.models import Record as RecordName
 from ...modules.errors import SettingsError
+from ...modules.recorded_texts import Record as RecordName
 
 # A copy, since the module that defines it takes seconds to import; a test compares them.
 DirectionName = Literal["right", "down"]

@@ -14,9 +14,10 @@ from ...graphs.config.rag_config import RagConfig
 from ...modules.addresses import Address
 from ...modules.config.config import Key, Trait, after, as_fault, whole
 from ...modules.config.effects import has_effect, words_without_effect
-from ...modules.config.models import CacheMode, Record
+from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, remembered, remembered_as
+from ...modules.recorded_texts import Record
 
 logger = logging.getLogger(__name__)
 

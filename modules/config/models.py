@@ -17,9 +17,6 @@ CacheMode = Literal["off", "read", "write", "refresh", "replay"]
 """``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in
 place of those saved before the run, ``replay`` makes no calls."""
 
-Record = Literal["full", "prompts", "none"]
-"""Which texts of a model call are kept: its messages and its reply, its messages alone, or none."""
-
 
 class Models(Config):
     """Models"""
