@@ -115,7 +115,7 @@ def refuse_lists(model: type[Config], keys: Mapping[str, object]) -> None:
 
 
 def _takes_lists(model: type[Config], name: str) -> bool:
-    return typed_as(model.model_fields[name].annotation) == list[str]
+    return bool(typed_as(model.model_fields[name].annotation) == list[str])
 
 
 def pairs_of(pairs: list[str], model: type[Config]) -> dict[str, object]:

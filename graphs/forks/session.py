@@ -33,7 +33,7 @@ from ..tree.fork_record import Fork
 from ..tree.places import Place, find_place
 from .change import Change
 from .explain import ExplainRun
-from .explanation import Explanation, LeftOut
+from .explanation import Explanation, Omission
 from .fork import ForkRun
 from .leaving_out import ExplainCost, cost_of, effect_of, leave_outs
 from .threads import PathThread, read_path
@@ -212,7 +212,7 @@ class TreeSession(ABC):
             async with self._begun(own_id, tree.fingerprint, unlimited) as context:
                 done = await ExplainRun(context=context, threads=threads).run(wanted)
         left_out = (
-            LeftOut(
+            Omission(
                 node=each.place.name,
                 thread_id=each.place.query.thread_id,
                 chunk_id=each.chunk.chunk_id,

@@ -34,7 +34,7 @@ from .thread_runs import announce_saved
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class GraphCall:
     """A call of a graph."""
 
     given: Given
@@ -51,7 +51,7 @@ class Asked:
     @classmethod
     def of(
         cls, given: Given, config: RunnableConfig, services: RagContext, options: Options, *, streams: bool
-    ) -> Asked:
+    ) -> GraphCall:
         """Read a call; inside the node of another graph, its thread is that of the node's task."""
         outer = outer_of(config)
         if outer is not None:
@@ -85,7 +85,7 @@ class Asked:
 
 
 async def prepare_run(
-    asked: Asked,
+    asked: GraphCall,
     graph: Compiled,
     journal: CallJournal | None,
     transcripts: ThreadTranscripts | None,
@@ -147,7 +147,7 @@ async def prepare_run(
 
 
 async def _context_of(
-    asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
+    asked: GraphCall, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
 ) -> RunContext:
     budget = await budget_of(asked.services)
     digest = digest_of(fingerprint)
@@ -166,7 +166,7 @@ async def _context_of(
     )
 
 
-async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
+async def _continued(context: RunContext, asked: GraphCall, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
     running = open_sub_runs(tree.root)

@@ -13,7 +13,7 @@ from ..errors import BudgetSpent, LimitName
 from .record import TAKEN_FREELY, Taken
 
 if TYPE_CHECKING:
-    from .ledger import Ledger, Share
+    from .ledger import Share, TreeLedger
 
 
 @dataclass(kw_only=True)
@@ -36,7 +36,7 @@ class CallBudget:
     of what the thread reserves again."""
     judged_before: Counter[str] = field(default_factory=Counter)
     """Calls that the judges of threads made in an earlier run and that are saved, by thread id."""
-    ledger: Ledger | None = None
+    ledger: TreeLedger | None = None
     """Limits of tokens, money and time; None without any."""
     halt: Halt | None = None
     """Stops the search of the tree from outside; None where nothing may."""
@@ -216,7 +216,7 @@ class Halt:
             raise BudgetSpent("The search was stopped.", limit="stopped")
 
     @asynccontextmanager
-    async def in_time(self, ledger: Ledger | None) -> AsyncIterator[None]:
+    async def in_time(self, ledger: TreeLedger | None) -> AsyncIterator[None]:
         """Cancel what is inside once the search is stopped, or once the time of the ledger is over.
 
         Raises:

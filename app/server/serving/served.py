@@ -32,9 +32,9 @@ from ...stores.collections import CollectionContents, CollectionReader, Collecti
 from ...stores.patience import Patience
 from ...stores.saved_trees import SavedTrees
 from ..keys.book import KeyBook
-from ..keys.spending import Ledger
+from ..keys.spending import KeyLedger
 from ..keys.tables import KeyTables
-from .admission import Admissions, per_question_of
+from .admission import QuestionAdmissions, per_question_of
 from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
@@ -82,7 +82,7 @@ class Served:
         """To be held while a picture is drawn: each is a process that may take seconds."""
         self.keys = KeyBook(tables := KeyTables(settings))
         self.prices = load_prices(settings.home)
-        self.admissions = Admissions(options, Ledger(tables), self.prices, self._abandoned_calls)
+        self.admissions = QuestionAdmissions(options, KeyLedger(tables), self.prices, self._abandoned_calls)
         """Places for questions, and the budgets of keys."""
         self._opened: dict[ServedModel, Conversations] = {}
         self._gate = CallGate(settings.max_concurrency)  # one for all models

@@ -15,7 +15,7 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
@@ -205,7 +205,7 @@ def test_temperature_and_thinking_are_the_reader_s_and_others_are_another_run(
 ) -> None:
     sent: set[tuple[str, object]] = set()
 
-    def respond(request: ChatRequest) -> None:
+    def respond(request: ReceivedRequest) -> None:
         sent.add((request.prompt.kind, getattr(request, name)))
 
     bench.server.responses = respond
@@ -254,7 +254,7 @@ def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Benc
 def refusing(status: int, *queries: str) -> Responses:
     """An endpoint that refuses chat requests about these questions, or all."""
 
-    def respond(request: ChatRequest) -> ChatReply | None:
+    def respond(request: ReceivedRequest) -> ChatReply | None:
         refused = not queries or request.prompt.query in queries
         return ChatReply(status=status, text="no way") if refused else None
 
