@@ -125,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _built(app).main(args=arguments, prog_name="judgetree", obj=invocation)
     except BaseException as error:  # noqa: BLE001 - the one place where every command ends
-        return report(error, debug=invocation.debug, secrets=_secrets(sys.argv[1:] if arguments is None else arguments))
+        given = sys.argv[1:] if arguments is None else arguments
+        return report(error, debug=invocation.debug, secrets_of=lambda: _secrets(given))
     return 0
 
 
@@ -198,12 +199,14 @@ _LINES = _Lines(logging.INFO)
 _READ = "judgetree.evaluation.datasets.own_questions"
 """The logger of the line that says what was read of a file of questions."""
 _SAID = (
+    "app.server.serving.served",
     "evaluation.datasets.hotpotqa",
     "evaluation.datasets.own_questions",
     "evaluation.datasets.rows",
     "evaluation.papers.files",
     "evaluation.rows.two_copies",
     "evaluation.runs.crew",
+    "evaluation.runs.experiment",
     "evaluation.runs.gold",
     "evaluation.runs.turn_evidence",
     "graphs.conversation.qa_log",
@@ -213,6 +216,7 @@ _SAID = (
     "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
     "graphs.search.sharing",
+    "graphs.session",
     "graphs.tree.history",
     "modules.calls.transcript_writer",
     "modules.cluster",

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.ledger import Ledger
+from judgetree.evaluation.runs.ledger import RunLedger
 from judgetree.modules.calls.prices import Prices
 from judgetree.modules.cluster import HERE, connected
 
@@ -22,7 +22,7 @@ MANY = 1_000_000_000
 _UNLIMITED = 100_000
 
 
-class _Timed(Ledger):
+class _Timed(RunLedger):
     async def cpu_s(self) -> float:
         """Return the processor time of this process."""
         return time.process_time()

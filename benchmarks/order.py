@@ -25,7 +25,7 @@ from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.metrics.many_means import means_of, sign_flip_p_values
 from judgetree.evaluation.metrics.statistics import holm
-from judgetree.evaluation.replay.recording import Hits, Recording
+from judgetree.evaluation.replay.recording import Hits, SearchRecording
 from judgetree.evaluation.replay.replays import replay
 from judgetree.evaluation.replay.simulated import SimulatedWorld
 from judgetree.evaluation.replay.world import NotRecorded
@@ -180,7 +180,7 @@ def calibration(rated: Iterable[Rating]) -> pd.DataFrame:
 class Searching:
     """Searches each query once, and from the recording ever after."""
 
-    def __init__(self, recording: Recording, retriever: Retriever) -> None:
+    def __init__(self, recording: SearchRecording, retriever: Retriever) -> None:
         self._recording = recording
         self._retriever = retriever
 
@@ -204,7 +204,7 @@ def measure(name: str, file: str, home: Path) -> Iterator[tuple[pd.DataFrame, pd
     with open_corpus(dataset, settings) as index:
         retriever = Retriever(index, topk=TOPK, search_type="hybrid")
         of = {**retriever.fingerprint(), "depth": "0", "tries": "1"}
-        search = Searching(Recording(home / f"{name}.jsonl", of=of), retriever)
+        search = Searching(SearchRecording(home / f"{name}.jsonl", of=of), retriever)
         for cell in cells(name):
             started = time.perf_counter()
             found, rated = measure_cell(cell, dataset, table, search, SEEDS[name])

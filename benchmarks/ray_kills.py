@@ -23,7 +23,7 @@ from typing import Any
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.behaviour import Behaviour
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.runner import Progress
@@ -68,7 +68,7 @@ class Requests:
         self.times: list[float] = []
         self.prompts: Counter[str] = Counter()
 
-    def __call__(self, request: ChatRequest) -> ChatReply | None:
+    def __call__(self, request: ReceivedRequest) -> ChatReply | None:
         with self._noting:
             self.times.append(time.monotonic())
             self.prompts[str(request.prompt)] += 1

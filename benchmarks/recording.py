@@ -8,7 +8,8 @@ from statistics import median
 
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.modules.settings import Record, Settings
+from judgetree.modules.recorded_texts import Record
+from judgetree.modules.settings import Settings
 
 from .corpus import COLLECTION, ask_all, questions, scripted_standards
 from .measurement import Row

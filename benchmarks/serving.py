@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import httpx
 
 from judgetree.app.scripted.answers import ChatReply
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.settings import load_settings
@@ -51,7 +51,7 @@ class Holding:
     def __init__(self) -> None:
         self.opened = threading.Event()
 
-    def __call__(self, request: ChatRequest) -> ChatReply | None:
+    def __call__(self, request: ReceivedRequest) -> ChatReply | None:
         if _HELD in request.prompt.query:
             self.opened.wait()
         return None

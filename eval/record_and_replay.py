@@ -22,10 +22,10 @@ from ..modules.storage.file_locks import lock_folder
 from .replay.noisy_world import NoisyWorld
 from .replay.outcome import Replay
 from .replay.play import Played
-from .replay.readers import Reading, ReadingCost, ReplayReaders
+from .replay.readers import ReadingCost, ReplayedReading, ReplayReaders
 from .replay.recorder import Coverage
 from .replay.recorder import record as record_questions
-from .replay.recording import FILE_NAME, Recording
+from .replay.recording import FILE_NAME, SearchRecording
 from .replay.replays import BUDGETS, POLICIES, checked_budgets, named_policies, replay
 from .replay.shown import ShownTrees
 from .replay.summary import summarize
@@ -90,7 +90,7 @@ def record(
         context = services.context("judge", 0)
         coverage = record_questions(
             dataset,
-            Recording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest, depth, width)),
+            SearchRecording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest, depth, width)),
             context,
             depth=depth,
             width=width,
@@ -153,7 +153,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         SettingsError: A policy, the judge or the stop is unknown, a budget is not allowed, or the recording has no gold
             documents.
     """
-    recording = Recording(Path(run) / FILE_NAME)
+    recording = SearchRecording(Path(run) / FILE_NAME)
     worlds_recorded = recording.worlds()
     if not worlds_recorded:
         raise LoadingError(
@@ -256,9 +256,9 @@ def answer_replay(
     return replace(played, rows=rows, summary=summarize(rows, baseline=played.baseline), reading=reading)
 
 
-def _reading(played: Replay, readers: ReplayReaders, settings: Settings | None) -> Reading:
+def _reading(played: Replay, readers: ReplayReaders, settings: Settings | None) -> ReplayedReading:
     if not played.trees:
         raise SettingsError("This replay kept no trees to answer from. Give replay_recording(keep_trees=True).")
-    return Reading(
+    return ReplayedReading(
         recording=played.recording, trees=played.trees, options=readers, settings=settings or load_settings()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -40,6 +41,8 @@ from .threads.interrupts import interrupts_in, waiting_words
 from .threads.overrides import GivenLLM
 from .threads.recording import Recording
 from .threads.snapshots import NewThreadId, is_new_thread
+
+logger = logging.getLogger(__name__)
 
 
 class RagSession(TreeSession):
@@ -111,6 +114,8 @@ class RagSession(TreeSession):
             on_progress=on_progress,
             gate=gate,
         )
+        self._given, self._has = given, chosen.has
+        self._remarks: set[str] = set()
         self._running = RunningWork("session")
         self._locks = locks_of(self.settings.checkpoint_url)
         self._sender: TelemetrySender | None = None
@@ -295,11 +300,15 @@ class RagSession(TreeSession):
     async def open_services(self, overrides: GivenKeys | None = None) -> RagContext:
         """Return the services, opened at the first call. Await it on judgetree's own loop.
 
-        ``overrides`` are those of one question.
+        ``overrides`` are those of one question; of a key that has no effect on it a warning is logged, once.
 
         Raises:
             UserError: See ``ask``.
         """
+        for remark in self._given.without_effect(self._has, overrides) if overrides is not None else ():
+            if remark not in self._remarks:
+                self._remarks.add(remark)
+                logger.warning(remark)
         return await self._services.open(overrides)
 
     async def open_llm(self, given: GivenLLM) -> ChatLLM:

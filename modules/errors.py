@@ -35,6 +35,7 @@ where they are called, with ``raise … from``.
 from __future__ import annotations
 
 import difflib
+import re
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -55,8 +56,15 @@ _LATER_STATUS = frozenset({408, 409, 425, 429})
 """HTTP statuses from 400 to 499 after which the same request may succeed later."""
 
 
+_TWO_STOPS = re.compile(r"(?<=[^\W_]|[)\]'\"”’»`])\.\.(?=\s|$)")
+"""The end of a reason that is a sentence itself, within a sentence."""
+
+
 class JudgetreeError(Exception):
-    """The base class of all errors."""
+    """The base class of all errors; a reason that ends in a full stop may end a sentence of the message."""
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(_TWO_STOPS.sub(".", each) if isinstance(each, str) else each for each in said))
 
 
 class UserError(JudgetreeError):
@@ -252,8 +260,13 @@ def faults_of(error: ValidationError, *, whole: str = "", shown: Callable[[objec
         said = fault["msg"].removeprefix("Value error, ")
         if shown is not None and fault["type"] not in _WITH_VALUE:
             said = f"{said} (it is {shown(fault['input'])})"
+            said += ": write it in quotes" if _is_number_for_text(fault["type"], fault["input"]) else ""
         faults.append(f"{place}: {said}" if place else said)
     return faults
+
+
+def _is_number_for_text(kind: str, value: object) -> bool:
+    return kind == "string_type" and isinstance(value, int | float)
 
 
 @contextmanager

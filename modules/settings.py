@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from .addresses import Address
 from .errors import SettingsError
+from .recorded_texts import Record
 from .trust.imports import guard_imports
 from .trust.naming import INERT
 from .trust.owners import why_foreign
@@ -25,8 +26,6 @@ guard_imports()
 
 Durability = Literal["sync", "async", "exit"]
 SearchSnapshot = Literal["auto", "off"]
-Record = Literal["full", "prompts", "none"]
-"""Which texts of a model call are kept: its messages and its reply, its messages alone, or none."""
 _SWITCH = {"": None, "on": True, "off": False, "true": True, "false": False, "1": True, "0": False}
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 

@@ -130,6 +130,17 @@ def test_the_check_sees_a_circle() -> None:
     assert in_circles({a: {b}, b: {c}, c: {b}, d: set()}) == {b, c}
 
 
+def test_no_two_public_classes_share_a_name() -> None:
+    """A name that needs its folder to be understood misleads whoever searches for it."""
+    homes: dict[str, list[str]] = {}
+    for room in ROOMS:
+        for path in sources(room):
+            for each in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                    homes.setdefault(each.name, []).append(path.relative_to(REPO).as_posix())
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
 def test_no_folder_has_more_than_twenty_files() -> None:
     counts = Counter(path.parent.relative_to(REPO).as_posix() for room in ROOMS for path in sources(room))
     assert {folder: count for folder, count in counts.items() if count > 20} == {}

@@ -11,7 +11,7 @@ from ...modules.errors import JudgetreeError
 from ..terminal.exit_status import FAILED, OK, explain
 from ..terminal.terminal import say
 from ..terminal.typed_lines import TypedLines
-from .slash_commands import ChatCommands, Leave, Question
+from .slash_commands import ChatCommands, Leave, TypedQuestion
 from .turn_view import JsonTurn, ShownTurn
 from .words import open_turn_words
 
@@ -61,7 +61,7 @@ class ChatSession:
         if question is not None:
             self._ask(question)
 
-    def _ask(self, question: Question) -> None:
+    def _ask(self, question: TypedQuestion) -> None:
         view = self.new_view()
         try:
             self._follow(question, view)
@@ -74,7 +74,7 @@ class ChatSession:
             view.stop()
         self._show_open_turn()
 
-    def _follow(self, question: Question, view: JsonTurn | ShownTurn) -> None:
+    def _follow(self, question: TypedQuestion, view: JsonTurn | ShownTurn) -> None:
         events = self.talk.stream(
             question.query,
             parent_turn_id=question.parent_turn_id,

@@ -38,7 +38,7 @@ A question that begins with a slash needs a blank before it. Ctrl-C stops an ans
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class TypedQuestion:
     """A question to ask."""
 
     query: str
@@ -64,7 +64,7 @@ class ChatCommands:
         self._options = SetOptions()
         self._follows: tuple[int, str] | None = None
         """Number and id of the turn that the next question follows; None for the newest turn."""
-        self._commands: Mapping[str, Callable[[str], Question | None]] = {
+        self._commands: Mapping[str, Callable[[str], TypedQuestion | None]] = {
             "branch": self._branch,
             "after": self._after,
             "history": self._history,
@@ -79,7 +79,7 @@ class ChatCommands:
             "quit": self._quit,
         }
 
-    def run(self, line: str) -> Question | None:
+    def run(self, line: str) -> TypedQuestion | None:
         """Run a line that begins with a slash; returns the question to ask now, or None.
 
         Raises:
@@ -91,18 +91,18 @@ class ChatCommands:
             raise SettingsError(f"There is no command /{name}. /help lists the commands.")
         return self._commands[name](argument.strip())
 
-    def question(self, query: str) -> Question:
+    def question(self, query: str) -> TypedQuestion:
         """Make a question after the chosen turn, and reset the choice to the newest turn."""
         follows, self._follows = self._follows, None
-        return Question(query=query, parent_turn_id=follows[1] if follows else None, keys=self._options.keys)
+        return TypedQuestion(query=query, parent_turn_id=follows[1] if follows else None, keys=self._options.keys)
 
-    def open_question(self) -> Question | None:
+    def open_question(self) -> TypedQuestion | None:
         """Return the question of the open turn, to resume it; None without an open turn."""
         waiting, self._follows = self._talk.open_turn, None
         if waiting is None:
             return None
         keys = read_options(waiting.get("overrides", {}))
-        return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"], keys=keys)
+        return TypedQuestion(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"], keys=keys)
 
     def prompt(self) -> str:
         """Return branch and number of the next turn: ``main 3> ``."""
@@ -150,16 +150,16 @@ class ChatCommands:
             raise UnknownThread(f"The search tree of turn {turn['turn_number']} is gone.")
         return tree
 
-    def _regenerate(self, _: str) -> Question:
+    def _regenerate(self, _: str) -> TypedQuestion:
         last, self._follows = self._turn(""), None
-        return Question(
+        return TypedQuestion(
             query=last["query"],
             parent_turn_id=last["parent_turn_id"],
             regenerate=True,
             keys=self._options.keys,
         )
 
-    def _resume(self, _: str) -> Question:
+    def _resume(self, _: str) -> TypedQuestion:
         waiting = self.open_question()
         if waiting is None:
             raise SettingsError("There is no open turn to resume: every turn is answered.")

@@ -35,13 +35,15 @@ class SearchChoice:
 
     def of_thread(self, settings: Settings, thread_id: str) -> SearchChoice:
         """Return the choice of a saved thread, with what this one gives in its place."""
+        from ...graphs.config.given_keys import GivenKeys
+        from ...graphs.systems.registry import find_system
         from ..terminal.saved import read_saved_choice
 
         collection, system, config = read_saved_choice(settings, thread_id)
         return SearchChoice(
             collection=self.collection or collection,
             system=self.system or system,
-            config=config.changed(**self.config.given),
+            config=GivenKeys.fitting(config, find_system(self.system or system).has).changed(**self.config.given),
         )
 
     def open_session(self, settings: Settings, on_progress: StageProgress) -> RagSession:

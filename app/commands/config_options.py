@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...graphs.config.rag_config import RagConfig
 from ...modules.config.config import Config, typed_as
 from ...modules.errors import SettingsError
 
@@ -48,14 +49,16 @@ def takes(
         @functools.wraps(command)
         def called(**arguments: Any) -> None:
             options = {name: _given(arguments, name) for name in names}
-            keys = pairs_of(arguments.pop(_SET, None) or [])
+            keys = pairs_of(arguments.pop(_SET, None) or [], model)
             given = {name: value for name, value in options.items() if value is not None and value != []}
             keys |= {name: _READ[name](value) if name in _READ else value for name, value in given.items()}
             file = arguments.pop(_FILE, None)
             if apart:
                 command(**arguments, config=keys, config_file=file)
                 return
-            command(**arguments, config=model.of({**_read(file), **keys}, where=_place(file)))
+            keys = {**(model.keys_in(file, what="configuration") if file else {}), **keys}
+            refuse_lists(model, keys)
+            command(**arguments, config=model.of(keys, where=_place(file)))
 
         options = [*_options(model, names, shows_all=bool(only)), *(_FREE if pairs else ())]
         called.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
@@ -89,23 +92,34 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "ids": names_in,
     "metrics": names_in,
     "columns": _columns,
-    "ranker_params": lambda text: pairs_of([f"ranker_params={text}"])["ranker_params"],
+    "ranker_params": lambda text: pairs_of([f"ranker_params={text}"], RagConfig)["ranker_params"],
 }
 """What the command line writes otherwise than a file does."""
-
-
-def _read(file: Path | None) -> Mapping[str, object]:
-    from ...modules.reading.yaml_files import read_mapping
-
-    return {} if file is None else read_mapping(file, what="configuration")
 
 
 def _place(file: Path | None) -> str:
     return f"The configuration {file}" if file else "The configuration"
 
 
-def pairs_of(pairs: list[str]) -> dict[str, object]:
-    """Return the keys of ``KEY=VALUE`` pairs, with values as YAML has them.
+def refuse_lists(model: type[Config], keys: Mapping[str, object]) -> None:
+    """Check that no key that has one value lists several, which only a sweep takes.
+
+    Raises:
+        SettingsError: One does.
+    """
+    for name, value in keys.items():
+        if isinstance(value, list) and name in model.model_fields and not _takes_lists(model, name):
+            raise SettingsError(
+                f"{name}={value!s:.80} lists values, of which `judgetree eval run` makes a grid: give one here."
+            )
+
+
+def _takes_lists(model: type[Config], name: str) -> bool:
+    return bool(typed_as(model.model_fields[name].annotation) == list[str])
+
+
+def pairs_of(pairs: list[str], model: type[Config]) -> dict[str, object]:
+    """Return the keys of ``KEY=VALUE`` pairs, with values as YAML has them, and texts as they are typed.
 
     Raises:
         SettingsError: A pair is none.
@@ -118,10 +132,17 @@ def pairs_of(pairs: list[str]) -> dict[str, object]:
         if not equals or not name.strip():
             raise SettingsError(f"--set {pair!r} is not KEY=VALUE, such as --set evidence_tokens=2000.")
         try:
-            keys[name.strip()] = parse_value(text)
+            value = parse_value(text)
+            is_text = isinstance(value, int | float) and _takes_texts(model, name.strip())
+            keys[name.strip()] = text.strip() if is_text else value
         except ValueError as error:
             raise SettingsError(f"--set {pair!r}: the value is no YAML ({error}).") from error
     return keys
+
+
+def _takes_texts(model: type[Config], name: str) -> bool:
+    """Whether a key has a text, so that a name such as 4.1 or true is no number or switch."""
+    return name in model.model_fields and typed_as(model.model_fields[name].annotation) not in (int, float, bool)
 
 
 def _options(model: type[Config], names: list[str], *, shows_all: bool) -> Iterator[inspect.Parameter]:

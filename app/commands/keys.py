@@ -15,7 +15,7 @@ from .options import DryRun, Json, Yes
 
 if TYPE_CHECKING:
     from ..server.keys.book import KeyBook
-    from ..server.keys.key import Budget, Key
+    from ..server.keys.key import Budget, StoredKey
 
 keys_app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys that clients of the server send.")
 
@@ -115,7 +115,7 @@ def _book() -> Iterator[KeyBook]:
         yield KeyBook(tables)
 
 
-def _document(key: Key) -> dict[str, object]:
+def _document(key: StoredKey) -> dict[str, object]:
     return {
         "id": key.id,
         "name": key.name,
@@ -128,7 +128,7 @@ def _document(key: Key) -> dict[str, object]:
     }
 
 
-def _row(key: Key) -> tuple[Cell, ...]:
+def _row(key: StoredKey) -> tuple[Cell, ...]:
     used = f"used {local_time(key.last_used_at)}" if key.last_used_at else "never used"
     return (
         (key.id, "dim"),
@@ -139,13 +139,13 @@ def _row(key: Key) -> tuple[Cell, ...]:
     )
 
 
-def _grants(key: Key) -> str:
+def _grants(key: StoredKey) -> str:
     if key.collections is None:
         return "all collections"
     return ", ".join(sorted(key.collections)) or "no collection"
 
 
-def _limits(key: Key) -> str:
+def _limits(key: StoredKey) -> str:
     parts = [f"{words} a day" for words in _amounts(key.per_day)]
     return ", ".join(parts + [f"{words} a question" for words in _amounts(key.per_question)])
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...modules import settings
 from ...modules.errors import SettingsError
+from ...modules.recorded_texts import Record as RecordName
 
 # A copy, since the module that defines it takes seconds to import; a test compares them.
 DirectionName = Literal["right", "down"]
@@ -64,7 +64,7 @@ PromptsNoThinking = Annotated[
 ]
 
 Record = Annotated[
-    settings.Record | None,
+    RecordName | None,
     typer.Option(
         hidden=True, help="Keep what each model call is sent and what it replies, the prompts alone, or neither."
     ),

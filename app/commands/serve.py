@@ -72,7 +72,11 @@ def serve(  # noqa: PLR0913 - one parameter an option
     keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
     config: RagConfig,
 ) -> None:
-    """Serve chat completions for other programs, and a web page, until Ctrl-C."""
+    """Serve chat completions for other programs, and a web page, until Ctrl-C.
+
+    Limits, such as --max-llm-calls, are the most that a request may ask for. Other keys are defaults: a request may
+    have more --topk, up to 100, and its own --search-type, --thinking and --policy.
+    """
     with busy("starting"):
         try:
             from ..server.application import create_app

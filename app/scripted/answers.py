@@ -62,7 +62,7 @@ _LONGEST_LABEL = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt:
+class ParsedPrompt:
     """A parsed chat request. Every field but ``kind`` may be empty."""
 
     kind: PromptKind
@@ -119,7 +119,7 @@ def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
     return [(template_of(messages, _GROUPS, built_by=_BUILDERS), kind) for kind, messages in built]
 
 
-def parse_prompt(messages: Sequence[Message], prompts: Prompts = DEFAULT_PROMPTS) -> Prompt:
+def parse_prompt(messages: Sequence[Message], prompts: Prompts = DEFAULT_PROMPTS) -> ParsedPrompt:
     """Recognise a request by its system message, and its examples, and parse the user message below them.
 
     A query with a blank line followed by ``Passage:`` is ambiguous and cut there.
@@ -132,9 +132,9 @@ def parse_prompt(messages: Sequence[Message], prompts: Prompts = DEFAULT_PROMPTS
     """
     if found := find_script(scripts_for(_kinds, prompts), messages):
         kind, fields = found
-        return Prompt(kind=kind, **fields)
+        return ParsedPrompt(kind=kind, **fields)
     user = next((text for role, text in messages if role == "user"), "")
-    return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
+    return ParsedPrompt(kind="ragas", passage=user) if is_ragas(user) else ParsedPrompt(kind="other")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,7 +285,7 @@ class ScriptedAnswers:
         """Return the gold answer without evidence; the refusal for an unknown or unanswerable question."""
         return next((known.answer for known in self._known.get(_key(query), ()) if known.facts), REFUSAL)
 
-    def reply(self, prompt: Prompt, *, knows_by_heart: bool = False) -> ChatReply:
+    def reply(self, prompt: ParsedPrompt, *, knows_by_heart: bool = False) -> ChatReply:
         """Reply to any prompt; ``knows_by_heart`` answers closed-book questions."""
         if prompt.kind == "read":
             return ChatReply(text=self.read(prompt.query, prompt.passage))
@@ -300,7 +300,7 @@ class ScriptedAnswers:
             return ChatReply(text=ragas_reply(prompt.passage))
         return ChatReply(text=REFUSAL) if prompt.kind == "other" else self._reply_as_judge(prompt)
 
-    def _reply_as_judge(self, prompt: Prompt) -> ChatReply:
+    def _reply_as_judge(self, prompt: ParsedPrompt) -> ChatReply:
         if prompt.kind == "look_up":
             return ChatReply(text=self.name_in(prompt.query, prompt.passage))
         if prompt.kind == "batch":

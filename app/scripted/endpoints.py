@@ -27,10 +27,10 @@ from .templates import PromptMismatch, Template, scripts_for
 from .text_wire import TextBody, as_text_completion
 from .wire import (
     ChatBody,
-    ChatRequest,
     DashScopeRerankBody,
     EmbeddingsBody,
     JsonObject,
+    ReceivedRequest,
     RerankBody,
     chat_chunks,
     chat_completion,
@@ -43,7 +43,7 @@ from .wire import (
 
 _log = logging.getLogger(__name__)
 
-Responses = Callable[[ChatRequest], ChatReply | None]
+Responses = Callable[[ReceivedRequest], ChatReply | None]
 """A hook with a test's own replies; None leaves the request to the script. It may block: each call has a thread."""
 
 DASHSCOPE_RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
@@ -163,7 +163,7 @@ class Endpoints:
         def respond(number: int, attempt: int, garbling: Garbling | None) -> Outgoing:
             if problem := _unsupported(body, behaviour):
                 return json_answer(error(400, problem), 400)
-            request = ChatRequest(
+            request = ReceivedRequest(
                 model=body.model,
                 messages=body.dialogue,
                 prompt=prompt,
@@ -182,7 +182,7 @@ class Endpoints:
 
         return self._serve(prompt.kind, prompt.query, raw, respond)
 
-    def _reply(self, request: ChatRequest, behaviour: Behaviour) -> ChatReply:
+    def _reply(self, request: ReceivedRequest, behaviour: Behaviour) -> ChatReply:
         scripted = self.responses(request) if self.responses else None
         scripted = scripted or evidence_reply(self._evidence_scripts, self.answers, request.messages)
         scripted = scripted or conversation_reply(

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import BaseModel, Field
 
 from ...modules.llm.one_prompt import messages_of
-from .wire import ChatBody, JsonObject, ResponseFormat, StreamOptions
+from .wire import ChatBody, JsonObject, ReceivedFormat, ReceivedStreamOptions
 
 
 class TextBody(BaseModel):
@@ -17,10 +17,10 @@ class TextBody(BaseModel):
     model: str
     prompt: str = Field(min_length=1)
     stream: bool = False
-    stream_options: StreamOptions | None = None
+    stream_options: ReceivedStreamOptions | None = None
     logprobs: int | None = Field(default=None, ge=0, le=20)
     temperature: float | None = None
-    response_format: ResponseFormat | None = None
+    response_format: ReceivedFormat | None = None
     stop: str | list[str] | None = None
 
     def chat(self) -> ChatBody:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from .answers import ChatReply, Prompt
+from .answers import ChatReply, ParsedPrompt
 
 JsonObject = dict[str, object]
 
@@ -43,13 +43,13 @@ class _IncomingMessage(BaseModel):
         return self.content or ""
 
 
-class ResponseFormat(BaseModel):
+class ReceivedFormat(BaseModel):
     """What the reply has to be."""
 
     type: Literal["text", "json_object", "json_schema"] = "text"
 
 
-class StreamOptions(BaseModel):
+class ReceivedStreamOptions(BaseModel):
     """What a stream tells besides."""
 
     include_usage: bool = False
@@ -61,11 +61,11 @@ class ChatBody(BaseModel):
     model: str
     messages: list[_IncomingMessage] = Field(min_length=1)
     stream: bool = False
-    stream_options: StreamOptions | None = None
+    stream_options: ReceivedStreamOptions | None = None
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     temperature: float | None = None
-    response_format: ResponseFormat | None = None
+    response_format: ReceivedFormat | None = None
     stop: str | list[str] | None = None
     chat_template_kwargs: Mapping[str, object] | None = None
     enable_thinking: bool | None = None
@@ -167,13 +167,13 @@ class DashScopeRerankBody(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatRequest:
+class ReceivedRequest:
     """One chat request, as given to a ``responses`` hook."""
 
     model: str
     messages: tuple[tuple[str, str], ...]
     """(role, text), in order."""
-    prompt: Prompt
+    prompt: ParsedPrompt
     """The parsed first user message."""
     response_format: str
     """text, json_object or json_schema."""

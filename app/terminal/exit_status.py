@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...modules.errors import JudgetreeError, UnknownThread, UserError
 from ...modules.redaction import starred
@@ -19,13 +19,14 @@ from .terminal import say
 OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
 
-def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) -> int:
+def report(error: BaseException, *, debug: bool, secrets_of: Callable[[], Sequence[str]] = tuple) -> int:
     """Show the error that ended the command, with its traceback under ``debug``; returns the exit status.
 
-    ``secrets`` are starred out, in tracebacks too.
+    The secrets are starred out, in tracebacks too; an exit, as after ``--help``, reads none.
     """
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FAILED
+    secrets = secrets_of()
     if debug:
         sys.stderr.write(starred("".join(traceback.format_exception(error)), secrets))
     if isinstance(error, KeyboardInterrupt):

@@ -41,7 +41,7 @@ _Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedChunk:
+class VerdictWithGold:
     """One verdict with its chunk's gold share."""
 
     verdict: VerdictName
@@ -74,7 +74,7 @@ class JudgedChunk:
 
 Confusion = Mapping[VerdictName, Mapping[GoldShare, int]]
 """Numbers of chunks by verdict and gold share."""
-JudgedQuestions = Mapping[str, Sequence[JudgedChunk]]
+JudgedQuestions = Mapping[str, Sequence[VerdictWithGold]]
 """Chunks by question id, those of all repeats together."""
 
 
@@ -136,7 +136,7 @@ def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) 
     Questions without gold documents, chunks without a verdict and sub-runs are left out.
     """
     supporting = {question.id: question.supporting for question in questions if question.supporting}
-    judged: defaultdict[str, list[JudgedChunk]] = defaultdict(list)
+    judged: defaultdict[str, list[VerdictWithGold]] = defaultdict(list)
     for row in rows:
         gold = frozenset(supporting.get(row.question_id, ()))
         for chunk in row.chunks if gold else ():
@@ -145,7 +145,7 @@ def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) 
                 held = gold.intersection(chunk.keys)
                 share: GoldShare = "all" if held == gold else "some" if held else "none"
                 judged[row.question_id].append(
-                    JudgedChunk(
+                    VerdictWithGold(
                         verdict=verdict,
                         confidence=chunk.confidence,
                         p_needed=chunk.p_needed,
@@ -239,7 +239,7 @@ class _Table:
     ``members[q]`` are the chunk indices of question q, ``groups[q]`` is the name of its bootstrap cluster.
     """
 
-    def __init__(self, questions: Sequence[Sequence[JudgedChunk]], groups: Sequence[str]) -> None:
+    def __init__(self, questions: Sequence[Sequence[VerdictWithGold]], groups: Sequence[str]) -> None:
         self.groups = groups
         chunks = [chunk for question in questions for chunk in question]
         ends = np.cumsum([len(question) for question in questions])

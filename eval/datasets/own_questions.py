@@ -161,7 +161,9 @@ class _QuestionReader:
             what = "rows that the sheet hides are read: delete them if they are not meant"
             self._doubts.add("hidden", what, row.number)
         names = [name for name, _ in row.cells]
-        self._names.update(dict.fromkeys(filter(None, names)))
+        self._names.update(
+            dict.fromkeys(name or _NAMELESS for name, cell in row.cells if name or cell not in (None, ""))
+        )
         if fault := _Cells.fault_of(names, self._columns):
             raise ValueError(fault)
         return self._question(_Cells(row, self._columns, self._used, self._doubts))
@@ -253,6 +255,7 @@ class _QuestionReader:
         return with_digests(replace(whole, read=read))
 
 
+_NAMELESS = "(a column without a name)"
 _SKIP = "Mend them, or leave them out: --skip-bad-rows, skip_bad_rows in YAML and Python."
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from ...graphs.drawing.words import count_of
 from ..reports.frames import records_of
 from .readers import ReadingSummary
-from .recording import Recording
+from .recording import SearchRecording
 from .shown import ShownTrees
 from .summary import is_shown
 
@@ -31,7 +31,7 @@ class Replay:
     ``unfinished`` questions are left out; ``unknown_verdicts`` are those that neither stop nor expand a search;
     ``unwritten`` are chunks that miss further questions.
     """
-    recording: Recording = field(repr=False)
+    recording: SearchRecording = field(repr=False)
     trees: Mapping[str, ShownTrees] = field(repr=False, default_factory=dict)
     """What readers are shown, by question; empty unless it was kept."""
     reading: ReadingSummary | None = None

@@ -17,7 +17,7 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, NoQuestion, UserError, ungrouped
 from ...modules.judge.contract import Judge, SetVerdict, Verdict, about, judges_sets
 from ...modules.judge.sub_questions import ModelWriter
-from .recording import Hits, Recording
+from .recording import Hits, SearchRecording
 from .recording_lines import RecordedJudgement
 from .simulated import recorded_query
 from .world import JudgedChunk, JudgedQuery
@@ -35,7 +35,7 @@ class QueryRecorder:
     about again; what was judged stays.
     """
 
-    recording: Recording
+    recording: SearchRecording
     context: RagContext
     width: int
     """Tries of each chunk."""

@@ -35,7 +35,7 @@ from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..runs.limits import Spending
 from ..scoring.models import ScoringOptions, open_scoring_model
-from .recording import Recording
+from .recording import SearchRecording
 from .shown import Shown, ShownTrees
 
 logger = logging.getLogger(__name__)
@@ -118,10 +118,10 @@ class ReadingSummary:
 
 
 @dataclass
-class Reading:
+class ReplayedReading:
     """Answers of the readers of replayed trees."""
 
-    recording: Recording
+    recording: SearchRecording
     trees: Mapping[str, ShownTrees]
     """By question id."""
     options: ReplayReaders

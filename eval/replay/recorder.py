@@ -15,7 +15,7 @@ from ...modules.errors import BudgetSpent, JudgetreeError, ModelSetupError, User
 from ..datasets.questions import Dataset, EvalQuestion
 from ..runs.limits import SetupFailures
 from .query_recorder import QueryRecorder
-from .recording import Recording
+from .recording import SearchRecording
 from .recording_lines import RecordedJudgement, RecordedQuestion
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Coverage:
 @blocking
 async def record(  # noqa: PLR0913 - a front door, where everything has a default that fits
     dataset: Dataset,
-    recording: Recording,
+    recording: SearchRecording,
     context: RagContext,
     *,
     depth: int = 1,
@@ -147,7 +147,7 @@ class _Verdicts:
 
 @dataclass
 class _Recorder:
-    recording: Recording
+    recording: SearchRecording
     queries: QueryRecorder
     depth: int
     max_llm_calls: int

@@ -39,7 +39,7 @@ _NOT_WRITTEN = {"judged": {"chunks": {"__all__": {"tokens", "text"}}}}
 """What the chunks say themselves."""
 
 
-class Recording:
+class SearchRecording:
     """A recording in a file; one process at a time may add to it.
 
     Every distinct query is searched and judged once, however many chunks ask it: a recording is a graph of queries,

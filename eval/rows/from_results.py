@@ -18,7 +18,7 @@ from ..datasets.questions import EvalQuestion
 from ..metrics.context import context_of
 from ..metrics.damage import Damage, caveats_besides, damage_of, in_order
 from ..metrics.tree import figures_of
-from .store import FoundChunk, RunRow
+from .store import RowChunk, RunRow
 from .turn_facts import TurnReply
 
 
@@ -109,10 +109,10 @@ def _billed(usages: Iterable[ModelUsage], local_models: Collection[str]) -> Iter
         yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
 
 
-def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
+def _found(tree: SearchTree, key_field: str) -> Iterator[RowChunk]:
     for node in walk_queries(tree.root):
         for rank, chunk in enumerate(node.chunks):
-            yield FoundChunk(
+            yield RowChunk(
                 key=key_of(chunk.metadata, key_field, chunk.chunk_id),
                 chunk_id=chunk.chunk_id,
                 depth=node.depth_of(chunk),

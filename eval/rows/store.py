@@ -37,7 +37,7 @@ Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundChunk:
+class RowChunk:
     """A chunk as found by one query of the tree."""
 
     key: str
@@ -86,7 +86,7 @@ class RunRow:
     """Wall time, waiting for the model included."""
     tree: TreeFigures | None
     """None if the question failed before it had a tree, or was answered without a search."""
-    chunks: tuple[FoundChunk, ...]
+    chunks: tuple[RowChunk, ...]
     """Chunks of all queries of the tree, the question's own first, by rank."""
     paid: tuple[ModelUsage, ...] | None = None
     """Usage of each model by the tree and the conversation, or by the call journal if an error left neither; None if

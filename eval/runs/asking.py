@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class JobResult:
     """A question that was asked."""
 
     row: RunRow
@@ -49,7 +49,7 @@ class Asked:
 class Asking(Protocol):
     """Protocol of what answers the jobs of a run: this process, or workers."""
 
-    async def ask(self, job: Job) -> Asked | None:
+    async def ask(self, job: Job) -> JobResult | None:
         """Answer one job; None if a limit of the run does not allow it, so that it stays open.
 
         Raises:
@@ -165,7 +165,7 @@ class _AskingHere:
         self._askers[system, repeat, fresh] = asker
         return asker
 
-    async def ask(self, job: Job) -> Asked | None:
+    async def ask(self, job: Job) -> JobResult | None:
         """Answer one job, see ``Asking``."""
         started = time.perf_counter()
         thread_id = thread_id_of(self._run_id, job)
@@ -187,7 +187,7 @@ class _AskingHere:
         )
         row = await self._with_journaled(row, result)
         row = replace(row, setup_failed=isinstance(failure, ModelSetupError), code=code_version()["id"])
-        return Asked(
+        return JobResult(
             row=row,
             tree=result.tree.to_json() if result is not None and result.tree is not None else "",
             is_new=not (isinstance(result, TurnReply) and result.is_new_thread),

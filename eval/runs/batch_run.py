@@ -6,7 +6,7 @@ can be repeated and reported as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
 from ..rows.store import RunRow, RunStore, newest_attempts
 from .asking import checkpoints_of, prepare_checkpoints
-from .experiment import Experiment
+from .experiment import Experiment, name_unused_keys
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
 from .manifest import (
@@ -114,6 +114,8 @@ class RunOptions:
     """The run to repeat: its settings apply, and other data are rejected."""
     workers: Workers | None = None
     """The processes that ask the questions; None for this one."""
+    sweep: Sequence[Experiment] | None = None
+    """Experiments of which the keys are named that have no effect on any; None for the experiment itself."""
 
 
 def run_experiment(
@@ -153,6 +155,8 @@ def run_experiment(
     check_depth(experiment.max_rec_depth)
     settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
+    running = (experiment,) if options.sweep is None else options.sweep
+    name_unused_keys(running, has_dialogues=whole.is_conversational)
     identity = identity_of(experiment, whole, settings)
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity)

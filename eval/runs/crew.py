@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ...modules.calls.record import Spend
 from ...modules.errors import UserError
 from ..rows.store import RunRow
-from .asking import Asked
+from .asking import JobResult
 from .jobs import Job
 from .limits import Spending
 from .worker import NotOpened
@@ -34,7 +34,7 @@ _MOST_SAID = 300
 
 
 @dataclass(eq=False)
-class Hand:
+class WorkerHandle:
     """A worker as the driver sees it."""
 
     actor: Any
@@ -54,7 +54,7 @@ class Hand:
 class AskingWorkers:
     """Gives each job to the worker with the fewest; gives it to another one if that one dies."""
 
-    hands: Sequence[Hand]
+    hands: Sequence[WorkerHandle]
     ledger: Any
     deaths: tuple[type[Exception], ...]
     """Ray's errors for a worker that has died."""
@@ -68,7 +68,7 @@ class AskingWorkers:
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _revivals: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def ask(self, job: Job) -> Asked | None:
+    async def ask(self, job: Job) -> JobResult | None:
         """Answer one job, see ``Asking``."""
         for _ in range(MOST_DEATHS):
             hand = await self._free_hand()
@@ -88,7 +88,7 @@ class AskingWorkers:
                 raise asked
             if self.ledger is not None:
                 await self._book(asked)
-            return asked if isinstance(asked, Asked) else None
+            return asked if isinstance(asked, JobResult) else None
         raise UserError(
             f"{MOST_DEATHS} workers died while they asked the question {job.question.id!r} of {job.system}, and others "
             "beside it, perhaps for want of memory. Finished rows are kept; run the same command with fewer workers, "
@@ -101,7 +101,7 @@ class AskingWorkers:
             with self._ledger_errors():
                 await self.ledger.owe.remote(open_payments)
 
-    async def _book(self, asked: Asked | None) -> None:
+    async def _book(self, asked: JobResult | None) -> None:
         with self._ledger_errors():
             if asked is None:
                 self.spending.adopt(*(await self.ledger.standing.remote()))
@@ -124,7 +124,7 @@ class AskingWorkers:
             await asyncio.gather(*(self._ping(hand) for hand in self.hands if hand.is_up))
             await self.sleep(self.patience_s)
 
-    async def _ping(self, hand: Hand) -> None:
+    async def _ping(self, hand: WorkerHandle) -> None:
         with suppress(*self.deaths):  # its questions find it dead
             try:
                 hand.process = await asyncio.wait_for(_awaited(hand.actor.ping.remote()), self.patience_s)
@@ -149,7 +149,7 @@ class AskingWorkers:
         for task in closing:
             task.cancel()
 
-    async def _free_hand(self) -> Hand:
+    async def _free_hand(self) -> WorkerHandle:
         async with self._changed:
             while not (up := [hand for hand in self.hands if hand.is_up]):
                 reasons = [hand.given_up for hand in self.hands if hand.given_up is not None]
@@ -158,7 +158,7 @@ class AskingWorkers:
                 await self._changed.wait()
         return min(up, key=lambda hand: hand.busy)
 
-    def _lost(self, hand: Hand, holder: str, error: object) -> None:
+    def _lost(self, hand: WorkerHandle, holder: str, error: object) -> None:
         # Each of its questions finds it dead, some only once another worker has its place, under another name.
         if hand.is_up and hand.holder == holder:
             logger.warning("A worker died; another one is started, and its questions are asked again.")
@@ -168,7 +168,7 @@ class AskingWorkers:
             self._revivals.add(revival)
             revival.add_done_callback(self._revivals.discard)
 
-    async def _revive(self, hand: Hand) -> None:
+    async def _revive(self, hand: WorkerHandle) -> None:
         try:
             if self.ledger is not None:
                 await self.ledger.release.remote(hand.holder)
@@ -182,7 +182,7 @@ class AskingWorkers:
             hand.is_up = hand.given_up is None
             self._changed.notify_all()
 
-    async def _open_again(self, hand: Hand) -> UserError | None:
+    async def _open_again(self, hand: WorkerHandle) -> UserError | None:
         """Start a worker in the place of one that died; returns the last error if that fails again and again."""
         problem: Exception | None = None
         for number in range(MOST_OPENINGS):
@@ -206,7 +206,7 @@ async def _awaited(answer: Awaitable[T]) -> T:
 
 
 def finish_opening(
-    hand: Hand,
+    hand: WorkerHandle,
     answer: Any,
     get: Callable[[Any], UserError | None],
     deaths: tuple[type[Exception], ...],

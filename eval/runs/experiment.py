@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -11,16 +12,31 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_serializer, field
 from ...graphs.config.conversing import ConversationSwitches
 from ...graphs.config.rag_config import RagConfig
 from ...modules.addresses import Address
-from ...modules.config.config import Key, as_fault
+from ...modules.config.config import Key, Trait, after, as_fault, whole
+from ...modules.config.effects import has_effect, words_without_effect
 from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, remembered, remembered_as
-from ...modules.reading.yaml_files import read_mapping
-from ...modules.settings import Record, without_secrets
+from ...modules.recorded_texts import Record
+
+logger = logging.getLogger(__name__)
 
 HistoryKind = Literal["own", "given"]
 """Source of the earlier answers of a dialogue: the system itself, or the data set."""
 _Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _path_of_dataset(named: str) -> str:
+    """Return the path of NAME:PATH; ``""`` for module:name."""
+    from ..datasets.registry import DATASETS
+
+    name, _, path = named.partition(":")
+    return path if name in DATASETS else ""
+
+
+def _folder_in(corpus: str) -> str:
+    """Return the folder that a corpus names; ``""`` for a collection."""
+    return corpus if set(corpus) & set("/\\") or corpus.startswith((".", "~")) else ""
 
 
 class Experiment(RagConfig):
@@ -30,7 +46,7 @@ class Experiment(RagConfig):
     ('naive', 'judge')
     """
 
-    dataset: Annotated[str, Key(common=True, metavar="NAME:PATH")]
+    dataset: Annotated[str, Key(common=True, path_in=_path_of_dataset, metavar="NAME:PATH")]
     """NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json; questions:my.csv, or the key questions with the path
     alone, for questions of one's own; or module:name of a function that loads a data set."""
     columns: Annotated[Mapping[str, str] | None, Key(metavar="question=Frage,answer=Antwort")] = None
@@ -59,15 +75,19 @@ class Experiment(RagConfig):
     repeats: Annotated[int, Field(ge=1), Key(older_flag="--repeat", metavar="K")] = 1
     """How often each question is asked, with answers of its own."""
 
-    corpus: Annotated[str | None, Field(min_length=1), Key(common=True, metavar="NAME|./FOLDER")] = None
+    corpus: Annotated[
+        str | None,
+        Field(min_length=1),
+        Key(needs=("retriever",), common=True, path_in=_folder_in, metavar="NAME|./FOLDER"),
+    ] = None
     """What is searched in place of the data set's own documents: the name of a collection, or a folder, written with a
     slash, such as ./docs."""
-    embeddings: Annotated[Address | None, Key(metavar="MODEL")] = None
+    embeddings: Annotated[Address | None, Key(needs=("retriever",), path_in=after("local:"), metavar="MODEL")] = None
     """Embedder, as in JUDGETREE_EMBEDDINGS."""
 
-    history: HistoryKind = "own"
+    history: Annotated[HistoryKind, Key(needs=("dialogues",))] = "own"
     """Of dialogues: own leads a conversation turn by turn; given asks each turn alone, after the data set's turns."""
-    conversation: ConversationSwitches = ConversationSwitches()
+    conversation: Annotated[ConversationSwitches, Key(needs=("dialogues",))] = ConversationSwitches()
     """How conversations are led, such as {summary_memory: true}."""
 
     cache: CacheMode = "write"
@@ -164,9 +184,13 @@ class Experiment(RagConfig):
     @property
     def corpus_folder(self) -> Path | None:
         """The folder that is searched; None for a collection, or the data set's own documents."""
-        if self.corpus is None or not (set(self.corpus) & set("/\\") or self.corpus.startswith((".", "~"))):
-            return None
-        return Path(self.corpus).expanduser()
+        folder = _folder_in(self.corpus or "")
+        return Path(folder).expanduser() if folder else None
+
+    @classmethod
+    def path_part(cls, name: str) -> Callable[[str], str] | None:
+        """Return what finds the path in a value of a key; None for a key without one."""
+        return whole if name == "questions" else super().path_part(name)
 
     @field_validator("sample")
     @classmethod
@@ -177,6 +201,8 @@ class Experiment(RagConfig):
 
     @field_serializer("embeddings")
     def _serialize_model(self, spec: str | None) -> str | None:
+        from ...modules.settings import without_secrets
+
         return None if spec is None else without_secrets(spec)
 
     def identity(self) -> dict[str, object]:
@@ -208,6 +234,25 @@ _MAY_CHANGE = (
 )
 
 
+def name_unused_keys(experiments: Sequence[Experiment], *, has_dialogues: bool) -> None:
+    """Log a warning for each key that has no effect on any of the experiments, which share their questions."""
+    from ...graphs.config.given_keys import described
+
+    for name, field in Experiment.model_fields.items():
+        given = [each for each in experiments if getattr(each, name) != field.default]
+        if given and not any(_has_effect(each, name, has_dialogues=has_dialogues) for each in given):
+            logger.warning(words_without_effect(Experiment, name, described(getattr(given[0], name))))
+
+
+def _has_effect(experiment: Experiment, name: str, *, has_dialogues: bool) -> bool:
+    from ...graphs.systems.registry import find_system
+
+    has: set[Trait] = {"dialogues"} if has_dialogues else set()
+    for system in experiment.systems:
+        has |= find_system(system).has
+    return has_effect(Experiment, name, has, lambda key: getattr(experiment, key))
+
+
 def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
     """Read an experiment from a YAML file; keyword arguments that are not None win.
 
@@ -232,7 +277,7 @@ def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, 
         SettingsError: The file cannot be read or is not a mapping.
     """
     return {
-        **(read_mapping(path, what="experiment") if path else {}),
+        **(Experiment.keys_in(path, what="experiment") if path else {}),
         **{k: v for k, v in overrides.items() if v is not None},
     }
 

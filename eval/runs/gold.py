@@ -11,7 +11,7 @@ from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
-from ...modules.prebuilt.corpus import Corpus, Passage
+from ...modules.prebuilt.corpus import Corpus, CorpusLine
 from ..datasets.questions import Dataset
 
 logger = logging.getLogger(__name__)
@@ -113,5 +113,5 @@ def _is_id(name: str, corpus: Corpus) -> bool:
     return any(passage.id == name and _name_of(passage) != name for passage in found)
 
 
-def _name_of(passage: Passage) -> str:
+def _name_of(passage: CorpusLine) -> str:
     return passage.title or passage.id

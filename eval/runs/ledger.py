@@ -27,7 +27,7 @@ _ON_THE_WAY_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reserved:
+class WorkerReservation:
     """A reservation of one worker."""
 
     holder: str
@@ -36,7 +36,7 @@ class Reserved:
     expected: Spend
 
 
-class Ledger:
+class RunLedger:
     """What all workers of a run may spend, and how often they may ask; use it on one event loop."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Ledger:
         self._requests_per_minute = requests_per_minute
         self._tokens_per_minute = tokens_per_minute
         self._rates: dict[str, RateLimit] = {}
-        self._reserved: dict[int, Reserved] = {}
+        self._reserved: dict[int, WorkerReservation] = {}
         self._gone: set[str] = set()
         self._admitted: dict[int, Callable[[int], None]] = {}
         self._numbers = itertools.count(1)
@@ -68,7 +68,7 @@ class Ledger:
             await self._spending.settle(place, NOTHING)
             return "The worker has died."
         number = next(self._numbers)
-        self._reserved[number] = Reserved(holder=holder, thread_id=thread_id, place=place, expected=expected)
+        self._reserved[number] = WorkerReservation(holder=holder, thread_id=thread_id, place=place, expected=expected)
         return number
 
     async def settle(self, number: int, actual: Spend) -> None:
@@ -130,26 +130,26 @@ class Ledger:
 
 
 class RemoteLedger(Protocol):
-    """Protocol of the ledger as a worker sees it: methods of ``Ledger``, somewhere else."""
+    """Protocol of the ledger as a worker sees it: methods of ``RunLedger``, somewhere else."""
 
     async def reserve(self, holder: str, thread_id: str, expected: Spend) -> int | str:
-        """Reserve a call, see ``Ledger``."""
+        """Reserve a call, see ``RunLedger``."""
         ...
 
     async def settle(self, number: int, actual: Spend) -> None:
-        """Settle a call, see ``Ledger``."""
+        """Settle a call, see ``RunLedger``."""
         ...
 
     async def admit(self, endpoint: str, tokens: int) -> int:
-        """Count an attempt, see ``Ledger``."""
+        """Count an attempt, see ``RunLedger``."""
         ...
 
     async def correct(self, number: int, tokens: int) -> None:
-        """Correct an attempt, see ``Ledger``."""
+        """Correct an attempt, see ``RunLedger``."""
         ...
 
     async def pause(self, endpoint: str, for_s: float, spread_s: float) -> None:
-        """Pause an endpoint, see ``Ledger``."""
+        """Pause an endpoint, see ``RunLedger``."""
         ...
 
 

@@ -17,7 +17,7 @@ from ...modules.calls.record import NOTHING
 from ...modules.errors import UserError, ungrouped
 from ..rows.store import Completeness, Place, RunRow, RunStore
 from ..rows.trees import TreeStore
-from .asking import Asked, Asking, asking_here, checkpoints_of
+from .asking import Asking, JobResult, asking_here, checkpoints_of
 from .jobs import Chain, Job, chains_of, leads_conversations, thread_id_of
 from .limits import SetupFailures, Spending
 from .services import Services
@@ -242,7 +242,7 @@ class _Run:
             self._setup_failures.add(row.error if has_failed else None, is_unusable=row.setup_failed)
         self.on_progress(Progress(done=self._done, total=len(self.jobs), row=row))
 
-    def _keep(self, asked: Asked) -> None:
+    def _keep(self, asked: JobResult) -> None:
         if asked.tree:
             self._trees.append_json(asked.row.thread_id, asked.tree)
         self.store.append(asked.row)

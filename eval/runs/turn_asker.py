@@ -25,7 +25,7 @@ from ..rows.turn_facts import TurnFacts, TurnReply
 from .jobs import Job, conversation_name_of, leads_conversations
 from .services import Services
 from .turn_calls import NotedLLM, noted_calls, noted_judge
-from .turn_evidence import EvidenceReader
+from .turn_evidence import TurnEvidenceReader
 
 
 class TurnAsker:
@@ -59,7 +59,7 @@ class TurnAsker:
         self._newest = newest
         self._turns = {question.id: turn_of(question) for question in services.dataset.questions}
         self._leads = leads_conversations(services.experiment, services.dataset.questions)
-        self._evidence = EvidenceReader(context.retriever, services.dataset.key_field)
+        self._evidence = TurnEvidenceReader(context.retriever, services.dataset.key_field)
         self._model = context.reader.model
         self._conversations = Conversations(
             system=system,
@@ -70,7 +70,7 @@ class TurnAsker:
             ),
             settings=settings.model_copy(update=_measured(run_id)),
             recording=recording,
-            options=ConversationOptions(**services.experiment.conversation.model_dump()),
+            options=ConversationOptions(**vars(services.experiment.conversation)),
             memory=None if self._leads else NoMemory(),
         )
 

@@ -33,7 +33,7 @@ class TurnEvidence:
     retrieved: Mapping[QueryForm, tuple[FoundKey, ...]] = field(default_factory=dict)
 
 
-class EvidenceReader:
+class TurnEvidenceReader:
     """Reader of the evidence of turns; its searches are not counted as usage of a turn."""
 
     def __init__(self, retriever: ChunkRetriever | None, key_field: str) -> None:

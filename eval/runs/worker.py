@@ -18,7 +18,7 @@ from ...modules.parts import given_parts, remember_parts
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 from ..rows.store import Place, RunRow, RunStore
-from .asking import Asked, Asking, asking_here
+from .asking import Asking, JobResult, asking_here
 from .experiment import Experiment
 from .jobs import Job
 from .ledger import RemoteLedger, WorkerLimits
@@ -104,7 +104,7 @@ class Worker:
             return _interrupted("index, models and parts were opened", error)
         return None
 
-    async def ask(self, job: Job, before: Sequence[RunRow]) -> Asked | UserError | NotOpened | None:
+    async def ask(self, job: Job, before: Sequence[RunRow]) -> JobResult | UserError | NotOpened | None:
         """Answer one job, see ``Asking``; ``before`` are the rows of the turns that it may follow."""
         if self._asking is None:
             return NotOpened()

@@ -24,10 +24,10 @@ from ..datasets.dialogue_turns import turn_of
 from ..datasets.questions import Dataset
 from ..rows.store import Place, RunRow
 from .asking import Asking
-from .crew import AskingWorkers, Hand, finish_opening
+from .crew import AskingWorkers, WorkerHandle, finish_opening
 from .experiment import Experiment
 from .jobs import Job
-from .ledger import Ledger
+from .ledger import RunLedger
 from .limits import Spending
 from .runner import OpenAsking
 from .worker import Worker, WorkOrder
@@ -124,9 +124,9 @@ def crew_of(
     actor_class = ray.remote(Worker).options(**options, scheduling_strategy="SPREAD")
     share, rest = divmod(settings.max_concurrency, workers.count)
 
-    def hand_of(number: int) -> Hand:
+    def hand_of(number: int) -> WorkerHandle:
         actor = actor_class.remote()
-        return Hand(actor, lambda holder: actor.open.remote(given, share + (number < rest), ledger, holder))
+        return WorkerHandle(actor, lambda holder: actor.open.remote(given, share + (number < rest), ledger, holder))
 
     hands = [hand_of(number) for number in range(workers.count)]
     deaths = (ray.exceptions.RayActorError,)
@@ -172,7 +172,7 @@ def _start_ledger(ray: ModuleType, order: WorkOrder, attempts: Sequence[RunRow],
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         node_id=ray.get_runtime_context().get_node_id(), soft=False
     )  # it lives as long as the driver's node, as the run does
-    actor = ray.remote(Ledger).options(num_cpus=0, max_concurrency=_UNLIMITED, scheduling_strategy=here)
+    actor = ray.remote(RunLedger).options(num_cpus=0, max_concurrency=_UNLIMITED, scheduling_strategy=here)
     return actor.remote(experiment, list(attempts), prices, **rates)
 
 

@@ -13,7 +13,7 @@ from .sample import MetricSample
 LLM_CORRECTNESS = "llm_correctness"
 
 
-class Verdict(BaseModel):
+class CorrectnessVerdict(BaseModel):
     """The reply."""
 
     reason: str
@@ -45,5 +45,5 @@ class LlmCorrectness:
         if sample.status == "refused" or not sample.gold_answers:
             return float(sample.status == "refused" and not sample.gold_answers)
         messages = correctness_messages(sample.question, sample.gold_answers, sample.answer)
-        verdict = await self._llm.ask_messages(messages, Verdict, meter=meter)
+        verdict = await self._llm.ask_messages(messages, CorrectnessVerdict, meter=meter)
         return float(verdict.correct)

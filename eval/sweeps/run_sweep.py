@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -89,7 +89,7 @@ def run_sweep(
         summary = run_experiment(
             experiment,
             out / point.name,
-            options=options or RunOptions(),
+            options=_options_of(place, sweep, options),
             settings=settings,
             on_setup=on_setup,
             on_progress=on_progress,
@@ -134,13 +134,19 @@ def estimate_sweep(
             experiment,
             out / point.name,
             pilot=pilot,
-            options=options or RunOptions(),
+            options=_options_of(place, sweep, options),
             settings=settings,
             on_setup=on_setup,
             on_progress=on_progress,
         )
         estimates.append((point, estimate))
     return estimates
+
+
+def _options_of(place: int, sweep: Sweep, options: RunOptions | None) -> RunOptions:
+    """Return the options of the run at a place from 1; the first names the keys that have no effect in any run."""
+    named = tuple(point.experiment for point in sweep.points) if place == 1 else ()
+    return replace(options or RunOptions(), sweep=named)
 
 
 def saved_points(out: Path) -> list[SavedPoint]:

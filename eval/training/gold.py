@@ -20,7 +20,7 @@ GoldSource = Literal["supporting", "label"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branch:
+class GoldBranch:
     """A supplementary question with the search that it led to."""
 
     node: QueryNode
@@ -67,13 +67,13 @@ class GoldTree:
             if gold_mark(self.question, key, chunk.text)
         )
 
-    def branches(self) -> Iterator[Branch]:
+    def branches(self) -> Iterator[GoldBranch]:
         """Yield the supplementary questions of the tree that were searched for."""
         waiting = self._asked_below(self.tree.root, frozenset())
         while waiting:  # without recursion
             node, chunk, sub_run, known = waiting.pop()
             found = self._found_gold(sub_run, known)
-            yield Branch(node=node, chunk=chunk, query=sub_run.query, child=sub_run, found_gold=found)
+            yield GoldBranch(node=node, chunk=chunk, query=sub_run.query, child=sub_run, found_gold=found)
             waiting += self._asked_below(sub_run, known)
 
     def shown_gold(self) -> frozenset[str]:

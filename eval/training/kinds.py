@@ -18,7 +18,7 @@ from ...modules.reader.prompts import REFUSAL, reader_messages
 from ..datasets.questions import JsonScalar
 from ..metrics.answers import exact_match
 from .examples import Example, LeftOut, Origin
-from .gold import Branch, GoldTree
+from .gold import GoldBranch, GoldTree
 
 What = Literal["judge", "sub_question", "reader", "preference"]
 Found = Iterator[Example | LeftOut]
@@ -175,7 +175,7 @@ def preference_examples(golds: Sequence[GoldTree], teaching: Teaching) -> Found:
             yield _preference(gold, better, worse, teaching, is_same=is_same)
 
 
-def _preference(gold: GoldTree, better: Branch, worse: Branch, teaching: Teaching, *, is_same: bool) -> Example:
+def _preference(gold: GoldTree, better: GoldBranch, worse: GoldBranch, teaching: Teaching, *, is_same: bool) -> Example:
     node = better.node
     if is_same:
         prompt = sub_question_messages(node.query, better.chunk.text, teaching.prompts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from ...modules.addresses import Address
-from ...modules.config.config import Need
+from ...modules.config.config import Trait
+from ...modules.config.effects import LACKS, has_effect, lacking, words_without_effect
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import name_of
 from .rag_config import RagConfig
@@ -15,11 +16,6 @@ from .rag_config import RagConfig
 if TYPE_CHECKING:
     from ...modules.llm.contract import ChatLLM
 
-_LACKS: Mapping[Need, str] = {
-    "retriever": "searches nothing",
-    "judge": "judges nothing",
-    "tools": "uses no tools",
-}
 _PARTS = RagConfig.keys_with(is_part=True)
 _OF_QUESTIONS = RagConfig.keys_with(per_question=True)
 
@@ -63,8 +59,8 @@ class GivenKeys:
                 )
         return cls.of(None, {name: value for name, value in keys.items() if value is not None}, where="The question")
 
-    def refuse_unused(self, system: str, has: Set[Need]) -> None:
-        """Check that no key is given that a system has no use for.
+    def refuse_unused(self, system: str, has: Set[Trait]) -> None:
+        """Check that no key is given that a system can have no use for.
 
         Args:
             system: Its name.
@@ -74,9 +70,26 @@ class GivenKeys:
             SettingsError: One is.
         """
         for name in self.names():
-            need = RagConfig.key(name).needs
-            if need is not None and need not in has and self[name] != RagConfig.model_fields[name].default:
-                raise SettingsError(f"The system {system!r} {_LACKS[need]}: leave {name} out.")
+            lack = lacking(RagConfig, name, has)
+            if lack is not None and self[name] != RagConfig.model_fields[name].default:
+                raise SettingsError(f"The system {system!r} {LACKS[lack]}: leave {name} out.")
+
+    def without_effect(self, has: Set[Trait], of_question: GivenKeys) -> Iterator[str]:
+        """Yield a sentence for each key that has no effect on a question of a system, and what would give it one.
+
+        Args:
+            has: What the system has.
+            of_question: What the question has otherwise.
+        """
+        own, others = set(of_question.names()), set(self.names())
+
+        def value_of(name: str) -> object:
+            return of_question[name] if name in own else self[name]
+
+        for name, known in RagConfig.model_fields.items():
+            is_given = name in own | others and value_of(name) != known.default
+            if is_given and not has_effect(RagConfig, name, has, value_of):
+                yield words_without_effect(RagConfig, name, described(value_of(name)))
 
     def refuse_beside_context(self) -> None:
         """Check that all keys may differ by question, or name the retriever; services made by hand have no others.
@@ -89,6 +102,11 @@ class GivenKeys:
                 f"{', '.join(names)} cannot be set beside a context, which holds what they describe: give it to "
                 "RagContext(…)."
             )
+
+    @classmethod
+    def fitting(cls, config: RagConfig, has: Set[Trait]) -> RagConfig:
+        """Return the keys of a configuration that a system may have a use for."""
+        return RagConfig(**{name: value for name, value in config.given.items() if not lacking(RagConfig, name, has)})
 
     def __getitem__(self, name: str) -> object:
         """Return the object of a key, else its value."""
@@ -109,7 +127,7 @@ class GivenKeys:
 
     def described(self) -> dict[str, str]:
         """Describe what is given by name, without secrets."""
-        return {name: _described(self[name]) for name in self.names()}
+        return {name: described(self[name]) for name in self.names()}
 
 
 def _is_name(key: str, value: object) -> bool:
@@ -124,7 +142,8 @@ def _saved(value: object) -> object:
     return name_of(value)
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """Return the value of a key as text, without secrets."""
     from ...modules.llm.langchain_chat import LangChainModel, name_of_llm
 
     if isinstance(value, bool):

@@ -17,7 +17,7 @@ from .turn.state import ConversationState
 from .turn.store import StoredConversation
 
 if TYPE_CHECKING:
-    from .services import Opened
+    from .services import OpenServices
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def now_utc() -> datetime:
 
 
 async def delete_old(
-    opened: Opened,
+    opened: OpenServices,
     days: int,
     *,
     dry_run: bool,
@@ -79,7 +79,7 @@ async def delete_old(
 class _Sweep:
     """One pass over the conversations that may be old, and its results."""
 
-    opened: Opened
+    opened: OpenServices
     newest_us: int
     """Newest time that counts as old, in microseconds since 1970."""
     report: ExpiryReport

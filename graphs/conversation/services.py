@@ -45,7 +45,7 @@ _STORE_LOCK = ""
 
 
 @dataclass(kw_only=True)
-class Opened:
+class OpenServices:
     """The open services."""
 
     store: ConversationStore
@@ -132,7 +132,7 @@ class ConversationServices:
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
         self._given_memory = memory
         self._opening = asyncio.Lock()
-        self._opened: Opened | None = None
+        self._opened: OpenServices | None = None
         self._resources = AsyncExitStack()
         self._running = RunningWork("session")
 
@@ -182,7 +182,7 @@ class ConversationServices:
         """Turn errors of the checkpoint store into a ``SettingsError``."""
         return store_errors(self.settings.checkpoint_url)
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenServices:
         """Return store, memory and locks, opened at the first call."""
         async with self._opening:
             if self._opened is None:
@@ -190,7 +190,7 @@ class ConversationServices:
             return self._opened
 
     @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[Opened]:
+    async def hold(self, name: str) -> AsyncIterator[OpenServices]:
         """Hold the lock of a conversation inside; errors of the checkpoint store become a ``SettingsError``.
 
         Raises:
@@ -252,13 +252,13 @@ class ConversationServices:
             stream=stream,
         )
 
-    async def _open(self) -> Opened:
+    async def _open(self) -> OpenServices:
         with self.store_errors():
             saver = await self.rag.aopen_store()
         assert saver is not None, "a session keeps its threads"
         locks = locks_of(self.settings.checkpoint_url)
         self._resources.push_async_callback(locks.aclose)
-        return Opened(
+        return OpenServices(
             store=ConversationStore(saver, await self.rag.aopen_journal(), transcripts=self.rag.transcripts),
             identity=StoreIdentity(saver),
             memory=self._memory(),

@@ -35,7 +35,7 @@ from .qa_log import log_turn
 from .record import ConversationRecord
 from .request import FIRST, Request
 from .running_turns import running_turns
-from .services import ConversationServices, Opened
+from .services import ConversationServices, OpenServices
 from .started_turn import Outcome, StartedTurn, forget_arrived
 from .tree import read_search_tree
 from .turn.budget import is_spent, open_budget
@@ -146,7 +146,7 @@ class TurnRunner:
             generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
         )
 
-    async def _start(self, request: Request, opened: Opened) -> StartedTurn:
+    async def _start(self, request: Request, opened: OpenServices) -> StartedTurn:
         """Find the turn of the request, or save a new one as open before the first model call."""
         services, store = self._services, opened.store
         saved_state = await store.load(self._name)
@@ -174,13 +174,13 @@ class TurnRunner:
         await self._delete_leftovers(state, opened)
         return StartedTurn(turn=turn, resumed=False, state=now_open)
 
-    async def _is_spent(self, started: StartedTurn, request: Request, opened: Opened) -> bool:
+    async def _is_spent(self, started: StartedTurn, request: Request, opened: OpenServices) -> bool:
         """Return whether a turn has used its limits without an answer, so that its question begins anew."""
         services, _ = await self._services.open_models(self._options, request.overrides)
         calls = (await self._unfinished(started, opened, "")).calls
         return await is_spent(services, started.turn["query"], calls)
 
-    async def _delete_leftovers(self, before: ConversationState, opened: Opened) -> None:
+    async def _delete_leftovers(self, before: ConversationState, opened: OpenServices) -> None:
         """Delete the threads of an abandoned open turn, and the thread that a crash left of the last saved turn."""
         if abandoned := before["open_turn"]:
             root = rag_thread_of(before["conversation_id"], abandoned["turn_id"])
@@ -189,7 +189,7 @@ class TurnRunner:
         if last and opened.finished_turns.get(before["conversation_id"]) != last:
             await opened.store.delete_threads([_thread_of(before, last)])
 
-    async def _saved_turn(self, state: ConversationState, request: Request, opened: Opened) -> QaPair | None:
+    async def _saved_turn(self, state: ConversationState, request: Request, opened: OpenServices) -> QaPair | None:
         """Return the saved turn that answers the request; None without one.
 
         It has the id of the request. Or it has the same question, and its call was interrupted after saving, so that
@@ -203,7 +203,7 @@ class TurnRunner:
                     return turn
         return None
 
-    async def _was_interrupted(self, turn: QaPair, state: ConversationState, opened: Opened) -> bool:
+    async def _was_interrupted(self, turn: QaPair, state: ConversationState, opened: OpenServices) -> bool:
         """Remember a saved turn whose thread still exists, and return whether it does."""
         thread_id = _thread_of(state, turn["turn_id"])
         if is_absent(await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})):
@@ -225,7 +225,7 @@ class TurnRunner:
         return found
 
     async def _answer(
-        self, started: StartedTurn, request: Request, opened: Opened, listener: Listener | None
+        self, started: StartedTurn, request: Request, opened: OpenServices, listener: Listener | None
     ) -> Outcome:
         """Run the turn unless an earlier call saved it; a failed model leaves it open."""
         if started.saved is not None:
@@ -238,7 +238,7 @@ class TurnRunner:
         )
 
     async def _run_or_fail(
-        self, started: StartedTurn, request: Request, opened: Opened, listener: Listener | None
+        self, started: StartedTurn, request: Request, opened: OpenServices, listener: Listener | None
     ) -> Outcome:
         try:
             with running_turns().entered(self._key) as halt:
@@ -284,7 +284,7 @@ class TurnRunner:
             calls=() if own_calls is None else calls_of_turn(own_calls, tree),
         )
 
-    async def _unfinished(self, started: StartedTurn, opened: Opened, error: str) -> Outcome:
+    async def _unfinished(self, started: StartedTurn, opened: OpenServices, error: str) -> Outcome:
         """Return the outcome of a failed turn: what its checkpoints and the call journal hold so far."""
         root = rag_thread_of(started.state["conversation_id"], started.turn["turn_id"])
         thread_id = turn_thread(root)
@@ -301,7 +301,7 @@ class TurnRunner:
         )
 
     async def _run(
-        self, started: StartedTurn, request: Request, opened: Opened, listener: Listener | None, halt: Halt
+        self, started: StartedTurn, request: Request, opened: OpenServices, listener: Listener | None, halt: Halt
     ) -> Outcome:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])

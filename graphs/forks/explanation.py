@@ -17,7 +17,7 @@ _COLOURS: Mapping[Effect, str] = {"decisive": "#00795A", "useless": "#767676", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class Omission:
     """What came of leaving one chunk or branch out."""
 
     node: str
@@ -44,14 +44,14 @@ class Explanation(DrawnTree):
     """
 
     tree: SearchTree
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Omission, ...]
     """Level by level, in the order of the evidence."""
     gold: tuple[str, ...] = ()
     """Right answers that the effects were told by; empty for effects by change of the answer."""
     usage: UsageTotals
     """What the explanation cost."""
 
-    def of_effect(self, effect: Effect) -> tuple[LeftOut, ...]:
+    def of_effect(self, effect: Effect) -> tuple[Omission, ...]:
         """Return the chunks and branches of one effect."""
         return tuple(each for each in self.left_out if each.effect == effect)
 

@@ -27,12 +27,13 @@ from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import Lease, lock_of_thread, thread_runs
 from ..threads.amounts import budget_of, count_paid
 from ..threads.context import RagContext, RunContext
-from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
+from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, sub_thread_id
+from ..threads.mismatch import refuse_mismatch
 from ..tree.fork_record import Fork
 from ..tree.places import Place, find_place
 from .change import Change
 from .explain import ExplainRun
-from .explanation import Explanation, LeftOut
+from .explanation import Explanation, Omission
 from .fork import ForkRun
 from .leaving_out import ExplainCost, cost_of, effect_of, leave_outs
 from .threads import PathThread, read_path
@@ -211,7 +212,7 @@ class TreeSession(ABC):
             async with self._begun(own_id, tree.fingerprint, unlimited) as context:
                 done = await ExplainRun(context=context, threads=threads).run(wanted)
         left_out = (
-            LeftOut(
+            Omission(
                 node=each.place.name,
                 thread_id=each.place.query.thread_id,
                 chunk_id=each.chunk.chunk_id,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import networkx as nx
 
-from ...modules.structure.neighbourhood import Bond, Neighbourhood, Place
+from ...modules.structure.neighbourhood import Bond, GraphPlace, Neighbourhood
 from ..drawing.boxes import (
     FAINT_INK,
     FONT,
@@ -55,7 +55,7 @@ def draw_neighbourhood_dot(found: Neighbourhood, texts: Mapping[str, PassageText
     return "\n".join([*lines, "}", ""])
 
 
-def _from_below(found: Neighbourhood) -> list[Place]:
+def _from_below(found: Neighbourhood) -> list[GraphPlace]:
     """Return the places as Graphviz stacks them from left to right: the first at the bottom.
 
     At the top is the part that is connected with the best place, below it the further parts, the best of each deciding,
@@ -71,7 +71,7 @@ def _from_below(found: Neighbourhood) -> list[Place]:
     )
 
 
-def _passage_box(place: Place, text: PassageText | None) -> str:
+def _passage_box(place: GraphPlace, text: PassageText | None) -> str:
     look = _HIT if place.seed else _PASSAGE
     title, body = (text.title, text.text) if text else (place.name, "")
     words = f"PageRank {place.score:.3f}"
@@ -83,7 +83,7 @@ def _passage_box(place: Place, text: PassageText | None) -> str:
     return box(f"n{place.node}", "passage", "box", look, rows, "\n".join([title, body, words, place.name]))
 
 
-def _phrase(place: Place, shown: str) -> str:
+def _phrase(place: GraphPlace, shown: str) -> str:
     look = _ASKED if place.seed else _PHRASE
     label = _lines(shown, _PHRASE_EMS)
     tooltip = quoted(f"{shown}\nPageRank {place.score:.3f}")

@@ -18,8 +18,9 @@ from ...modules.settings import Durability
 from ..threads.amounts import SavedCall, budget_of, count_earlier, keep_root_answer
 from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
-from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from ..threads.fingerprint import digest_of, fingerprint_of
 from ..threads.interrupts import answers_of, own_answers
+from ..threads.mismatch import refuse_mismatch
 from ..threads.snapshots import NewThreadId, is_finished, is_new_thread
 from ..threads.state import RagState
 from .earlier_runs import open_sub_runs, restore_settled
@@ -31,7 +32,7 @@ from .thread_runs import announce_saved
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class GraphCall:
     """A call of a graph."""
 
     given: Given
@@ -48,7 +49,7 @@ class Asked:
     @classmethod
     def of(
         cls, given: Given, config: RunnableConfig, services: RagContext, options: Options, *, streams: bool
-    ) -> Asked:
+    ) -> GraphCall:
         """Read a call; inside the node of another graph, its thread is that of the node's task."""
         outer = outer_of(config)
         if outer is not None:
@@ -82,7 +83,7 @@ class Asked:
 
 
 async def prepare_run(
-    asked: Asked,
+    asked: GraphCall,
     graph: Compiled,
     journal: CallJournal | None,
     transcripts: ThreadTranscripts | None,
@@ -144,7 +145,7 @@ async def prepare_run(
 
 
 async def _context_of(
-    asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
+    asked: GraphCall, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
 ) -> RunContext:
     budget = await budget_of(asked.services)
     digest = digest_of(fingerprint)
@@ -163,7 +164,7 @@ async def _context_of(
     )
 
 
-async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
+async def _continued(context: RunContext, asked: GraphCall, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
     running = open_sub_runs(tree.root)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, Unpack
 
-from ...modules.config.config import Need
+from ...modules.config.config import Trait
 from ...modules.errors import SettingsError
 from ...modules.parts import check_name, made, part_of
 from ..rag.graph import GraphOptions, RagGraph
@@ -44,17 +44,24 @@ class System:
     """Whether its context needs a judge."""
     uses_tools: bool = False
     """Whether it uses the tools of its context."""
+    asks_on: bool = True
+    """Whether it may ask further questions, or search again, as deep as the limits allow."""
 
     @property
-    def has(self) -> frozenset[Need]:
+    def has(self) -> frozenset[Trait]:
         """What keys of a configuration may need."""
-        needs: dict[Need, bool] = {"retriever": self.retrieves, "judge": self.judges, "tools": self.uses_tools}
-        return frozenset(need for need, is_there in needs.items() if is_there)
+        traits: dict[Trait, bool] = {
+            "retriever": self.retrieves,
+            "judge": self.judges,
+            "depth": self.asks_on,
+            "tools": self.uses_tools,
+        }
+        return frozenset(trait for trait, is_there in traits.items() if is_there)
 
 
 SYSTEMS: Mapping[str, System] = {
-    "llm": System(build=build_closed_book, description="closed book", retrieves=False),
-    "naive": System(build=build_naive_rag, description="retrieve once and answer"),
+    "llm": System(build=build_closed_book, description="closed book", retrieves=False, asks_on=False),
+    "naive": System(build=build_naive_rag, description="retrieve once and answer", asks_on=False),
     "iter_retgen": System(build=build_iter_retgen, description="question and last draft are the next search"),
     "ircot": System(build=build_ircot, description="every sentence of a chain of thought is the next search"),
     "self_ask": System(build=build_self_ask, description="follow-up questions, each answered by a search"),

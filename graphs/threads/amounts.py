@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...modules.calls.budget import CallBudget, Halt
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.kept import KeptCall
-from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, Ledger, Share
+from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, Share, TreeLedger
 from ...modules.calls.prices import Prices, dollars, load_prices
 from ...modules.calls.record import INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend, Taken
 from ...modules.calls.tokens import message_tokens, text_tokens
@@ -41,7 +41,7 @@ async def budget_within(
     if prices is None and limits.max_tree_cost_usd is not None:
         prices = await asyncio.to_thread(load_prices)
     seconds = limits.max_tree_seconds
-    ledger = Ledger(
+    ledger = TreeLedger(
         max_tree_tokens=limits.max_tree_tokens,
         max_tree_cost_usd=limits.max_tree_cost_usd,
         deadline=None if seconds is None else asyncio.get_running_loop().time() + seconds - before.seconds,
@@ -122,7 +122,7 @@ def count_earlier(
     _count_amounts(made, budget.awaited, budget.ledger)
 
 
-def _count_amounts(made: Mapping[str, SavedCall], awaited: Mapping[str, Taken], ledger: Ledger) -> None:
+def _count_amounts(made: Mapping[str, SavedCall], awaited: Mapping[str, Taken], ledger: TreeLedger) -> None:
     ledger.awaited = {call_id: made[call_id].record for call_id in awaited}
     for call_id, each in made.items():
         if call_id not in awaited:
@@ -194,14 +194,14 @@ def room_for_evidence(query: str, thread_id: str, budget: CallBudget, services: 
     return max(min(most), 0) if most else None
 
 
-def _expected_answer(state: RagState, context: RunContext, ledger: Ledger, to_ask: int) -> Spend:
+def _expected_answer(state: RagState, context: RunContext, ledger: TreeLedger, to_ask: int) -> Spend:
     shown = context.services.evidence.of_chunks(state.get("similar_chunks", []))
     evidence = text_tokens(render_evidence(shown))
     query = state.get("reader_query") or state["query"]
     return answer_amount(query, evidence + to_ask * _SUB_ANSWER_TOKENS, context.services, ledger)
 
 
-def answer_amount(query: str, evidence_tokens: int, services: RagContext, ledger: Ledger) -> Spend:
+def answer_amount(query: str, evidence_tokens: int, services: RagContext, ledger: TreeLedger) -> Spend:
     """Return what an answer from so many tokens of evidence is expected to use."""
     prompt = message_tokens(reader_messages(query, "", services.prompts)) + evidence_tokens
     return ledger.of_call(services.reader.model, prompt, LIKELY_COMPLETION_TOKENS)

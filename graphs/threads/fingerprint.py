@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from langchain_core.documents import Document
 
 from ...modules.digests import text_digest
-from ...modules.errors import ThreadMismatch
 from ...modules.judge.sub_questions import ModelWriter
 from ...modules.llm.contract import model_fingerprint, tuning_fingerprint
 from ...modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
@@ -28,8 +27,6 @@ _TOOL = "tool."
 """Before the name of a tool, the key of its version."""
 FORK_KEY = "fork"
 """Fingerprint key of what a fork changed of another tree."""
-_GRAPHS = ("retriever.graph.graph", "links.graph")
-"""Digests of graphs, in a difference of two runs with a graph of the same kind."""
 EXTRA_INPUTS = ("reader_query", "kept_chunks", FORK_KEY)
 """Fingerprint keys of a run's inputs besides its query."""
 
@@ -129,37 +126,3 @@ def thread_of_try(parent_thread_id: str, chunk_id: str, attempt: int, fingerprin
 def may_ask_again(fingerprint: Mapping[str, str]) -> bool:
     """Return whether chunks of a run may have several tries."""
     return any(key.startswith("writer.") for key in fingerprint)
-
-
-def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Check that two fingerprints are equal.
-
-    Raises:
-        ThreadMismatch: They differ; the message names each difference.
-    """
-    names = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
-    if not names:
-        return
-    pairs = [pair for name in names for pair in _unfolded(name, stored.get(name), wanted.get(name))]
-    differences = "; ".join(f"{name}: {then!r} then, {now!r} now" for name, then, now in pairs)
-    hint = (
-        " Prompts of your own are given by --prompts or prompts=…." if any("prompt" in name for name in names) else ""
-    )
-    if any(name in _GRAPHS for name, _, _ in pairs):
-        hint += " The graph of the collection was made anew since then: make it as it was to resume that run."
-    raise ThreadMismatch(
-        f"Thread {thread_id!r} holds another run ({differences}). "
-        f"Use another thread id, or the question and settings of that run.{hint}"
-    )
-
-
-def _unfolded(name: str, then: str | None, now: str | None) -> list[tuple[str, object, object]]:
-    """Return the differences within two values that are JSON objects, else the values."""
-    try:
-        before, after = json.loads(then or ""), json.loads(now or "")
-    except ValueError:
-        return [(name, then, now)]
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return [(name, then, now)]
-    keys = dict.fromkeys((*before, *after))
-    return [(f"{name}.{key}", before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]

@@ -10,7 +10,8 @@ from pathlib import Path
 from ...modules.addresses import Address
 from ...modules.calls.transcript_writer import TranscriptWriter
 from ...modules.calls.transcripts import TranscriptPlace
-from ...modules.settings import Record, Settings, load_settings
+from ...modules.recorded_texts import Record
+from ...modules.settings import Settings, load_settings
 from .checkpoints import is_postgres
 
 RUN_FILE = "transcripts.sqlite"

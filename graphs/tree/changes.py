@@ -11,7 +11,7 @@ Json = object
 """What ``json.loads`` returns."""
 
 
-class Change(TypedDict):
+class PatchOperation(TypedDict):
     """One operation of a JSON Patch."""
 
     op: Literal["add", "remove", "replace"]
@@ -19,7 +19,7 @@ class Change(TypedDict):
     value: NotRequired[Json]
 
 
-def changes_between(old: Json, new: Json) -> list[Change]:
+def changes_between(old: Json, new: Json) -> list[PatchOperation]:
     """Return the operations that make ``new`` of ``old``, in the order in which they are applied; none if equal.
 
     Lists are compared place by place, so that one that grew at its end gives one operation for each new item.
@@ -30,30 +30,30 @@ def changes_between(old: Json, new: Json) -> list[Change]:
     return list(_changes(old, new, ""))
 
 
-def _changes(old: Json, new: Json, path: str) -> Iterator[Change]:
+def _changes(old: Json, new: Json, path: str) -> Iterator[PatchOperation]:
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _changes_of_object(old, new, path)
     elif isinstance(old, list) and isinstance(new, list):
         for place, (before, after) in enumerate(zip(old, new, strict=False)):
             yield from _changes(before, after, f"{path}/{place}")
         for place in reversed(range(len(new), len(old))):
-            yield Change(op="remove", path=f"{path}/{place}")
+            yield PatchOperation(op="remove", path=f"{path}/{place}")
         for place in range(len(old), len(new)):
-            yield Change(op="add", path=f"{path}/{place}", value=new[place])
+            yield PatchOperation(op="add", path=f"{path}/{place}", value=new[place])
     elif type(old) is not type(new) or old != new:  # 1, 1.0 and true are equal in Python
-        yield Change(op="replace", path=path, value=new)
+        yield PatchOperation(op="replace", path=path, value=new)
 
 
-def _changes_of_object(old: dict[str, Json], new: dict[str, Json], path: str) -> Iterator[Change]:
+def _changes_of_object(old: dict[str, Json], new: dict[str, Json], path: str) -> Iterator[PatchOperation]:
     for name, before in old.items():
         place = f"{path}/{_escaped(name)}"
         if name in new:
             yield from _changes(before, new[name], place)
         else:
-            yield Change(op="remove", path=place)
+            yield PatchOperation(op="remove", path=place)
     for name, after in new.items():
         if name not in old:
-            yield Change(op="add", path=f"{path}/{_escaped(name)}", value=after)
+            yield PatchOperation(op="add", path=f"{path}/{_escaped(name)}", value=after)
 
 
 def _escaped(name: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 from ..errors import BudgetSpent, LimitName
-from .ledger import Ledger, Share
+from .ledger import Share, TreeLedger
 from .record import TAKEN_FREELY, Taken
 
 
@@ -37,7 +37,7 @@ class Halt:
             raise BudgetSpent("The search was stopped.", limit="stopped")
 
     @asynccontextmanager
-    async def in_time(self, ledger: Ledger) -> AsyncIterator[None]:
+    async def in_time(self, ledger: TreeLedger) -> AsyncIterator[None]:
         """Cancel what is inside once the search is stopped, or once the time of the ledger is over.
 
         Raises:
@@ -78,7 +78,7 @@ class CallBudget:
     of what the thread reserves again."""
     judged_before: Counter[str] = field(default_factory=Counter)
     """Calls that the judges of threads made in an earlier run and that are saved, by thread id."""
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: TreeLedger = field(default_factory=TreeLedger)
     """Limits of tokens, money and time."""
     halt: Halt = field(default_factory=Halt)
     """Stops the search of the tree from outside."""

@@ -21,7 +21,7 @@ from .completion import Completion
 from .growing_text import Listeners, TextListeners
 from .journal import CallSlot
 from .kept import KeptCall
-from .ledger import LIKELY_COMPLETION_TOKENS, Ledger
+from .ledger import LIKELY_COMPLETION_TOKENS, TreeLedger
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key, texts_of
 from .record import CANCELLED, INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend, counted_tokens
 from .reported_usage import cached_tokens_in
@@ -132,7 +132,7 @@ class JournaledLLM(ABC):
         return PromptBounds()
 
 
-def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: Ledger) -> Spend:
+def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: TreeLedger) -> Spend:
     """Return what a call may use: its prompt, by estimate, and the longest reply."""
     return ledger.of_call(model, message_tokens(messages), options.max_tokens or LIKELY_COMPLETION_TOKENS)
 

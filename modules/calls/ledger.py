@@ -51,7 +51,7 @@ class Reservation:
 
 
 @dataclass(kw_only=True)
-class Ledger:
+class TreeLedger:
     """What the calls of one search tree may use besides their number; used on one event loop.
 
     A call is reserved with the estimate of its prompt and the most tokens of its reply, and corrected by what it used.

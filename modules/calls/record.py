@@ -19,7 +19,6 @@ _MOST_TOKENS = 1_000_000_000
 INTERRUPTED = "the process ended before the reply was kept"
 """Error of a call that was in flight when its process was killed; it may have been billed."""
 
-
 CANCELLED = "cancelled while it was made"
 """Error of a call that was cancelled after it had been sent; it may be billed."""
 

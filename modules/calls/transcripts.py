@@ -79,7 +79,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TranscriptPart:
     """One text of a transcript, as it is written."""
 
     role: str
@@ -94,16 +94,16 @@ def options_of(options: CallOptions) -> Mapping[str, JsonValue]:
     return {name: value for name, value in values.items() if value != getattr(PLAIN_TEXT, name)}
 
 
-def parts_of(messages: Sequence[Message], options: CallOptions, reply: Completion | None) -> Iterator[Part]:
+def parts_of(messages: Sequence[Message], options: CallOptions, reply: Completion | None) -> Iterator[TranscriptPart]:
     """Split a transcript into the texts that are kept once each: the messages in order, the options, the reply."""
     for role, text in messages:
-        yield Part(role=role, text=text)
+        yield TranscriptPart(role=role, text=text)
     if changed := options_of(options):
         options_text = json.dumps(changed, sort_keys=True, default=dict, ensure_ascii=False)
-        yield Part(role=_OPTIONS, text=options_text, is_json=True)
+        yield TranscriptPart(role=_OPTIONS, text=options_text, is_json=True)
     if reply is not None:
         reply_text = json.dumps(reply.to_document(), separators=(",", ":"), ensure_ascii=False)
-        yield Part(role=_REPLY, text=reply_text, is_json=True)
+        yield TranscriptPart(role=_REPLY, text=reply_text, is_json=True)
 
 
 def packed(text: str) -> tuple[bytes, bytes]:

@@ -19,7 +19,7 @@ from .record import CallKind, CallRecord, Spend, Taken, possible_count, recorded
 if TYPE_CHECKING:
     from .completion import Completion
     from .journal import CallSlot, ThreadCalls
-    from .ledger import Ledger, Reservation
+    from .ledger import Reservation, TreeLedger
     from .messages import CallOptions, Message
 
 __all__ = ["CallKind", "CallMeter", "CallRecord", "Payer", "UsageTotals", "sum_usage", "total_usage"]
@@ -200,7 +200,7 @@ class CallMeter:
             raise ledger.spent(limit)
         self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
 
-    async def reserve_amount(self, amount: Callable[[Ledger], Spend]) -> Reserved:
+    async def reserve_amount(self, amount: Callable[[TreeLedger], Spend]) -> Reserved:
         """Reserve the next call with what it may use, until ``settle`` or ``give_back``.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ from ..errors import SettingsError, did_you_mean, faults_of
 
 C = TypeVar("C", bound="Config")
 
-Need = Literal["retriever", "judge", "tools"]
-"""What a system has, or lacks: a search, a judge, tools."""
+Trait = Literal["retriever", "judge", "depth", "tools", "dialogues"]
+"""What a system has, or lacks: a search, a judge, further questions, tools; and what questions may be."""
 _MOST_SHOWN = 80
 
 
@@ -26,20 +26,37 @@ _MOST_SHOWN = 80
 class Key:
     """What a key says of itself besides type, bounds, default and docstring."""
 
-    needs: Need | None = None
-    """What a system must have for the key; a system without it refuses the key."""
+    needs: tuple[str, ...] = ()
+    """What gives the key an effect, one of these: a ``Trait`` of the system, or another key, as ``key`` where any value
+    but the default will do, else as ``key=value|value``; empty if it always has one. A system that can have none
+    refuses the key; where another key is missing, it is said."""
     common: bool = False
     """Whether ``--help`` shows its option; the options of the others work too."""
     per_question: bool = False
     """Whether one question of a session may have another value."""
+    in_requests: bool = False
+    """Whether a request to a server may have another value; it must name no code, file or address."""
     is_part: bool = False
     """Whether Python may give an object in place of its name."""
     is_model: bool = False
     """Whether it chooses or tunes a model, or its prompts: the settings have it too, and no thread stores it."""
     older_flag: str = ""
     """An option that it had once, besides ``--key-name``."""
+    path_in: Callable[[str], str] | None = None
+    """Returns the part of a value that is the path of a file or folder, ``""`` where none is; None for keys that have
+    no path. In a file of keys such a path is relative to that file, where it exists there."""
     metavar: str | None = None
     """What ``--help`` shows for its value."""
+
+
+def whole(value: str) -> str:
+    """Return a value that is a path as a whole."""
+    return value
+
+
+def after(prefix: str) -> Callable[[str], str]:
+    """Return a function for values that have a path after a prefix, such as ``local:``."""
+    return lambda value: value.removeprefix(prefix) if value.startswith(prefix) else ""
 
 
 @contextmanager
@@ -82,6 +99,24 @@ class Config(BaseModel):
             raise
 
     @classmethod
+    def keys_in(cls, file: Path, *, what: str) -> dict[str, object]:
+        """Read the keys of a YAML file; relative paths are relative to the file, where they exist there.
+
+        Raises:
+            SettingsError: The file cannot be read or is not a mapping.
+        """
+        from ..reading.yaml_files import read_mapping
+
+        return {
+            name: _beside(file, value, cls.path_part(name)) for name, value in read_mapping(file, what=what).items()
+        }
+
+    @classmethod
+    def path_part(cls, name: str) -> Callable[[str], str] | None:
+        """Return what finds the path in a value of a key; None for a key without one."""
+        return cls.key(name).path_in if name in cls.model_fields else None
+
+    @classmethod
     def key(cls, name: str) -> Key:
         """Return what a key says of itself."""
         return next((each for each in cls.model_fields[name].metadata if isinstance(each, Key)), Key())
@@ -91,7 +126,7 @@ class Config(BaseModel):
         """Return the keys whose ``Key`` has these values, in order.
 
         >>> from judgetree.modules.config.reading import Reading
-        >>> Reading.keys_with(needs="tools")
+        >>> Reading.keys_with(needs=("tools",))
         ('tools',)
         """
         return tuple(
@@ -156,6 +191,20 @@ def shown(value: object) -> str:
     from ..settings import without_secrets  # which reads the environment: --help does without
 
     return without_secrets(repr(value))[:_MOST_SHOWN]
+
+
+def _beside(file: Path, value: object, path_in: Callable[[str], str] | None) -> object:
+    """Return a value of a file with its relative path beside the file."""
+    if path_in is None:
+        return value
+    if isinstance(value, list):
+        return [_beside(file, each, path_in) for each in value]
+    part = path_in(value) if isinstance(value, str) else ""
+    path = Path(part)
+    if not part or path.is_absolute() or part.startswith("~"):
+        return value
+    there = file.parent / path
+    return f"{str(value).removesuffix(part)}{there}" if there.exists() else value
 
 
 def _faults(kind: type[Config], error: ValidationError, where: str) -> str:

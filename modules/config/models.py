@@ -8,7 +8,7 @@ from pydantic import Field, field_serializer
 
 from ..addresses import Address
 from ..calls.prompts import Prompts
-from .config import Config, Key
+from .config import Config, Key, after, whole
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -22,16 +22,20 @@ class Models(Config):
     """Models"""
 
     llm: Annotated[
-        Address | None, Key(common=True, per_question=True, is_part=True, is_model=True, metavar="MODEL")
+        Address | None,
+        Key(common=True, per_question=True, is_part=True, is_model=True, path_in=after("local:"), metavar="MODEL"),
     ] = None
     """Model that answers, as in JUDGETREE_LLM: openai:NAME, dashscope:NAME, URL#NAME, local:, or module:name."""
-    judge_llm: Annotated[Address | None, Key(is_part=True, is_model=True, metavar="MODEL")] = None
+    judge_llm: Annotated[
+        Address | None,
+        Key(needs=("judge", "insert_block"), is_part=True, is_model=True, path_in=after("local:"), metavar="MODEL"),
+    ] = None
     """Model that judges, as in JUDGETREE_JUDGE_LLM; else the one that answers."""
     temperature: Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False), Key(is_model=True, metavar="T")] = None
     """Temperature of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ."""
-    thinking: Annotated[bool | None, Key(per_question=True, is_model=True)] = None
+    thinking: Annotated[bool | None, Key(per_question=True, in_requests=True, is_model=True)] = None
     """Whether the model that answers thinks first, as in JUDGETREE_THINKING; else as its endpoint does."""
-    prompts: Annotated[Prompts | None, Key(is_model=True, metavar="FILE")] = None
+    prompts: Annotated[Prompts | None, Key(is_model=True, path_in=whole, metavar="FILE")] = None
     """Prompts of your own: a YAML file that judgetree prompts copy wrote, or its keys in place; else as in
     JUDGETREE_PROMPTS."""
 

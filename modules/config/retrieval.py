@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ..addresses import Address, with_addresses
-from .config import Config, Key
+from .config import Config, Key, after
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model", "mmr", "facility_location", "log_det"]
@@ -27,30 +27,38 @@ OF_BUILT_IN_SEARCH = (
 class Retrieval(Config):
     """Retrieval"""
 
-    retriever: Annotated[str | None, Key(needs="retriever", is_part=True, metavar="SPEC")] = None
+    retriever: Annotated[
+        str | None, Key(needs=("retriever",), is_part=True, path_in=after("prebuilt:"), metavar="SPEC")
+    ] = None
     """What is searched in place of a collection: prebuilt:PATH, an index that others have built; or a retriever of
     your own, as module:name, in place of search_type and ranker_type too."""
     topk: Annotated[
-        int, Field(strict=True, ge=1), Key(needs="retriever", common=True, per_question=True, metavar="N")
+        int,
+        Field(strict=True, ge=1),
+        Key(needs=("retriever",), common=True, per_question=True, in_requests=True, metavar="N"),
     ] = 3
     """Chunks that each query retrieves."""
-    search_type: Annotated[SearchType, Key(needs="retriever", per_question=True)] = "hybrid"
+    search_type: Annotated[SearchType, Key(needs=("retriever",), per_question=True, in_requests=True)] = "hybrid"
     """How chunks are found: by words and embeddings, embeddings, or words (hybrid, dense, sparse)."""
-    ranker_type: Annotated[RankerType, Key(needs="retriever")] = "rrf"
+    ranker_type: Annotated[RankerType, Key(needs=("retriever",))] = "rrf"
     """What orders or chooses hits: rrf, weighted, model, mmr, facility_location or log_det."""
-    ranker_params: Annotated[Mapping[str, JsonValue] | None, Key(needs="retriever", metavar="MAPPING")] = None
+    ranker_params: Annotated[Mapping[str, JsonValue] | None, Key(needs=("retriever",), metavar="MAPPING")] = None
     """Parameters of the ranker, as a Retriever takes them, such as {weights: [0.3, 0.7]}."""
-    rerank: Annotated[Address | None, Key(needs="retriever", per_question=True, is_part=True, metavar="MODEL")] = None
+    rerank: Annotated[Address | None, Key(needs=("retriever",), per_question=True, is_part=True, metavar="MODEL")] = (
+        None
+    )
     """Model that reorders the hits, in place of ranker_type: dashscope:MODEL or URL#MODEL."""
     rerank_input_top_n: Annotated[
-        int | None, Field(strict=True, ge=1), Key(needs="retriever", per_question=True, metavar="N")
+        int | None,
+        Field(strict=True, ge=1),
+        Key(needs=("rerank", "ranker_type=model|mmr|facility_location|log_det"), per_question=True, metavar="N"),
     ] = None
-    """Most hits that the rerank model sees; else all."""
+    """Most hits that the rerank model, or a ranker_type that chooses, sees; else all."""
     score_threshold: Annotated[
-        float | None, Field(allow_inf_nan=False), Key(needs="retriever", per_question=True, metavar="X")
+        float | None, Field(allow_inf_nan=False), Key(needs=("retriever",), per_question=True, metavar="X")
     ] = None
     """Least score of a retrieved chunk."""
-    search_graph: Annotated[str | None, Key(needs="retriever", metavar="KIND")] = None
+    search_graph: Annotated[str | None, Key(needs=("retriever",), metavar="KIND")] = None
     """Graph whose ranking is one more list of the search: entities, triples or links, made by judgetree index
     --graph."""
 

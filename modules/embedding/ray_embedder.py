@@ -17,7 +17,7 @@ from .cache import Vector
 from .cores import use_cores
 from .embedder import CachedEmbedder, Embedder, EndpointEmbedder, embedder_name
 from .vectors import SavedBatch, checked_vectors, in_order, placed, places_of
-from .worker_pool import MOST_DEATHS, Hand, WorkerPool
+from .worker_pool import MOST_DEATHS, EmbeddingHandle, WorkerPool
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -176,14 +176,17 @@ def _explained(error: BaseException, what: str, to_do: str) -> JudgetreeError:
 
 
 @contextmanager
-def _started(ray: ModuleType, copied: bytes, name: str, *, workers: int, gpus: int) -> Iterator[list[Hand]]:
+def _started(ray: ModuleType, copied: bytes, name: str, *, workers: int, gpus: int) -> Iterator[list[EmbeddingHandle]]:
     """Start workers, which end with the block."""
     # With retries, Ray holds a call back while the worker starts, however long; it counts real deaths only.
     options = {"num_cpus": _CORES_A_WORKER, "num_gpus": gpus, "max_restarts": -1, "max_task_retries": MOST_DEATHS - 1}
     actor_class = ray.remote(_EmbeddingWorker).options(**options, scheduling_strategy="SPREAD")
     actors = [actor_class.remote(copied, name) for _ in range(workers)]
     try:
-        yield [Hand(open=actor.open.remote, embed=actor.embed.options(max_task_retries=0).remote) for actor in actors]
+        yield [
+            EmbeddingHandle(open=actor.open.remote, embed=actor.embed.options(max_task_retries=0).remote)
+            for actor in actors
+        ]
     finally:
         for actor in actors:
             ray.kill(actor)

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..background_loop import async_twin, blocking
 from ..calls.budget import CallBudget
 from ..calls.completion import Completion
-from ..calls.ledger import Ledger
+from ..calls.ledger import TreeLedger
 from ..calls.prices import Cost, Prices, usage_by_model
 from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
@@ -32,7 +32,7 @@ from ..progress import StageProgress
 from ..structure.building import GraphReport, build_graph
 from ..structure.triples import KIND, Triple, triple_graph
 from .cache import FILE_NAME, KeptTriples, TripleCache
-from .plan import Asked, ExtractionPlan, TripleModel, prices_of
+from .plan import AskedText, ExtractionPlan, TripleModel, prices_of
 from .prompts import MOST_REPLY_TOKENS, TRIPLES_SCHEMA, triples_messages
 from .replies import Extracted, parse_triples
 
@@ -130,7 +130,7 @@ async def extract_triples(
             f"A limit of ${max_cost_usd:g} cannot be kept, since the price of {model.llm.model!r} is unknown. Write it "
             "into prices.toml in the data folder, or leave the limit out."
         )
-    budget = CallBudget(limit=_NO_LIMIT, ledger=Ledger(max_tree_cost_usd=max_cost_usd, prices=prices))
+    budget = CallBudget(limit=_NO_LIMIT, ledger=TreeLedger(max_tree_cost_usd=max_cost_usd, prices=prices))
     with TripleCache(model.home / FILE_NAME) as kept, CompletionCache(model.home / "completions.sqlite") as calls:
         llm = CachedLLM(model.llm, calls, endpoint=model.llm.endpoint)
         work = _Extraction(plan=plan, model=model, llm=llm, cache=kept, budget=budget, report=on_progress)
@@ -166,7 +166,7 @@ class _Extraction:
         self._failed_in_a_row = 0
         self._is_spent = False
 
-    async def run(self, asked: Sequence[Asked]) -> None:
+    async def run(self, asked: Sequence[AskedText]) -> None:
         """Ask about the texts; ends early once the money is spent."""
         waiting, total = iter(asked), len(asked)
         self._report(0, total, STAGE)
@@ -175,7 +175,7 @@ class _Extraction:
                 for _ in range(min(self._model.at_once, total)):
                     group.create_task(self._work_through(waiting, total))
 
-    async def _work_through(self, waiting: Iterator[Asked], total: int) -> None:
+    async def _work_through(self, waiting: Iterator[AskedText], total: int) -> None:
         for asked in waiting:
             if self._is_spent:
                 return
@@ -187,7 +187,7 @@ class _Extraction:
             self._done += 1
             self._report(self._done, total, STAGE)
 
-    async def _ask(self, asked: Asked) -> None:
+    async def _ask(self, asked: AskedText) -> None:
         meter = CallMeter(node=_NODE, chunk_id=asked.chunk_ids[0], budget=self._budget)
         messages = triples_messages(asked.text, self._model.prompts)
         try:
@@ -207,7 +207,7 @@ class _Extraction:
         await asyncio.to_thread(self._cache.put, asked.key, kept)
         self._found |= dict.fromkeys(asked.chunk_ids, extracted)
 
-    def _fail(self, asked: Asked, error: Exception) -> None:
+    def _fail(self, asked: AskedText, error: Exception) -> None:
         problem = " ".join(str(error).split())[:300]
         self._failed += (FailedPassage(chunk_id=each, source=asked.source, problem=problem) for each in asked.chunk_ids)
         if isinstance(error, ReplyProblem):

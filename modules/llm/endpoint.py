@@ -49,7 +49,7 @@ from .call_gate import CallGate
 from .openai_client import ReasoningChatOpenAI
 from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
-from .sending import Request, Sender
+from .sending import CallRequest, Sender
 from .wire.error_words import is_reported
 from .wire.refusals import LOGPROBS, refused_by
 from .wire.stop_texts import NoAnswer
@@ -73,7 +73,7 @@ class _CutOff(ValueError):
 class _Tries:
     """The attempts of one call, and what its next record is about."""
 
-    request: Request
+    request: CallRequest
     messages: Sequence[Message]
     options: CallOptions
     meter: CallMeter
@@ -186,8 +186,8 @@ class EndpointLLM(JournaledLLM):
         self._record(tries, message.usage_metadata, number=tries.attempts.made, cut_off=is_cut_off)
         return completion
 
-    def _request_of(self, messages: Sequence[Message], options: CallOptions, listeners: Listeners) -> Request:
-        return Request(
+    def _request_of(self, messages: Sequence[Message], options: CallOptions, listeners: Listeners) -> CallRequest:
+        return CallRequest(
             prompt=list(messages),
             params=request_params(options, self.base_url),
             stop=(*self._chat.own_stops, *options.stop),

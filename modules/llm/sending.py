@@ -26,7 +26,7 @@ _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class CallRequest:
     """What all attempts of one call send."""
 
     prompt: list[Message]
@@ -49,7 +49,7 @@ class Sender:
         self._streams = True  # until the endpoint refuses a stream
         self._stop_texts = StopTexts(where)
 
-    async def reply(self, request: Request, listeners: Listeners) -> AIMessage:
+    async def reply(self, request: CallRequest, listeners: Listeners) -> AIMessage:
         """Return the reply to a request, whose pieces the listeners hear where it is streamed.
 
         A reply that the endpoint refuses since it is no valid JSON is one all the same.
@@ -67,7 +67,7 @@ class Sender:
 
         return await self._stop_texts.message(send, request.stop, repeats=request.repeats)
 
-    async def _send(self, request: Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
+    async def _send(self, request: CallRequest, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         try:
             return await self._sent(request, params, listeners)
         except openai.APIError as error:
@@ -81,7 +81,7 @@ class Sender:
             ended = {"finish_reason": "json_validate_failed"}
             return AIMessage(content=written, response_metadata=ended, usage_metadata=used if is_counted else None)
 
-    async def _sent(self, request: Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
+    async def _sent(self, request: CallRequest, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         message: AIMessage
         chat = self._chat
         if request.refused:
@@ -108,7 +108,7 @@ class Sender:
         return message
 
     async def _stream(
-        self, chat: ReasoningChatOpenAI, request: Request, params: dict[str, Any], listeners: Listeners
+        self, chat: ReasoningChatOpenAI, request: CallRequest, params: dict[str, Any], listeners: Listeners
     ) -> AIMessage:
         streamed, is_whole = StreamedMessage(chat.max_reply_bytes, request.stop), False
         has_come = False

@@ -25,7 +25,7 @@ _MOST_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
+class CorpusLine:
     """One line of a corpus."""
 
     id: str
@@ -60,7 +60,7 @@ class Corpus:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def passage(self, row: int) -> Passage:
+    def passage(self, row: int) -> CorpusLine:
         """Return the passage of a line, counted from 0 without the blank ones.
 
         Raises:
@@ -120,12 +120,12 @@ def _read_line(content: bytes) -> _Line:
         return _Line.model_validate(texts)
 
 
-def _passage(line: _Line) -> Passage:
+def _passage(line: _Line) -> CorpusLine:
     title, text = line.title or "", line.text or ""
     if line.contents is not None and not text:
         first, line_break, rest = line.contents.partition("\n")
         title, text = (title or first, rest) if line_break else (title, line.contents)
-    return Passage(id=storable(str(line.id)), title=storable(_unquoted(title.strip())), text=storable(text))
+    return CorpusLine(id=storable(str(line.id)), title=storable(_unquoted(title.strip())), text=storable(text))
 
 
 def _unquoted(title: str) -> str:

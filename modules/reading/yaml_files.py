@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +36,9 @@ def read_yaml(file: Path, *, what: str) -> object:
         return yaml.load(read_regular(file, max_bytes=MAX_YAML_BYTES).decode("utf-8"), _Loader)
     except RecursionError as error:
         raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
-    except Exception as error:  # PyYAML raises ValueError, KeyError and others for values such as 2020-13-45
+    except (
+        Exception
+    ) as error:  # PyYAML raises ValueError, KeyError and others for values such as !!timestamp 2020-13-45
         raise SettingsError(f"The {what} {file} cannot be read: {error}. {_ADVICE}") from error
 
 
@@ -54,8 +57,8 @@ def read_mapping(file: Path, *, what: str) -> Mapping[str, object]:
 def parse_value(text: str) -> object:
     """Return the value of a short text as a YAML file has it: a number, a list, a mapping or a text.
 
-    >>> parse_value("3"), parse_value("off"), parse_value("[a, b]")
-    (3, 'off', ['a', 'b'])
+    >>> parse_value("3"), parse_value("off"), parse_value("010"), parse_value("[a, b]")
+    (3, 'off', 10, ['a', 'b'])
 
     Raises:
         ValueError: It is no YAML, or longer than a line of a file would be.
@@ -84,10 +87,26 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-# "off" and "on" are words, as in YAML 1.2: "cache: off" means what it says.
-_Loader.yaml_implicit_resolvers = {
-    first: resolvers for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items() if first not in ("o", "O")
-}
+def _whole_number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    text = loader.construct_scalar(node)
+    return int(text, 0 if text.lstrip("+-").startswith(("0x", "0o")) else 10)
+
+
+# Plain texts mean what they do in YAML 1.2: 010 is ten, and yes, on, 12:30 and 2026-11-27 are texts.
+_Loader.yaml_implicit_resolvers = {}
+for _kind, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+(?:_[0-9]+)*|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(rf"^(?:{_pattern})$"), _first)
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
 
 
 def _values_in(node: yaml.Node, counted: dict[int, int]) -> int:

@@ -12,7 +12,7 @@ from ..calls.usage import CallMeter
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
 
-    from .search import Hits, Request, Vectors
+    from .search import FieldSearch, Hits, Vectors
 
 
 class ChunkRetriever(Protocol):
@@ -49,11 +49,11 @@ class Embeds(Protocol):
 class Searcher(Protocol):
     """A collection that can be searched: the store, or a snapshot with the same hits."""
 
-    def search(self, request: Request, limit: int) -> Hits:
+    def search(self, request: FieldSearch, limit: int) -> Hits:
         """Search one field for at most ``limit`` hits; they come best first."""
         ...
 
-    def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
+    def fused_search(self, requests: Sequence[FieldSearch], ranker: BaseRanker, limit: int) -> Hits:
         """Search several fields for ``limit`` hits each and fuse them; at most ``limit`` come, best first."""
         ...
 

@@ -20,7 +20,7 @@ from ..structure.entities import KIND
 from ..structure.opened import OpenedGraph
 from ..structure.pagerank import PassageRanking, Walk
 from .fusion import PAGERANK, Ranked, fuse, fusion_for
-from .search import Hits, Request
+from .search import FieldSearch, Hits
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -82,7 +82,7 @@ class GraphList:
         return ranking.ranked(ranking.seeds(query, weights), limit)
 
     def fused_search(
-        self, searcher: Searcher, requests: Sequence[Request], ranker: BaseRanker, query: str, limit: int
+        self, searcher: Searcher, requests: Sequence[FieldSearch], ranker: BaseRanker, query: str, limit: int
     ) -> Hits:
         """Fuse the hits of fields with the passages that the graph ranks; at most ``limit`` come, best first.
 

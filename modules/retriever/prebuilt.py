@@ -23,7 +23,7 @@ from ..prebuilt.sparse import Bm25sFolder, files_of
 from ..progress import StageProgress
 from ..settings import Settings, load_settings
 from .fusion import Ranked, fuse, fusion_for
-from .search import DOCUMENT_KEY, Hits, Request, VectorField, Vectors, of_length_one, similarity
+from .search import DOCUMENT_KEY, FieldSearch, Hits, VectorField, Vectors, of_length_one, similarity
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -121,7 +121,7 @@ class PrebuiltIndex:
             raise CollectionError(f"{changed[0]} has changed since {self.spec} was opened. Open it again.")
         return self.digest
 
-    def search(self, request: Request, limit: int) -> Hits:
+    def search(self, request: FieldSearch, limit: int) -> Hits:
         """Search one field for at most ``limit`` hits; they come best first.
 
         Raises:
@@ -131,7 +131,7 @@ class PrebuiltIndex:
         metric = request.field.metric
         return self._hits([(row, similarity(value, metric, lite=False)) for row, value in self._ranked(request, limit)])
 
-    def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
+    def fused_search(self, requests: Sequence[FieldSearch], ranker: BaseRanker, limit: int) -> Hits:
         """Search several fields for ``limit`` hits each and fuse them; at most ``limit`` come, best first.
 
         Raises:
@@ -175,7 +175,7 @@ class PrebuiltIndex:
             )
         return fields
 
-    def _ranked(self, request: Request, limit: int) -> Ranked:
+    def _ranked(self, request: FieldSearch, limit: int) -> Ranked:
         if request.expr:
             raise SearchArgumentError(f"A prebuilt index has no filters, and expr is {request.expr!r}. Leave it out.")
         if self.sparse is not None and isinstance(request.data, str):

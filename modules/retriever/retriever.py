@@ -24,8 +24,8 @@ from .prebuilt import PrebuiltIndex
 from .reordering import REORDERING, Reordering, RerankModels, reranked
 from .rerank import MODEL, RankerParams, RerankModel, fusion_of
 from .search import (
+    FieldSearch,
     Hits,
-    Request,
     SearchParams,
     VectorField,
     as_documents,
@@ -35,7 +35,7 @@ from .search import (
     params_by_field,
     query_data,
 )
-from .searched import Opened, Searched
+from .searched import OpenCollection, Searched
 from .selection import SELECTIONS
 from .subclasses import check_overrides, subclass_fingerprint
 
@@ -299,10 +299,10 @@ class Retriever(BaseRetriever):
     def _above_threshold(self, hits: Hits) -> Hits:
         return [hit for hit in hits if self.score_threshold is None or hit[1] >= self.score_threshold]
 
-    def _requests(self, fields: Sequence[VectorField], query: str, meter: CallMeter) -> list[Request]:
+    def _requests(self, fields: Sequence[VectorField], query: str, meter: CallMeter) -> list[FieldSearch]:
         params = self._params_by_field(fields)
         return [
-            Request(field=field, data=query_data(field, query, meter), params=params[field.name], expr=self.expr)
+            FieldSearch(field=field, data=query_data(field, query, meter), params=params[field.name], expr=self.expr)
             for field in fields
         ]
 
@@ -332,7 +332,7 @@ class Retriever(BaseRetriever):
             graph.open()
         return fields
 
-    def _open(self) -> Opened:
+    def _open(self) -> OpenCollection:
         return self._searched.opened(self.vector_store)
 
     def _graph_list(self) -> GraphList | None:

@@ -79,7 +79,7 @@ class VectorField:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class FieldSearch:
     """A search of one field."""
 
     field: VectorField
@@ -105,7 +105,7 @@ class SearchTarget:
     """Lock held while an embedded Milvus Lite searches: it holds the interpreter's lock, so that parallel searches are
     no faster and block everything else."""
 
-    def search(self, request: Request, limit: int) -> Hits:
+    def search(self, request: FieldSearch, limit: int) -> Hits:
         """Search one field for at most ``limit`` hits; they come best first.
 
         Raises:
@@ -125,7 +125,7 @@ class SearchTarget:
         metric = request.field.metric
         return [(self._chunk(hit), similarity(hit["distance"], metric, lite=self.is_lite)) for hit in result[0]]
 
-    def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
+    def fused_search(self, requests: Sequence[FieldSearch], ranker: BaseRanker, limit: int) -> Hits:
         """Search several fields for ``limit`` hits each and fuse them; at most ``limit`` come, best first.
 
         Raises:

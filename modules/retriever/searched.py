@@ -31,7 +31,7 @@ VectorStore = Index | Milvus | PrebuiltIndex
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class OpenCollection:
     """What is searched."""
 
     store: Milvus | PrebuiltIndex
@@ -47,10 +47,10 @@ class Searched:
     """Opens what a retriever searches, and once more after its indexes may have changed."""
 
     def __init__(self) -> None:
-        self._opened: Opened | None = None
+        self._opened: OpenCollection | None = None
         self._revision = ""
 
-    def opened(self, given: VectorStore) -> Opened:
+    def opened(self, given: VectorStore) -> OpenCollection:
         """Return what is searched.
 
         Raises:
@@ -84,11 +84,11 @@ class Searched:
         return given.searches.entered() if isinstance(given, Index) else nullcontext()
 
 
-def _opened(store: Milvus | PrebuiltIndex, given: VectorStore) -> Opened:
+def _opened(store: Milvus | PrebuiltIndex, given: VectorStore) -> OpenCollection:
     if isinstance(store, PrebuiltIndex):
-        return Opened(store=store, fields=store.fields, searcher=store, names={"part": store.spec})
+        return OpenCollection(store=store, fields=store.fields, searcher=store, names={"part": store.spec})
     target = describe_target(store)
-    return Opened(
+    return OpenCollection(
         store=store,
         fields=target.fields,
         searcher=searcher_of(target, given),

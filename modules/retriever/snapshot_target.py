@@ -17,7 +17,7 @@ from ..index.schema import SPARSE_FIELD
 from ..settings import load_settings
 from .contract import Searcher
 from .fusion import Ranked, fuse, fusion_for
-from .search import MOST_HITS, Hits, Request, SearchTarget, Vectors, similarity
+from .search import MOST_HITS, FieldSearch, Hits, SearchTarget, Vectors, similarity
 from .snapshot import NoSnapshot, Snapshot, snapshot_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SnapshotTarget:
     _present: tuple[FilesState, Snapshot | None] | None = field(default=None, init=False)
     _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
-    def search(self, request: Request, limit: int) -> Hits:
+    def search(self, request: FieldSearch, limit: int) -> Hits:
         """Search one field for at most ``limit`` hits; they come best first.
 
         Raises:
@@ -61,7 +61,7 @@ class SnapshotTarget:
             snapshot, [(row, similarity(value, request.field.metric, lite=False)) for row, value in ranked]
         )
 
-    def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
+    def fused_search(self, requests: Sequence[FieldSearch], ranker: BaseRanker, limit: int) -> Hits:
         """Search several fields for ``limit`` hits each and fuse them; at most ``limit`` come, best first.
 
         Raises:
@@ -125,7 +125,7 @@ def _made(state: FilesState) -> Snapshot | None:
         return None
 
 
-def _ranked(snapshot: Snapshot, request: Request, limit: int) -> Ranked | None:
+def _ranked(snapshot: Snapshot, request: FieldSearch, limit: int) -> Ranked | None:
     """Return rows with Milvus's "distances", but BM25 scores above 0; None if the store must be searched."""
     wanted, data = request.field, request.data
     if request.expr or request.params is not None or limit > MOST_HITS:

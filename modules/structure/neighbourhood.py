@@ -20,7 +20,7 @@ _MOST_EDGES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class GraphPlace:
     """A passage or a phrase of a neighbourhood."""
 
     node: int
@@ -53,7 +53,7 @@ class Neighbourhood:
     query: str
     kind: str
     """Kind of the graph."""
-    places: tuple[Place, ...]
+    places: tuple[GraphPlace, ...]
     """Best score first, passages before phrases."""
     bonds: tuple[Bond, ...]
     left_out: int
@@ -87,7 +87,7 @@ def neighbourhood(
         query=query,
         kind=graph.kind,
         places=tuple(
-            Place(
+            GraphPlace(
                 node=node,
                 kind="passage" if graph.is_passage(node) else "phrase",
                 name=graph.name_of(node),

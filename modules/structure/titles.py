@@ -59,7 +59,7 @@ def _may_be_named(name: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class TitledChunks:
     """The chunks that share a title: of a file, or of one row of a file of many."""
 
     title: str
@@ -67,7 +67,7 @@ class Document:
     """In the order of the text."""
 
 
-def documents_of(passages: Iterable[Passage]) -> list[Document]:
+def documents_of(passages: Iterable[Passage]) -> list[TitledChunks]:
     """Return the documents that have a title, in the order of source and title.
 
     It is the chunk's metadata ``title``, else the first line of a file, if it is short and no sentence, else the file's
@@ -85,7 +85,7 @@ def documents_of(passages: Iterable[Passage]) -> list[Document]:
         if title := _file_title(source, min(chunks, key=_place)):
             titled[source, title] += chunks
     return [
-        Document(title=title, chunk_ids=tuple(each.chunk_id for each in sorted(chunks, key=_place)))
+        TitledChunks(title=title, chunk_ids=tuple(each.chunk_id for each in sorted(chunks, key=_place)))
         for (_, title), chunks in sorted(titled.items())
     ]
 

@@ -22,7 +22,7 @@ from judgetree.app.cli import app, main
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings
 from tests.app.talks import DRUM, embedded_texts
@@ -205,15 +205,15 @@ def read_to_end(terminal: int) -> bytes:
 class Dam:
     """Lets model calls through until one ``stops``; holds that one back, and all that follow."""
 
-    stops: Callable[[ChatRequest], bool] = lambda _: False
+    stops: Callable[[ReceivedRequest], bool] = lambda _: False
     answer: Responses = lambda _: None
     reached: threading.Event = field(default_factory=threading.Event)
     opened: threading.Event = field(default_factory=threading.Event)
     let_through: list[tuple[str, str, str]] = field(default_factory=list)
     """Kind, query and, for a verdict, the passage."""
-    held: list[ChatRequest] = field(default_factory=list)
+    held: list[ReceivedRequest] = field(default_factory=list)
 
-    def __call__(self, request: ChatRequest) -> ChatReply | None:
+    def __call__(self, request: ReceivedRequest) -> ChatReply | None:
         prompt = request.prompt
         if self.stops(request):
             self.reached.set()

@@ -49,7 +49,7 @@ READ_IN = {
     "graphs/drawing/calls.py": ("ask", "chat", "fork", "eval run"),
     "graphs/drawing/words.py": ("ask", "chat"),
     "graphs/forks/change.py": ("fork",),
-    "graphs/threads/fingerprint.py": ("ask", "chat", "fork", "eval run"),
+    "graphs/threads/mismatch.py": ("ask", "chat", "fork", "eval run"),
     "modules/caveats/kinds.py": ("ask", "chat", "fork", "eval run"),
     "modules/cluster.py": ("index", "eval run"),
     "modules/embedding/ray_embedder.py": ("index",),

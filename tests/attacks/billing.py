@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest, count_tokens
+from judgetree.app.scripted.wire import ReceivedRequest, count_tokens
 
 FAILURES: dict[str, Callable[[ChatReply], ChatReply]] = {
     "empty": lambda reply: ChatReply(text=""),
@@ -42,7 +42,7 @@ class Till:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _inside: threading.local = field(default_factory=threading.local)
 
-    def __call__(self, request: ChatRequest) -> ChatReply | None:
+    def __call__(self, request: ReceivedRequest) -> ChatReply | None:
         if getattr(self._inside, "is_asked", False):
             return None
         self._inside.is_asked = True

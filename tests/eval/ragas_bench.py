@@ -9,7 +9,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.ragas.metrics import MetricName, metrics_named
 from judgetree.evaluation.ragas.scores import RagasScore, RagasStore
-from judgetree.evaluation.rows.store import FoundChunk, RunRow, RunStore
+from judgetree.evaluation.rows.store import RowChunk, RunRow, RunStore
 from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.evaluation.score_with_ragas import RagasOptions, score_run
 from judgetree.evaluation.scoring.run_scorer import ScoringSummary
@@ -71,7 +71,7 @@ class RagasBench:
     def add(self, row: RunRow, *chunks: ChunkNode) -> None:
         """A row of the run with its tree."""
         found = tuple(
-            FoundChunk(key=node.chunk_id, chunk_id=node.chunk_id, depth=0, rank=rank, verdict=node.verdict_label)
+            RowChunk(key=node.chunk_id, chunk_id=node.chunk_id, depth=0, rank=rank, verdict=node.verdict_label)
             for rank, node in enumerate(chunks)
         )
         TreeStore(self.folder).append(row.thread_id, tree_of(row, *chunks))

@@ -53,14 +53,14 @@ def test_search_of_one_question_leaves_the_others_as_they_are(session: RagSessio
     assert [chunk.chunk_id for chunk in asked.chunk_nodes()] == [usual[2], usual[1]], "the third has the score 0"
     assert asked.fingerprint["retriever.ranker_params"] == '{"model": "test:last_first"}'
     assert [chunk.chunk_id for chunk in session.ask(QUESTION).tree.chunk_nodes()] == usual
-    with pytest.raises(ThreadMismatch, match=r"retriever\.topk: '1' then, '3' now"):
+    with pytest.raises(ThreadMismatch, match=r"\(topk: 1 then, 3 now\)\. Give --topk 1,"):
         session.ask(thread_id="few")
 
 
 def test_thinking_of_one_question_is_the_reader_s_and_in_its_thread(session: RagSession, reader: FakeLLM) -> None:
     off = session.ask(QUESTION, thinking=False, thread_id="off").tree
     assert ([options.thinking for options in reader.options], off.fingerprint["reader.thinking"]) == ([False], "off")
-    with pytest.raises(ThreadMismatch, match=r"reader\.thinking: 'off' then, None now"):
+    with pytest.raises(ThreadMismatch, match=r"\(thinking: off then, none now\)\. Give --no-thinking,"):
         session.ask(thread_id="off")
     session.ask(QUESTION, llm=(other := FakeLLM(lambda messages: "Vellin")), thinking=True)
     assert [options.thinking for options in other.options] == [True]

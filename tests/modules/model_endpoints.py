@@ -19,7 +19,7 @@ from typing import Any
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.behaviour import Behaviour
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Delta, TextListener
@@ -90,7 +90,7 @@ def ask(
     return background_loop().run(asyncio.wait_for(call, PATIENCE_S))
 
 
-def saying(*replies: ChatReply) -> Callable[[ChatRequest], ChatReply]:
+def saying(*replies: ChatReply) -> Callable[[ReceivedRequest], ChatReply]:
     """A hook that gives one reply after the other, the last one for ever."""
     left = iter(itertools.chain(replies, itertools.repeat(replies[-1])))
     return lambda _: next(left)

@@ -7,11 +7,13 @@ import importlib
 import inspect
 import pickle
 import re
+from pathlib import Path
 from typing import Self
 
 import pytest
 from pydantic import BaseModel, ValidationError, model_validator
 
+from judgetree import RagConfig
 from judgetree.modules import errors
 from judgetree.modules.errors import DependencyError, faults_of, needs_extra
 
@@ -193,3 +195,26 @@ def test_a_fault_of_the_whole_that_has_no_name_is_told_alone() -> None:
     with pytest.raises(ValidationError) as caught:
         Text.model_validate([])
     assert faults_of(caught.value) == ["Input should be a valid dictionary or instance of Text"]
+
+
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+def test_a_reason_with_a_full_stop_ends_a_sentence_once(cls: type[Exception]) -> None:
+    def said(reason: str) -> str:
+        return str(cls(f"The file a/.. is not usable: {reason}. Give another"))
+
+    assert said("'x' is no number.") == "The file a/.. is not usable: 'x' is no number. Give another"
+    for reason in ("see (a).", 'it is "b".', "it is `c`.", "数字。", "it holds a…", "an end", "etc...", "it is in .."):
+        stops = reason.removesuffix(".") if reason[-2:-1] in (")", '"', "`") else reason
+        assert said(reason) == f"The file a/.. is not usable: {stops}. Give another"
+    assert str(cls("A reason: it is so..")) == "A reason: it is so."
+    assert said(str(errors.SettingsError("one.."))) == "The file a/.. is not usable: one. Give another"
+    assert pickle.loads(pickle.dumps(cls("It is so.."))).args[0] == "It is so."
+
+
+def test_no_message_of_a_nested_error_has_two_full_stops(tmp_path: Path) -> None:
+    """Of the doors that repeat another error in their own."""
+    (file := tmp_path / "own.yaml").write_text("format: judgetree-prompts/9\n", encoding="utf-8")
+    for keys in ({"prompts": str(file)}, {"judge": "a b"}, {"policy": "none"}, {"stop": "none"}, {"sharing": "x"}):
+        with pytest.raises(errors.SettingsError) as refused:
+            RagConfig(**keys)
+        assert not re.search(r"\.\.(\s|$)", str(refused.value)), str(refused.value)

@@ -12,7 +12,7 @@ from ....graphs.search.depth import MAX_REC_DEPTH
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
-from ..config_options import takes
+from ..config_options import refuse_lists, takes
 from ..options import Json, Questions
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ def record(
     """Search and judge whatever could be asked on: every chunk asks, whatever its verdict."""
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.record_and_replay import record as record_experiment
-        from ....evaluation.runs.experiment import load_experiment
+        from ....evaluation.runs.experiment import experiment_keys, load_experiment
 
     config |= {"questions": questions} if questions is not None else {}
+    refuse_lists(Experiment, experiment_keys(config_file, **config))
     with progress_bar() as on_setup, counting_bar("questions") as show:
         coverage = record_experiment(
             load_experiment(config_file, **config, systems=["judge"]),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def is_sweep_file(config: Path | None, keys: Mapping[str, object]) -> bool:
     """Whether a key of the experiment file lists values that it takes one of."""
-    if config is None:
+    if config is None and not any(isinstance(value, list) for value in keys.values()):
         return False
     from ....evaluation.sweeps.grid import is_sweep
 

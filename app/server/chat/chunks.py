@@ -32,7 +32,7 @@ _VOID = "\n\n---\n\n"
 
 
 @dataclass(kw_only=True)
-class Completion:
+class GrowingCompletion:
     """One chat completion while it grows."""
 
     model: str

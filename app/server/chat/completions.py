@@ -21,10 +21,10 @@ from ..serving.served import FAST, Served, ServedBy
 from ..serving.streams import json_event, question_stream, while_connected
 from ..serving.turns import TurnEvents
 from .answers import ANSWERS
-from .chunks import Completion, Json, data_of
+from .chunks import GrowingCompletion, Json, data_of
 from .fast import answer_fast
-from .history import Place, place_of
-from .requests import ChatRequest, TurnOptions
+from .history import ConversationPlace, place_of
+from .requests import ChatRequest
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 
@@ -39,7 +39,7 @@ class _Question:
 
     body: ChatRequest
     events: AsyncIterator[ConversationEvent]
-    completion: Completion
+    completion: GrowingCompletion
 
 
 @router.post("/chat/completions", response_model=None, responses=ANSWERS)
@@ -70,7 +70,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     conversations = await served.conversations(model)
     conversation = conversations.conversation(caller.stored_name(name))
     parent: str | None = None
-    place: Place | None = None
+    place: ConversationPlace | None = None
     if not (body.thread_id and len(body.messages) == 1):
         place = place_of(body.messages, await conversation.aturns() if named else ())
         parent = place.parent_turn_id
@@ -83,9 +83,9 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
         request_id=request_id,
         regenerate=bool(place and place.is_repeated and not request_id),
         chat_history=place.foreign_history if place else (),
-        keys=_keys(body.judgetree),
+        keys=body.judgetree.keys(served.limits_of(caller)),
     )
-    completion = Completion(
+    completion = GrowingCompletion(
         model=model.id,
         conversation=name,
         base_url=str(request.base_url),
@@ -105,10 +105,6 @@ def _conversation_of(request: Request, body: ChatRequest) -> str:
 def _new_name(request_id: str) -> str:
     """Name a conversation of one question; a request that is sent again finds it by its id."""
     return f"chat-{uuid.uuid5(_NAMESPACE, request_id).hex if request_id else uuid.uuid4().hex}"
-
-
-def _keys(options: TurnOptions) -> dict[str, object]:
-    return options.model_dump(exclude={"sources"}, exclude_none=True)
 
 
 async def _whole(question: _Question) -> Json:

@@ -12,7 +12,7 @@ from .requests import Message
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ConversationPlace:
     """Where a question belongs."""
 
     parent_turn_id: str
@@ -23,7 +23,7 @@ class Place:
     """The client's history, if the conversation has no such path; else empty."""
 
 
-def place_of(messages: Sequence[Message], turns: Sequence[QaPair]) -> Place:
+def place_of(messages: Sequence[Message], turns: Sequence[QaPair]) -> ConversationPlace:
     """Find the place of the last message among the turns of a conversation, in the order of their answers.
 
     A path that the client changed, such as an edited answer, is none of the conversation's: the question then follows
@@ -34,11 +34,11 @@ def place_of(messages: Sequence[Message], turns: Sequence[QaPair]) -> Place:
     for question, answer in pairs:
         found = [t for t in turns if t["parent_turn_id"] in parents and _is_same(t, question, answer)]
         if not found:
-            return Place(parent_turn_id=parent, is_repeated=False, foreign_history=pairs)
+            return ConversationPlace(parent_turn_id=parent, is_repeated=False, foreign_history=pairs)
         parents, parent = {turn["turn_id"] for turn in found}, found[-1]["turn_id"]
     siblings = [turn for turn in turns if turn["parent_turn_id"] == parent]
     asked = messages[-1].text
-    return Place(
+    return ConversationPlace(
         parent_turn_id=parent, is_repeated=any(turn["query"] == asked for turn in siblings), foreign_history=[]
     )
 

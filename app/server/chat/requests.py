@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from ....modules.storage.texts import is_storable
+from ..serving.request_keys import QuestionKeys
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
@@ -68,14 +69,9 @@ class ResponseFormat(BaseModel):
         return self
 
 
-class TurnOptions(BaseModel):
+class TurnOptions(QuestionKeys):
     """judgetree's own options of one question; what is missing is as the server has it."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-    topk: int | None = Field(default=None, ge=1, le=100)
-    search_type: Literal["hybrid", "dense", "sparse"] | None = None
-    thinking: bool | None = None
     sources: Literal["annotations", "markdown"] = "annotations"
     """``markdown`` adds the list of sources to the answer, for clients that show neither annotations nor events."""
 

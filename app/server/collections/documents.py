@@ -18,7 +18,7 @@ from ..serving.served import ServedBy
 from ..serving.streams import EVENTS, described_events, event_stream, json_event
 from ..trees.forms import JSON, wanted_form
 from .names import CollectionName
-from .uploads import Job, JobStatus, UploadsBy
+from .uploads import JobStatus, UploadJob, UploadsBy
 
 router = APIRouter(tags=["collections"])
 
@@ -103,7 +103,7 @@ async def one_job(
     return Response(_answer(job).model_dump_json(), media_type=JSON)
 
 
-async def _changes(job: Job) -> AsyncIterator[ServerSentEvent]:
+async def _changes(job: UploadJob) -> AsyncIterator[ServerSentEvent]:
     told = None
     while True:
         now = _answer(job)
@@ -115,5 +115,5 @@ async def _changes(job: Job) -> AsyncIterator[ServerSentEvent]:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _answer(job: Job) -> JobAnswer:
+def _answer(job: UploadJob) -> JobAnswer:
     return JobAnswer.model_validate(job, from_attributes=True)

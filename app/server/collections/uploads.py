@@ -37,7 +37,7 @@ JobStatus = Literal["queued", "running", "done", "failed"]
 
 
 @dataclass(kw_only=True)
-class Job:
+class UploadJob:
     """An upload on its way into a collection."""
 
     id: str
@@ -83,13 +83,13 @@ class Uploads:
         self._settings = settings
         self._watch = watch
         self._options = options
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, UploadJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._running = asyncio.Semaphore(_MOST_RUNNING)
         self._ending = threading.Event()
 
-    def find(self, caller: Caller, job_id: str) -> Job:
+    def find(self, caller: Caller, job_id: str) -> UploadJob:
         """Return a job of the caller; the user of this machine sees all.
 
         Raises:
@@ -100,7 +100,7 @@ class Uploads:
             raise ApiError.not_found("job", job_id)
         return found
 
-    async def add(self, caller: Caller, collection: str, files: Sequence[tuple[str, BinaryIO]]) -> Job:
+    async def add(self, caller: Caller, collection: str, files: Sequence[tuple[str, BinaryIO]]) -> UploadJob:
         """Take files with their names, and index them in the background.
 
         Raises:
@@ -109,7 +109,7 @@ class Uploads:
         names = file_names([name for name, _ in files])
         self._check_room(caller)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="judgetree-upload-"))
-        job = Job(id=secrets.token_hex(16), owner=caller.key_id, collection=collection, files=names)
+        job = UploadJob(id=secrets.token_hex(16), owner=caller.key_id, collection=collection, files=names)
         try:
             streams = [stream for _, stream in files]
             arrived = await asyncio.to_thread(_store, folder, names, streams, self._options.max_upload_bytes)
@@ -140,16 +140,16 @@ class Uploads:
                 headers={"Retry-After": "10"},
             )
 
-    def _remember(self, job: Job) -> None:
+    def _remember(self, job: UploadJob) -> None:
         self._jobs[job.id] = job
         while len(self._jobs) > _MOST_REMEMBERED:
             del self._jobs[next(known.id for known in self._jobs.values() if not known.is_open)]
 
-    async def _index(self, job: Job, arrived: Sequence[Arrived], folder: Path) -> None:
+    async def _index(self, job: UploadJob, arrived: Sequence[Arrived], folder: Path) -> None:
         with self._watch.watched(job.owner, Validity(job.stop)):
             await self._indexed(job, arrived, folder)
 
-    async def _indexed(self, job: Job, arrived: Sequence[Arrived], folder: Path) -> None:
+    async def _indexed(self, job: UploadJob, arrived: Sequence[Arrived], folder: Path) -> None:
         try:
             # The turn first: an upload that waits for its collection keeps none of another from running.
             async with self._turns.setdefault(job.collection, asyncio.Lock()), self._running:
@@ -165,7 +165,7 @@ class Uploads:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             logger.info("upload %s of %s files into %s: %s", job.id, len(job.files), job.collection, job.status)
 
-    def _fill(self, job: Job, arrived: Sequence[Arrived]) -> str:
+    def _fill(self, job: UploadJob, arrived: Sequence[Arrived]) -> str:
         """Index an upload; returns which files could not be read, in words."""
 
         def on_progress(done: int, total: int, stage: str) -> None:

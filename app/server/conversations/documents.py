@@ -15,7 +15,7 @@ from ....modules.memory.turns import AnsweredFrom, OpenTurn, QaPair, TurnStatus
 from ..serving.caller import Caller
 
 
-class Usage(BaseModel):
+class TurnUsage(BaseModel):
     """The model calls of a turn, its search included."""
 
     llm_calls: int
@@ -66,7 +66,7 @@ class Turn(BaseModel):
     rag_thread_id: str
     """Search tree; empty without a search."""
     request_id: str
-    usage: Usage
+    usage: TurnUsage
     cost_usd: float | None
     """US dollars of all its calls, search included; null where a price is unknown, as for earlier versions' turns."""
     timestamp: str

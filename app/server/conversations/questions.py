@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
-from ....graphs.config.limits import Limits
 from ....graphs.conversation.turn.events import (
     ConversationEvent,
     DoneEvent,
@@ -20,14 +19,13 @@ from ....graphs.conversation.turn.events import (
     event_document,
 )
 from ....graphs.conversation.turn.result import TurnResult
-from ....graphs.search.depth import MAX_REC_DEPTH
-from ....graphs.search.policies.registry import POLICIES
 from ....modules.calls.prices import Prices
 from ....modules.settings import without_secrets
 from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
-from ..serving.errors import ApiError, as_api_error
+from ..serving.errors import as_api_error
+from ..serving.request_keys import QuestionKeys
 from ..serving.served import ServedBy
 from ..serving.streams import EventStream, described_events, json_event, question_stream
 from ..serving.turns import TurnEvents
@@ -43,41 +41,10 @@ _STREAM: dict[str, object] = {
 }
 
 
-class QuestionLimits(BaseModel):
-    """Limits of one question, none of which may exceed the server's; what is missing is as the server has it."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-    max_llm_calls: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_rec_depth: int | None = Field(default=None, ge=0, le=MAX_REC_DEPTH)
-    max_sub_runs: int | None = Field(default=None, ge=0, le=1_000_000)
-    max_tree_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    max_tree_cost_usd: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
-    max_tree_seconds: float | None = Field(default=None, gt=0, le=1_000_000, allow_inf_nan=False)
-    width: int | None = Field(default=None, ge=1, le=1_000_000)
-
-    def within(self, most: Limits) -> dict[str, object]:
-        """Return the limits that are given.
-
-        Raises:
-            ApiError: HTTP 400: one exceeds the server's.
-        """
-        given: dict[str, Any] = self.model_dump(exclude_none=True)
-        for name, value in given.items():
-            allowed = getattr(most, name)
-            if allowed is not None and value > allowed:
-                raise ApiError(
-                    400, f"{name}={value} is not allowed: this server has {allowed}.", param=f"limits.{name}"
-                )
-        return given
-
-
-class QuestionRequest(BaseModel):
+class QuestionRequest(QuestionKeys):
     """A question to a conversation."""
 
     model_config = ConfigDict(
-        use_attribute_docstrings=True,
-        extra="forbid",
         json_schema_extra={
             "example": {"model": "standards/judge", "question": "Which gasket seals a Rating F40 flange?"}
         },
@@ -92,24 +59,6 @@ class QuestionRequest(BaseModel):
     """Start a new turn even if the same question is open or was answered."""
     request_id: str = Field(default="", max_length=MAX_ID_BYTES)
     """The client's id of the request: a repeated one gets the same turn."""
-    topk: int | None = Field(default=None, ge=1, le=100)
-    search_type: Literal["hybrid", "dense", "sparse"] | None = None
-    thinking: bool | None = None
-    policy: str | None = Field(default=None, max_length=200)
-    """Policy that chooses the sub-questions, one of judgetree's own, such as ``best_first``."""
-    limits: QuestionLimits = Field(default_factory=QuestionLimits)
-
-    def keys(self, most: Limits) -> dict[str, object]:
-        """Return what the question has otherwise than the server, whose limits are ``most``.
-
-        Raises:
-            ApiError: HTTP 400: a limit exceeds the server's, or there is no such policy.
-        """
-        if self.policy is not None and self.policy not in POLICIES:
-            allowed = ", ".join(POLICIES)
-            raise ApiError(400, f"There is no policy {self.policy!r}. Allowed: {allowed}.", param="policy")
-        given = self.model_dump(include={"topk", "search_type", "thinking", "policy"}, exclude_none=True)
-        return given | self.limits.within(most)
 
 
 @router.post(

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from ....modules.errors import SettingsError, StoreFailure
 from ....modules.storage.texts import check_id
 from ...stores.patience import Patience
-from .key import NO_LIMITS, Budget, Key, digest_of, id_in, new_key_text
+from .key import NO_LIMITS, Budget, StoredKey, digest_of, id_in, new_key_text
 from .tables import KeyTables
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class KeyBook:
     ) -> None:
         self._tables = tables
         self._clock = clock
-        self._known: Mapping[str, Key] = {}
+        self._known: Mapping[str, StoredKey] = {}
         self._read_at = float("-inf")
         self._noted_at: dict[str, float] = {}
         self._reading = threading.Lock()
@@ -46,7 +46,7 @@ class KeyBook:
         collections: frozenset[str] | None = frozenset(),
         per_day: Budget = NO_LIMITS,
         per_question: Budget = NO_LIMITS,
-    ) -> tuple[Key, str]:
+    ) -> tuple[StoredKey, str]:
         """Make a key; returns it with its text, which is kept nowhere.
 
         Args:
@@ -63,7 +63,7 @@ class KeyBook:
         if any(name in (key.name, key.id) and not key.revoked_at for key in self.entries()):
             raise SettingsError(f"There is a key {name!r} already. Take another name, or revoke that key first.")
         key_id, text = new_key_text()
-        key = Key(
+        key = StoredKey(
             id=key_id,
             name=name,
             digest=digest_of(text),
@@ -77,14 +77,14 @@ class KeyBook:
         )
         return key, text
 
-    def entries(self) -> list[Key]:
+    def entries(self) -> list[StoredKey]:
         """Return all keys, the oldest first; revoked ones too."""
         if not self._tables.exist:
             return []
         rows = self._tables.read("SELECT id, digest, revoked_at, last_used_at, document FROM keys")
         return sorted((_key(*map(str, row)) for row in rows), key=lambda key: (key.created_at, key.id))
 
-    def valid(self, id_or_name: str) -> Key:
+    def valid(self, id_or_name: str) -> StoredKey:
         """Return a key that is not revoked.
 
         Raises:
@@ -95,7 +95,7 @@ class KeyBook:
             raise SettingsError(f"There is no valid key {id_or_name!r:.100}. To see them: judgetree keys list")
         return found[0]
 
-    def revoke(self, id_or_name: str) -> Key:
+    def revoke(self, id_or_name: str) -> StoredKey:
         """Revoke a key; servers refuse it within seconds.
 
         Raises:
@@ -109,7 +109,7 @@ class KeyBook:
         """Return whether any key is valid."""
         return any(not key.revoked_at for key in self.entries())
 
-    async def find(self, text: str) -> Key | None:
+    async def find(self, text: str) -> StoredKey | None:
         """Return the valid key of a text; None if there is none.
 
         Raises:
@@ -140,7 +140,7 @@ class KeyBook:
         if self._clock() - self._read_at > FRESH_S:
             await self._patience.call(self._read_again)
 
-    def _note_use(self, key: Key) -> None:
+    def _note_use(self, key: StoredKey) -> None:
         try:
             self._tables.write(("UPDATE keys SET last_used_at = ? WHERE id = ?", (_now(), key.id)))
         except SettingsError as error:  # it can be read still
@@ -161,7 +161,7 @@ def _no_answer(limit_s: float) -> StoreFailure:
     )
 
 
-def _document(key: Key) -> str:
+def _document(key: StoredKey) -> str:
     collections = None if key.collections is None else sorted(key.collections)
     return json.dumps(
         {
@@ -174,10 +174,10 @@ def _document(key: Key) -> str:
     )
 
 
-def _key(key_id: str, digest: str, revoked_at: str, last_used_at: str, document: str) -> Key:
+def _key(key_id: str, digest: str, revoked_at: str, last_used_at: str, document: str) -> StoredKey:
     kept = json.loads(document)
     collections = kept["collections"]
-    return Key(
+    return StoredKey(
         id=key_id,
         name=kept["name"],
         digest=digest,

@@ -54,7 +54,7 @@ NO_LIMITS = Budget()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class StoredKey:
     """A key as it is kept, without its text."""
 
     id: str

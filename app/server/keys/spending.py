@@ -51,7 +51,7 @@ class OpenRun:
     """Stored name of the turn's conversation."""
 
 
-class Ledger:
+class KeyLedger:
     """The budgets of all keys, shared by all workers; every method blocks.
 
     A run is let in only if what is spent and reserved leaves room for the most that it may use, so that workers

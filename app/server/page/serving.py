@@ -18,6 +18,7 @@ from ....graphs.search.policies.registry import POLICIES
 from ....graphs.search.policies.treequest_policy import TreeQuest
 from ..serving.caller import LOCAL
 from ..serving.errors import ApiError
+from ..serving.request_keys import QuestionLimits
 from ..serving.served import ServedBy, judges
 
 router = APIRouter(include_in_schema=False)
@@ -94,7 +95,7 @@ async def choices(request: Request, served: ServedBy) -> Response:
     given = {
         "policies": [name for name in POLICIES if name != TreeQuest.name or find_spec("treequest")],
         "judging": [system for system in options.systems if judges(system)],
-        "limits": {"topk": None, **limits.model_dump()},
+        "limits": {"topk": None, **{name: getattr(limits, name) for name in QuestionLimits.model_fields}},
         "max_question_chars": options.max_question_chars,
         "needs_key": options.demands_keys,
         "takes_uploads": _UPLOADS in request.app.openapi()["paths"],

@@ -45,7 +45,7 @@ class Mean(BaseModel):
     """Questions."""
 
 
-class RunSummary(BaseModel):
+class ListedRun(BaseModel):
     """A run and its headline figures."""
 
     model_config = ConfigDict(json_schema_extra={"example": SUMMARY_EXAMPLE})
@@ -70,7 +70,7 @@ class RunSummary(BaseModel):
     """Why the run cannot be read; empty if it can. Its figures are empty then."""
 
 
-def summarize(run: FoundRun, settings: Settings) -> RunSummary:
+def summarize(run: FoundRun, settings: Settings) -> ListedRun:
     """Score a run and return its headline figures.
 
     Raises:
@@ -96,7 +96,7 @@ def summarize(run: FoundRun, settings: Settings) -> RunSummary:
         "started": run.started,
         "finished": None if missing else _last_answer(run),
     }
-    return RunSummary.model_validate(plain(document))
+    return ListedRun.model_validate(plain(document))
 
 
 def _last_answer(run: FoundRun) -> str:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
 
 from ..serving.errors import ApiError
-from .figures import SUMMARY_EXAMPLE, RunSummary, summarize
+from .figures import SUMMARY_EXAMPLE, ListedRun, summarize
 from .folder import FoundRun, RunsBy, RunsFolder
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -20,7 +20,7 @@ class RunList(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"example": {"data": [SUMMARY_EXAMPLE], "total": 1}})
 
-    data: list[RunSummary]
+    data: list[ListedRun]
     """Runs, the most recently started first."""
     total: int
     """Number of all runs."""
@@ -38,9 +38,9 @@ async def list_runs(
     return RunList(data=[await _summary(runs, run) for run in page], total=len(found))
 
 
-async def _summary(runs: RunsFolder, run: FoundRun) -> RunSummary:
+async def _summary(runs: RunsFolder, run: FoundRun) -> ListedRun:
     """Return the figures of a run; of one that cannot be read, why."""
     try:
         return await runs.made_of(run, summarize, keep=1_000)
     except ApiError as error:
-        return RunSummary(name=run.name, started=run.started, problem=str(error))
+        return ListedRun(name=run.name, started=run.started, problem=str(error))

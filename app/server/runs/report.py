@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ConfigDict, JsonValue
 from pydantic.config import JsonDict
 
-from .figures import SUMMARY_EXAMPLE, RunSummary, summarize
+from .figures import SUMMARY_EXAMPLE, ListedRun, summarize
 from .folder import RunName, RunsBy
 from .plain import plain
 from .scored import drawn, scored
@@ -22,7 +22,7 @@ _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]
 _DETAILS: JsonDict = {"identity": {"llm": "openai:gpt-4o", "topk": 3}, "report": {"systems": [], "failures": []}}
 
 
-class RunDetails(RunSummary):
+class RunDetails(ListedRun):
     """A run with its settings and its whole report."""
 
     model_config = ConfigDict(json_schema_extra={"example": {**SUMMARY_EXAMPLE, **_DETAILS}})

@@ -16,7 +16,7 @@ from ....modules.calls.record import NOTHING, CallRecord, Spend
 from ....modules.calls.usage import PAYER
 from ....modules.errors import BudgetSpent
 from ..keys.key import Budget
-from ..keys.spending import DayIsSpent, Ledger, reserved_at_first
+from ..keys.spending import DayIsSpent, KeyLedger, reserved_at_first
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions
@@ -33,7 +33,7 @@ class Admission:
     """Model calls that it pays for; read when it ends, however it ends."""
     turn_id: str = ""
     """Turn whose calls they are, those of earlier runs included; ``""`` for no turn."""
-    reservation: tuple[Ledger, str] | None = None
+    reservation: tuple[KeyLedger, str] | None = None
     """What is reserved for it, and its id there; None for a caller without a budget."""
 
     async def name_turn(self, turn_id: str, conversation: str) -> None:
@@ -51,7 +51,7 @@ class KeyDay:
     to a question is always paid for, so that what was found for it is not lost.
     """
 
-    def __init__(self, ledger: Ledger, run_id: str, caller: Caller, per_question: Budget, prices: Prices) -> None:
+    def __init__(self, ledger: KeyLedger, run_id: str, caller: Caller, per_question: Budget, prices: Prices) -> None:
         self._ledger = ledger
         self._run_id = run_id
         self._per_day = caller.per_day
@@ -105,10 +105,10 @@ AbandonedCalls = Callable[[str], Awaitable[tuple[str, Sequence[CallRecord]]]]
 """Takes the stored name of a conversation; returns the id and calls of its open turn that no process is answering."""
 
 
-class Admissions:
+class QuestionAdmissions:
     """The questions that a worker answers, and the budgets of all."""
 
-    def __init__(self, options: ServerOptions, ledger: Ledger, prices: Prices, abandoned: AbandonedCalls) -> None:
+    def __init__(self, options: ServerOptions, ledger: KeyLedger, prices: Prices, abandoned: AbandonedCalls) -> None:
         self._options = options
         self._ledger = ledger
         self._prices = prices

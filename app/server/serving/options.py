@@ -34,7 +34,7 @@ class ServerOptions(BaseModel):
     """Collections that are served; None for all."""
     config: RagConfig = RagConfig()
     """What decides the answers; a key that a system has no use for is left out for that system. Requests cannot go
-    beyond its limits."""
+    beyond its limits; the other keys that they may have, such as ``topk``, are defaults and no ceilings."""
     fast_llm: str = ""
     """Model of ``fast``; empty: the setting ``condense_llm``, else ``llm``."""
     llms: Mapping[str, str] = Field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from ....graphs.config.given_keys import GivenKeys, described
 from ....graphs.config.limits import Limits
 from ....graphs.config.rag_config import RagConfig
 from ....graphs.conversation.conversation import Conversation, ConversationContents
@@ -19,6 +21,7 @@ from ....graphs.conversations import Conversations
 from ....graphs.systems.registry import SYSTEMS, find_system, retrieves
 from ....modules.calls.prices import load_prices
 from ....modules.calls.record import CallRecord
+from ....modules.config.effects import lacking, words_without_effect
 from ....modules.index.schema import refuse_reserved
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
@@ -29,12 +32,14 @@ from ...stores.collections import CollectionContents, CollectionReader, Collecti
 from ...stores.patience import Patience
 from ...stores.saved_trees import SavedTrees
 from ..keys.book import KeyBook
-from ..keys.spending import Ledger
+from ..keys.spending import KeyLedger
 from ..keys.tables import KeyTables
-from .admission import Admissions, per_question_of
+from .admission import QuestionAdmissions, per_question_of
 from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
+
+logger = logging.getLogger(__name__)
 
 FAST = "fast"
 """Id of the cheap model that runs no tree."""
@@ -68,6 +73,7 @@ class Served:
     def __init__(self, settings: Settings, options: ServerOptions) -> None:
         for name in options.collections or ():
             refuse_reserved(name, settings)
+        _name_unused_keys(options)
         self.settings = settings
         self.options = options
         self.trees = SavedTrees(settings)
@@ -76,7 +82,7 @@ class Served:
         """To be held while a picture is drawn: each is a process that may take seconds."""
         self.keys = KeyBook(tables := KeyTables(settings))
         self.prices = load_prices(settings.home)
-        self.admissions = Admissions(options, Ledger(tables), self.prices, self._abandoned_calls)
+        self.admissions = QuestionAdmissions(options, KeyLedger(tables), self.prices, self._abandoned_calls)
         """Places for questions, and the budgets of keys."""
         self._opened: dict[ServedModel, Conversations] = {}
         self._gate = CallGate(settings.max_concurrency)  # one for all models
@@ -246,8 +252,15 @@ class Served:
 
     def _config_of(self, system: str) -> RagConfig:
         """Return the keys of the server that a system has a use for."""
-        has, given = find_system(system).has, self.options.config.given
-        return RagConfig(**{name: given[name] for name in given if RagConfig.key(name).needs in (None, *has)})
+        return GivenKeys.fitting(self.options.config, find_system(system).has)
+
+
+def _name_unused_keys(options: ServerOptions) -> None:
+    """Log a warning for each key that no served system has a use for."""
+    has = frozenset(trait for each in options.systems for trait in find_system(each).has)
+    for name, value in options.config.given.items():
+        if lacking(RagConfig, name, has) and value != RagConfig.model_fields[name].default:
+            logger.warning(words_without_effect(RagConfig, name, described(value)))
 
 
 def judges(system: str) -> bool:

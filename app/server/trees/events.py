@@ -21,7 +21,7 @@ from ..serving.served import Served, ServedBy
 from ..serving.streams import EVENTS, described_events, event_stream, json_event
 from .access import ThreadId, find_thread
 from .forms import wanted_form
-from .growth import Growth, Mark, growths
+from .growth import Growth, StreamMark, growths
 
 if TYPE_CHECKING:
     from ag_ui.core import BaseEvent
@@ -60,7 +60,7 @@ async def get_events(
     head = await _awaited_thread(request, thread, served, caller, wait)
     if wanted_form(request.headers.get("Accept", "*/*"), (EVENTS, AG_UI)) == AG_UI:
         return event_stream(_agui_events(served, head, caller), heartbeat_s=served.options.heartbeat_s)
-    known = Mark.of_header(last_event_id)
+    known = StreamMark.of_header(last_event_id)
     if known is not None and known.is_end and await _is_unchanged(served, head, known):
         return Response(status_code=204)  # which ends the reconnecting of browsers
     return event_stream(_events(served, head, caller, known), heartbeat_s=served.options.heartbeat_s)
@@ -82,7 +82,7 @@ async def _awaited_thread(request: Request, thread_id: str, served: Served, call
         await asyncio.sleep(_WAIT_STEP_S)
 
 
-async def _is_unchanged(served: Served, thread: TreeThread, known: Mark) -> bool:
+async def _is_unchanged(served: Served, thread: TreeThread, known: StreamMark) -> bool:
     async with aclosing(growths(served.trees.watch(thread))) as states:
         first = await anext(states)
     return first.mark.digest == known.digest and first.root.status != "open"
@@ -110,7 +110,7 @@ async def _agui_events(served: Served, thread: TreeThread, caller: Caller) -> As
 
 
 async def _events(
-    served: Served, thread: TreeThread, caller: Caller, known: Mark | None
+    served: Served, thread: TreeThread, caller: Caller, known: StreamMark | None
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a tree; an error is the last one."""
     states, last = growths(caller.validity.limited(served.trees.watch(thread)), known), None
@@ -132,5 +132,5 @@ def _event_of(state: Growth) -> ServerSentEvent:
     return _sent("delta", state.changes, state.mark)
 
 
-def _sent(kind: str, data: object, mark: Mark) -> ServerSentEvent:
+def _sent(kind: str, data: object, mark: StreamMark) -> ServerSentEvent:
     return json_event(json_text(data), kind=kind, mark=str(mark))

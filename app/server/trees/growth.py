@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ....graphs.rag.watching import TreeState
-from ....graphs.tree.changes import Change, changes_between
+from ....graphs.tree.changes import PatchOperation, changes_between
 from ....graphs.tree.nodes import QueryNode
 
 _MARK = re.compile(r"(\d{1,12})-([0-9a-f]{32})(-end)?")
@@ -19,7 +19,7 @@ Document = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class StreamMark:
     """Where in a stream a client is: the number of an event, and the digest of the tree after it."""
 
     number: int
@@ -27,7 +27,7 @@ class Mark:
     is_end: bool = False
 
     @classmethod
-    def of_header(cls, text: str) -> Mark | None:
+    def of_header(cls, text: str) -> StreamMark | None:
         """Read the id of an event; None for any other text."""
         found = _MARK.fullmatch(text)
         return None if found is None else cls(number=int(found[1]), digest=found[2], is_end=found[3] is not None)
@@ -40,15 +40,15 @@ class Mark:
 class Growth:
     """One state of a growing tree."""
 
-    mark: Mark
+    mark: StreamMark
     root: QueryNode
     document: Document
     """The tree as ``SearchTree.to_json`` writes it."""
-    changes: list[Change] | None
+    changes: list[PatchOperation] | None
     """What makes it of the state before; None for the first state."""
 
 
-async def growths(states: AsyncGenerator[TreeState], known: Mark | None = None) -> AsyncGenerator[Growth]:
+async def growths(states: AsyncGenerator[TreeState], known: StreamMark | None = None) -> AsyncGenerator[Growth]:
     """Yield the states of a tree as documents, numbered after the last one that the client knows.
 
     The first state has no changes if the client has it already, from any process.
@@ -57,12 +57,12 @@ async def growths(states: AsyncGenerator[TreeState], known: Mark | None = None) 
     async with aclosing(states):
         async for state in states:
             document = cast(Document, await asyncio.to_thread(json.loads, state.text))
-            changes: list[Change] | None = None
+            changes: list[PatchOperation] | None = None
             if last is not None:
                 changes = await asyncio.to_thread(changes_between, last, document)
             elif known is not None and known.digest == state.digest:
                 changes = []
             number += 0 if changes == [] else 1
             last = document
-            mark = Mark(number=number, digest=state.digest)
+            mark = StreamMark(number=number, digest=state.digest)
             yield Growth(mark=mark, root=state.tree.root, document=document, changes=changes)

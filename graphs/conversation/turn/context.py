@@ -23,7 +23,7 @@ from ....modules.memory.turns import PathSpans, QaPair
 from ....modules.prompts.reading import GivenPrompts, load_prompts
 from ....modules.retriever.web import WebSearch
 from ....modules.settings import Settings
-from ...config.conversing import FromHistory
+from ...config.conversing import ConversationSwitches
 from ...rag.graph import RagGraph
 from ...rag.search_tree import SearchTree
 from ...threads.context import RagContext, RunEvent
@@ -73,15 +73,13 @@ class TurnMemory(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConversationOptions:
-    """How turns are answered. The first six options are those of LangChain's ``ConversationalRetrievalChain``.
+class ConversationOptions(ConversationSwitches):
+    """How turns are answered. Options of LangChain's ``ConversationalRetrievalChain`` have its names.
 
     >>> ConversationOptions(answer_from_history="never").answer_without_evidence
     False
     """
 
-    rephrase_question: bool = True
-    """Show the reader the stand-alone question too; False shows it the question in the user's words only."""
     return_source_documents: bool = False
     """Return the chunks that an answer rests on, as documents."""
     return_generated_question: bool = False
@@ -92,18 +90,10 @@ class ConversationOptions:
     """Key of the answer in ``TurnResult.to_document``."""
     response_if_no_docs_found: str | None = None
     """The answer if a search finds no chunk; None leaves it to the reader."""
-    answer_from_history: FromHistory = "assessed"
-    """``assessed``: earlier turns answer if the model proposes an answer with kept evidence, and the judge scores that
-    evidence 2 for the question. ``never``: every follow-up is condensed and searched for, as in LangChain's chain.
-    ``trust``: a proposed answer needs no confirmation. An empty answer or a refusal always leads to a search."""
     condense_llm: str | ChatLLM | LangChainModel | None = None
     """Model that understands follow-ups: it chooses the turns that matter, assesses them and rewrites the question, so
     that answers from earlier turns are its own. A spec, or a model; None takes the setting ``condense_llm``, else the
     model that answers."""
-    answer_without_evidence: bool = False
-    """After a refusal, answer from history and general knowledge, and mark the turn accordingly."""
-    direct_answer: bool = False
-    """Answer small talk without a search. Costs one model call a turn."""
     web_or_rag: bool = False
     """Let the model choose between web and collection. Costs one model call a search; needs a ``web`` service."""
     switch_collection: bool = False
@@ -113,8 +103,6 @@ class ConversationOptions:
     """Prompts of turns whose model is told to think, in place of those of the same names; None changes none."""
     prompts_no_thinking: GivenPrompts = None
     """The same for turns whose model is told not to think."""
-    summary_memory: bool = False
-    """Fold turns that are too old for a prompt into a summary. Costs one model call in ``max_recent_turns`` turns."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ _BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Style:
+class HtmlStyle:
     """What an element's own style says of its text."""
 
     is_hidden: bool = False
@@ -115,7 +115,7 @@ def _is_formula(node: Tag) -> bool:
     return len(inner) == 1 and getattr(inner[0], "name", None) == "math"
 
 
-def style_of(node: Tag) -> Style | None:
+def style_of(node: Tag) -> HtmlStyle | None:
     """Return what an element's ``style`` attribute says; None without one."""
     if "style" not in node.attrs:
         return None
@@ -123,7 +123,7 @@ def style_of(node: Tag) -> Style | None:
     rules = dict(rule.partition(":")[::2] for rule in text.split(";"))
     shown, aligned = rules.get("display", ""), rules.get("vertical-align", "")
     marks = {rules.get("list-style"), rules.get("list-style-type")}
-    return Style(
+    return HtmlStyle(
         is_hidden=shown == "none" or rules.get("visibility") in ("hidden", "collapse"),
         is_block=shown in _BLOCKS,
         is_unmarked="none" in marks,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.judge.prompts import INSERT_BLOCK_SYSTEM
 from judgetree.modules.reader.prompts import READER_SYSTEM
 from tests.app.conftest import CHAIN, COLLECTION, Cli
@@ -23,7 +23,7 @@ def asked(scripted: ScriptedServer) -> Counter[tuple[str, str]]:
     """(system message, model) of the calls."""
     asked: Counter[tuple[str, str]] = Counter()
 
-    def noting(request: ChatRequest) -> None:
+    def noting(request: ReceivedRequest) -> None:
         asked[request.messages[0][1], request.model] += 1
 
     scripted.responses = noting

@@ -14,7 +14,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from tests.app.conftest import COLLECTION, Cli, command, read_to_end
 from tests.app.talks import FIRST, STANDALONE_THICKNESS, THICKNESS
 
@@ -63,7 +63,7 @@ def terminal(chat: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     opened.close()
 
 
-def thinking(request: ChatRequest) -> ChatReply | None:
+def thinking(request: ReceivedRequest) -> ChatReply | None:
     is_first = request.prompt.kind == "read" and request.prompt.query == FIRST
     return ChatReply(text="the drum", reasoning=THOUGHT) if is_first else None
 

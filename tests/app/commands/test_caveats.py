@@ -9,7 +9,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.graphs.drawing.words import caveat_lines
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import QueryNode
@@ -21,7 +21,7 @@ WORDS = Path(__file__).parents[3] / "app/server/page/words"
 
 
 def test_ask_prints_a_line_and_its_json_and_tree_have_it(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
-    def reply(request: ChatRequest) -> ChatReply | None:
+    def reply(request: ReceivedRequest) -> ChatReply | None:
         return ChatReply(text="", reasoning="40 mm") if request.prompt.kind == "read" else None
 
     scripted.responses = reply

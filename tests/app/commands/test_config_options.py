@@ -31,6 +31,8 @@ class Speed(Config):
     """Whether it looks twice."""
     stops: tuple[str, ...] = ()
     """Where it rests."""
+    weight: Annotated[float | None, Field(strict=True)] = None
+    """How heavy it is."""
 
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -94,6 +96,60 @@ def test_pairs_win_over_the_file_and_options_over_pairs(tmp_path: Path) -> None:
 def test_a_wrong_key_says_what_is_allowed(arguments: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         walked(*arguments)
+
+
+READ = {
+    "pace": [("010", 10), ("1_000", 1000), ("+5", 5), ("0x10", 16)],
+    "careful": [("yes", True), ("no", False), ("on", True), ("off", False), ("true", True), ("~", None)],
+    "sharing": [
+        *((text, text) for text in ("4.1", "010", "1e3", "true", "no", "2026-11-27", "12:30", "=", "0x10", "-3")),
+        ("'4.1'", "4.1"),
+        (" a b ", "a b"),
+    ],
+    "weight": [("1e-1", 0.1), (".5", 0.5), ("010", 10.0)],
+}
+"""Texts of a pair, by key, and what they mean."""
+REFUSED = {"pace": ["1e3", "4.0", "12:30", "0b11", "true", "~", "2026-11-27"], "weight": ["12:30", "1,5"]}
+
+
+@pytest.mark.parametrize(("name", "text", "value"), [(name, *pair) for name, pairs in READ.items() for pair in pairs])
+def test_a_typed_value_is_what_the_key_has(name: str, text: str, value: object) -> None:
+    assert walked("--set", f"{name}={text}") == {name: value}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in REFUSED.items() for text in texts])
+def test_a_value_that_could_mean_something_else_is_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}: Input should be"):
+        walked("--set", f"{name}={text}")
+
+
+def test_a_number_where_a_file_wants_a_text_is_to_be_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "keys.yaml"
+    file.write_text("sharing: 4.10\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"sharing: .*\(it is 4\.1\): write it in quotes\."):
+        walked("--config", str(file))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ask", "Which?", "-c", "notes"),
+        ("chat", "-c", "notes"),
+        ("serve",),
+        ("eval", "record", "folder", "--dataset", "hotpotqa:x.json"),
+    ],
+)
+def test_a_list_is_refused_where_nothing_is_swept(cli: Cli, tmp_path: Path, command: tuple[str, ...]) -> None:
+    file = tmp_path / "keys.yaml"
+    file.write_text("topk: [3, 5]\n", encoding="utf-8")
+    said = "topk=[3, 5] lists values, of which `judgetree eval run` makes a grid: give one here."
+    cli(*command, "--set", "topk=[3,5]").refused(said)
+    cli(*command, "--config", str(file)).refused(said)
+
+
+def test_a_list_in_a_pair_is_swept(cli: Cli, tmp_path: Path) -> None:
+    data = ("--dataset", f"hotpotqa:{tmp_path}/none.json", "--out", str(tmp_path / "out"))
+    assert "[1/2] topk 3" in cli("eval", "run", *data, "--set", "topk=[3,5]").err
 
 
 def test_only_common_keys_stand_in_the_help() -> None:

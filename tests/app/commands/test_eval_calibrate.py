@@ -12,10 +12,10 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply, parse_prompt
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.labels.labelling import Labelling
-from judgetree.evaluation.rows.store import FoundChunk, RunStore
+from judgetree.evaluation.rows.store import RowChunk, RunStore
 from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
@@ -30,7 +30,7 @@ from tests.app.conftest import Cli, Dam, killed
 from tests.eval.run_rows import run_row
 
 QUESTIONS = 20
-Reply = Callable[[ChatRequest], ChatReply]
+Reply = Callable[[ReceivedRequest], ChatReply]
 
 
 def write_mills(file: Path, *, single_hop: bool = False) -> str:
@@ -60,7 +60,7 @@ def judging(p_gold: float, p_other: float, *, gold: Sequence[str] = ("Mill", "Ri
     ``gold``: what the titles of its own passages begin with.
     """
 
-    def reply(request: ChatRequest) -> ChatReply:
+    def reply(request: ReceivedRequest) -> ChatReply:
         prompt = request.prompt
         assert prompt.kind in ("needed", "alone"), "nothing but yes or no is asked"
         number = prompt.query.rstrip("?").rpartition(" ")[2]
@@ -174,7 +174,7 @@ def test_own_prompts_are_calibrated_apart(cli: Cli, train: str, tmp_path: Path, 
     file.write_text("format: judgetree-prompts/1\njudge_needed: {system: Say yes or no.}\n", encoding="utf-8")
     judged = judging(0.7, 0.2)
 
-    def reply(request: ChatRequest) -> ChatReply:
+    def reply(request: ReceivedRequest) -> ChatReply:
         assert request.messages[0] == ("system", "Say yes or no.")
         prompt = parse_prompt([("system", NEEDED_SYSTEM), request.messages[1]])
         return judged(replace(request, prompt=prompt))
@@ -215,7 +215,7 @@ def write_labelled_run(folder: Path, spec: str) -> None:
         chunks = [ChunkNode(chunk_id=text, text=text, metadata={"verdict": "judged", "score": 1}) for text in texts]
         root = QueryNode(thread_id=question.id, query=question.question, chunks=tuple(chunks))
         trees.append(question.id, SearchTree(root=root))
-        found = [FoundChunk(key=text, chunk_id=text, depth=0, rank=0, verdict="1") for text in texts]
+        found = [RowChunk(key=text, chunk_id=text, depth=0, rank=0, verdict="1") for text in texts]
         store.append(
             run_row(question_id=question.id, question=question.question, thread_id=question.id, chunks=tuple(found))
         )

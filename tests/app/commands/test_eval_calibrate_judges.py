@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from judgetree.app.commands.eval.calibrate import FittedName
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.calibration.fitting import FittedKind
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
@@ -48,7 +48,7 @@ def p_needed(kind: str, *passages: str) -> list[tuple[float | None, bool]]:
     return [(each.p_needed, each.is_calibrated) for each in given.verdicts]
 
 
-def overconfident(request: ChatRequest) -> ChatReply:
+def overconfident(request: ReceivedRequest) -> ChatReply:
     """Says 99 % of a question's own passages, and 60 % of all others."""
     number = request.prompt.query.rstrip("?").rpartition(" ")[2]
     shown = re.split(r"^\[\d+\]\n", request.messages[-1][1], flags=re.MULTILINE)[1:]

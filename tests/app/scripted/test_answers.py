@@ -10,7 +10,7 @@ from judgetree.app.scripted.answers import (
     P_YES_WHEN_FALSE,
     P_YES_WHEN_TRUE,
     ChatReply,
-    Prompt,
+    ParsedPrompt,
     PromptKind,
     ScriptedAnswers,
     evidence_reply,
@@ -85,22 +85,24 @@ JUDGED: dict[PromptKind, Callable[[str, str], list[Message]]] = {
 @given(query=one_liners, passage=passages)
 def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) -> None:
     for kind, build in JUDGED.items():
-        assert parse_prompt(build(query, passage)) == Prompt(kind=kind, query=query, passage=as_material(passage))
-    assert parse_prompt(prompts.reader_messages(query, passage)) == Prompt(kind="read", query=query, passage=passage)
-    assert parse_prompt(prompts.closed_book_messages(query)) == Prompt(kind="closed_book", query=query)
+        assert parse_prompt(build(query, passage)) == ParsedPrompt(kind=kind, query=query, passage=as_material(passage))
+    assert parse_prompt(prompts.reader_messages(query, passage)) == ParsedPrompt(
+        kind="read", query=query, passage=passage
+    )
+    assert parse_prompt(prompts.closed_book_messages(query)) == ParsedPrompt(kind="closed_book", query=query)
 
 
 def test_a_repair_retry_is_still_the_first_request() -> None:
     repair = JSON_REPAIR.format(problem="score is missing.")
     messages = [*judge_prompts.judge_messages("Q?", "P"), ("assistant", "nonsense"), ("user", repair)]
-    assert parse_prompt(messages) == Prompt(kind="judge", query="Q?", passage="P")
+    assert parse_prompt(messages) == ParsedPrompt(kind="judge", query="Q?", passage="P")
 
 
 @pytest.mark.parametrize(
     "messages", [[], [("user", "Query: x\n\nPassage:\ny")], [("system", "Be kind."), ("user", "Hi")]]
 )
 def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str, str]]) -> None:
-    assert parse_prompt(messages) == Prompt(kind="other")
+    assert parse_prompt(messages) == ParsedPrompt(kind="other")
 
 
 Reply = Callable[[ScriptedAnswers, Sequence[Message]], object]
@@ -110,7 +112,7 @@ by_strategy, in_rounds = (
 )
 
 
-def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> Prompt:
+def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ParsedPrompt:
     return parse_prompt(messages)
 
 

@@ -16,7 +16,7 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.behaviour import Behaviour
 from judgetree.app.scripted.server import ScriptedServer, main
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.calls.messages import JSON_REPAIR
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge import prompts as judge_prompts
@@ -97,7 +97,7 @@ def test_thirty_two_slow_requests_are_answered_side_by_side(server: ScriptedServ
 def test_a_hook_may_wait_for_other_requests(server: ScriptedServer) -> None:
     barrier = threading.Barrier(32, timeout=30)
 
-    def wait_for_all(_: ChatRequest) -> None:
+    def wait_for_all(_: ReceivedRequest) -> None:
         barrier.wait()
 
     server.responses = wait_for_all
@@ -111,9 +111,9 @@ def test_a_hook_may_wait_for_other_requests(server: ScriptedServer) -> None:
 
 
 def test_a_hook_overrides_replies_and_statuses() -> None:
-    seen: list[ChatRequest] = []
+    seen: list[ReceivedRequest] = []
 
-    def hook(request: ChatRequest) -> ChatReply | None:
+    def hook(request: ReceivedRequest) -> ChatReply | None:
         seen.append(request)
         if request.prompt.kind == "judge":
             return ChatReply(text="", reasoning="It is a 1.", p_yes=None)
@@ -129,7 +129,7 @@ def test_a_hook_overrides_replies_and_statuses() -> None:
 
 
 def test_a_hook_that_fails_gives_a_500(server: ScriptedServer) -> None:
-    def fail(_: ChatRequest) -> ChatReply:
+    def fail(_: ReceivedRequest) -> ChatReply:
         raise ValueError("no such luck")
 
     server.responses = fail

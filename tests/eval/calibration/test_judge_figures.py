@@ -14,16 +14,16 @@ from judgetree.evaluation.calibration.judge_figures import (
     VERDICTS,
     Estimate,
     GoldShare,
-    JudgedChunk,
     JudgeFigures,
     VerdictName,
+    VerdictWithGold,
     auc,
     judge_figures,
     judged_questions,
     judges_of,
 )
 from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.rows.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import RowChunk, RunRow
 from tests.eval.run_rows import run_row
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin",), supporting=("a", "b"))
@@ -32,20 +32,20 @@ NOBODY = EvalQuestion(id="nobody", question="Who?", answers=())
 QUESTIONS = (OIL, INK, NOBODY)
 
 
-def found(key: str, verdict: str, confidence: float | None = None, *, depth: int = 0) -> FoundChunk:
-    return FoundChunk(key=key, chunk_id=key, depth=depth, rank=0, verdict=verdict, confidence=confidence)
+def found(key: str, verdict: str, confidence: float | None = None, *, depth: int = 0) -> RowChunk:
+    return RowChunk(key=key, chunk_id=key, depth=depth, rank=0, verdict=verdict, confidence=confidence)
 
 
-def row(question: EvalQuestion, *chunks: FoundChunk, system: str = "judge", repeat: int = 0) -> RunRow:
+def row(question: EvalQuestion, *chunks: RowChunk, system: str = "judge", repeat: int = 0) -> RunRow:
     asked = {"question_id": question.id, "question": question.question}
     return run_row(system=system, repeat=repeat, prediction="", chunks=chunks, **asked)
 
 
-def chunk(verdict: VerdictName, gold: GoldShare, confidence: float | None = None) -> JudgedChunk:
-    return JudgedChunk(verdict=verdict, gold=gold, confidence=confidence)
+def chunk(verdict: VerdictName, gold: GoldShare, confidence: float | None = None) -> VerdictWithGold:
+    return VerdictWithGold(verdict=verdict, gold=gold, confidence=confidence)
 
 
-def figures_of(*questions: Sequence[JudgedChunk]) -> JudgeFigures:
+def figures_of(*questions: Sequence[VerdictWithGold]) -> JudgeFigures:
     figures = judge_figures({str(at): chunks for at, chunks in enumerate(questions)}, resamples=200)
     assert figures is not None
     return figures
@@ -200,7 +200,7 @@ def test_intervals_draw_questions_not_chunks() -> None:
 
 
 judged_chunks = st.builds(
-    JudgedChunk,
+    VerdictWithGold,
     verdict=st.sampled_from(VERDICTS),
     gold=st.sampled_from(["none", "some", "all"]),
     confidence=st.one_of(st.none(), st.floats(0, 1)),
@@ -208,7 +208,7 @@ judged_chunks = st.builds(
 
 
 @given(st.dictionaries(st.text(max_size=3), st.lists(judged_chunks, max_size=4), max_size=4))
-def test_figures_lie_in_their_ranges(judged: dict[str, list[JudgedChunk]]) -> None:
+def test_figures_lie_in_their_ranges(judged: dict[str, list[VerdictWithGold]]) -> None:
     figures = judge_figures(judged, resamples=5)
     if figures is None:
         assert not any(judged.values())

@@ -156,6 +156,23 @@ def test_the_line_says_what_was_read_and_what_was_not(tmp_path: Path, caplog: py
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.csv", ",question,answer\n0,Who?,Ada\n1,When?,1843\n"),
+        ("q.tsv", "\tquestion\tanswer\n0\tWho?\tAda\n"),
+        ("q.json", '[{"": 0, "question": "Who?", "answer": "Ada"}]'),
+        ("q.jsonl", '{"": "0", "question": "Who?", "answer": "Ada"}\n'),
+    ],
+)
+def test_a_column_without_a_name_is_not_used_and_named(tmp_path: Path, name: str, content: str) -> None:
+    """Such as the index that pandas writes before the columns."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    read = load_own_questions(tmp_path / name).read
+    assert read is not None
+    assert read.to_line().endswith("not used: (a column without a name)")
+
+
+@pytest.mark.parametrize(
     ("content", "fault"),
     [
         ('{"question": ["Who?", "When?"], "answer": ["x"]}', "have 2, 1 rows"),

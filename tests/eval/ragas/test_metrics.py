@@ -23,7 +23,7 @@ from judgetree.evaluation.ragas.metrics import (
 from judgetree.evaluation.ragas.scores import RagasScore, Scorer
 from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
 from judgetree.evaluation.reports.ragas import missing_counts, ragas_lines
-from judgetree.evaluation.rows.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import RowChunk, RunRow
 from judgetree.evaluation.scoring.scores import current_scores, finished, row_key
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.errors import SettingsError
@@ -33,7 +33,7 @@ from tests.eval.ragas_bench import REFUSED, chunk, row, tree_of
 WALL = EvalQuestion(id="wall", question="How thick?", answers=("40 mm", "4 cm"))
 WELDER = EvalQuestion(id="welder", question="Who?", answers=())
 RETRIEVAL_ONLY = EvalQuestion(id="wall", question="How thick?", answers=(), answers_known=False)
-FOUND = (FoundChunk(key="a", chunk_id="a", depth=0, rank=0, verdict="1"),)
+FOUND = (RowChunk(key="a", chunk_id="a", depth=0, rank=0, verdict="1"),)
 
 CONTEXT = {"faithfulness", "context_precision", "context_recall"}
 REFERENCE = {"context_precision", "context_recall", "answer_correctness", "factual_correctness"}

@@ -12,7 +12,7 @@ from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, Eva
 from judgetree.evaluation.replay.noisy_world import NoisyWorld
 from judgetree.evaluation.replay.play import Played, play
 from judgetree.evaluation.replay.recorder import record
-from judgetree.evaluation.replay.recording import FILE_NAME, Recording
+from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
 from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery, RecordedWorld, World
 from judgetree.evaluation.runs.gold import gold_table
 from judgetree.graphs.config.limits import Limits
@@ -71,9 +71,9 @@ def test_a_noisy_recording_replays_under_its_own_judge_as_recorded(
         judge=noisy_judge(table, noise),
         writer=NoisyWriter(table, noise),
     )
-    recording = Recording(tmp_path / FILE_NAME, of={"depth": "2", "tries": "2"})
+    recording = SearchRecording(tmp_path / FILE_NAME, of={"depth": "2", "tries": "2"})
     record(DATASET, recording, context, depth=2, width=2)
-    worlds = Recording(tmp_path / FILE_NAME).worlds()
+    worlds = SearchRecording(tmp_path / FILE_NAME).worlds()
     grants = 0
     for policy, stop in (("best_first", "set"), ("wider:tries=2", "any"), ("breadth", "never")):
         for world in worlds.values():

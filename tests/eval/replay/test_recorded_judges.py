@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
 from judgetree.evaluation.replay.play import Played, play
 from judgetree.evaluation.replay.recorder import record
-from judgetree.evaluation.replay.recording import FILE_NAME, Recording
+from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.stop import create_stop
 from judgetree.graphs.systems.judge_rag import build_judge_rag
@@ -142,9 +142,9 @@ def searched(context: RagContext) -> SearchTree:
 def replayed(context: RagContext, folder: Path, *, gold: tuple[str, ...]) -> Played:
     question = EvalQuestion(id="one", question=ROOT, answers=("an answer",), supporting=gold)
     dataset = Dataset(name="bushy", questions=(question,), key_field="chunk_id")
-    recording = Recording(folder / FILE_NAME, of={"judge.kind": "own", "depth": "2", "tries": "1"})
+    recording = SearchRecording(folder / FILE_NAME, of={"judge.kind": "own", "depth": "2", "tries": "1"})
     record(dataset, recording, context, depth=2, max_llm_calls=1000)
-    world = Recording(folder / FILE_NAME).worlds()["one"]
+    world = SearchRecording(folder / FILE_NAME).worlds()["one"]
     return play(world, context.policy, context.stop, context.limits)
 
 

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
 from judgetree.evaluation.record_and_replay import replay_recording
 from judgetree.evaluation.replay.recorder import Coverage, record
-from judgetree.evaluation.replay.recording import FILE_NAME, Recording
+from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
 from judgetree.evaluation.replay.recording_lines import RecordedJudgement
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
@@ -34,8 +34,8 @@ def dataset(*questions: str) -> Dataset:
     return Dataset(name="bushy", questions=tuple(rows), key_field="chunk_id")
 
 
-def opened(folder: Path) -> Recording:
-    return Recording(folder / FILE_NAME, of={"depth": str(DEPTH), "tries": str(TRIES)})
+def opened(folder: Path) -> SearchRecording:
+    return SearchRecording(folder / FILE_NAME, of={"depth": str(DEPTH), "tries": str(TRIES)})
 
 
 def recorded(

@@ -11,7 +11,7 @@ from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
 from judgetree.evaluation.record_and_replay import replay_recording
 from judgetree.evaluation.replay.play import play
 from judgetree.evaluation.replay.recorder import record
-from judgetree.evaluation.replay.recording import FILE_NAME, Recording
+from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
 from judgetree.evaluation.rows.json_lines import append_line
 from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -34,8 +34,8 @@ DATASET = Dataset(
 
 def recorded(
     folder: Path, context: RagContext, *, depth: int = 2, width: int = 1, max_llm_calls: int = 1000
-) -> Recording:
-    recording = Recording(folder / FILE_NAME, of={**OF, "depth": str(depth), "tries": str(width)})
+) -> SearchRecording:
+    recording = SearchRecording(folder / FILE_NAME, of={**OF, "depth": str(depth), "tries": str(width)})
     record(DATASET, recording, context, depth=depth, width=width, max_llm_calls=max_llm_calls)
     return recording
 
@@ -96,7 +96,7 @@ def test_another_or_damaged_recording_is_refused(tmp_path: Path, text: str, mess
     file = tmp_path / FILE_NAME
     file.write_text(text + "\n")
     with pytest.raises(LoadingError, match=message):
-        Recording(file, of={**OF, "tries": "1"})
+        SearchRecording(file, of={**OF, "tries": "1"})
 
 
 CHUNK = {"chunk_id": "q/0", "keys": [], "rank": 0}
@@ -127,7 +127,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: object, fault: str) -> No
     lines = len(file.read_bytes().splitlines())
     append_line(file, (line if isinstance(line, str) else json.dumps(line)).encode())
     with pytest.raises(LoadingError, match=rf"line {lines + 1} is damaged: .*{fault}.* Record it again"):
-        Recording(file)
+        SearchRecording(file)
 
 
 @pytest.mark.parametrize("lost", [0, 1, -1])
@@ -138,11 +138,11 @@ def test_a_finished_mark_without_all_judgements_is_not_believed(tmp_path: Path, 
     lines = whole.splitlines(keepends=True)
     judgements = [line for line in lines if line.startswith(b'{"judgement"')]
     file.write_bytes(b"".join(line for line in lines if line != judgements[lost]))
-    assert Recording(file).finished == {}
+    assert SearchRecording(file).finished == {}
     context = bushy_context("breadth")
     assert [*recorded(tmp_path, context).finished] == ["one"]
     assert made(context) == 3  # the chunks of that query alone
-    assert [*Recording(file).finished] == ["one"]
+    assert [*SearchRecording(file).finished] == ["one"]
 
 
 def test_readers_leave_a_torn_last_line_to_the_process_that_records(tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_readers_leave_a_torn_last_line_to_the_process_that_records(tmp_path: Pa
     with file.open("ab") as written:
         written.write(b'{"judgement": {"query": "q/')
     before = file.read_bytes()
-    assert Recording(file).queries == whole.queries
+    assert SearchRecording(file).queries == whole.queries
     assert file.read_bytes() == before
     file.write_bytes(before[:9])
     with pytest.raises(LoadingError, match="line 1 is damaged"):
-        Recording(file)
+        SearchRecording(file)
     assert recorded(tmp_path, bushy_context("breadth", topk=1), depth=1).queries == whole.queries
 
 

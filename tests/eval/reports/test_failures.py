@@ -15,7 +15,7 @@ from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.answers import score_answer
 from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, FailureKind, failure_kind
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.rows.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import RowChunk, RunRow
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from tests.eval.run_rows import run_row
@@ -71,7 +71,7 @@ def kind_of(
 
 def row_of(tree: SearchTree, **changes: object) -> RunRow:
     found = tuple(
-        FoundChunk(
+        RowChunk(
             key=each.chunk_id.removeprefix("chunk-"), chunk_id=each.chunk_id, depth=above.depth, rank=0, verdict=""
         )
         for above, each in walk_chunks(tree.root)

@@ -9,9 +9,9 @@ import pytest
 
 from judgetree.evaluation.calibration.judge_figures import (
     GoldShare,
-    JudgedChunk,
     JudgeFigures,
     VerdictName,
+    VerdictWithGold,
     judge_figures,
 )
 from judgetree.evaluation.reports.judge import judge_documents, judge_findings, judge_section
@@ -30,7 +30,7 @@ def figures_of(
     """Of so many questions alike; ``odd`` takes the place of every other one."""
     judged = {
         str(at): [
-            JudgedChunk(verdict=verdict, gold=gold, confidence=confidence)
+            VerdictWithGold(verdict=verdict, gold=gold, confidence=confidence)
             for verdict, gold in (odd if odd is not None and at % 2 else question)
         ]
         for at in range(questions)

@@ -13,7 +13,7 @@ from judgetree.evaluation.reports.failures import completeness_counts, damage_li
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.reports.system_table import common_lines, count_lines, system_table
-from judgetree.evaluation.rows.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import RowChunk, RunRow
 from judgetree.modules.errors import LoadingError
 from tests.eval.run_rows import run_row
 
@@ -23,11 +23,11 @@ UNKNOWN = EvalQuestion(id="unknown", question="What?", answers=(), answers_known
 QUESTIONS = (OIL, NOBODY, UNKNOWN)
 
 
-def found(key: str, *, depth: int = 0, rank: int = 0) -> FoundChunk:
-    return FoundChunk(key=key, chunk_id=key, depth=depth, rank=rank, verdict="1")
+def found(key: str, *, depth: int = 0, rank: int = 0) -> RowChunk:
+    return RowChunk(key=key, chunk_id=key, depth=depth, rank=rank, verdict="1")
 
 
-def row(question: EvalQuestion, prediction: str = "", *chunks: FoundChunk, **changes: object) -> RunRow:
+def row(question: EvalQuestion, prediction: str = "", *chunks: RowChunk, **changes: object) -> RunRow:
     asked = {"question_id": question.id, "question": question.question}
     return run_row(**{**asked, "prediction": prediction, "chunks": chunks, **changes})
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from judgetree.evaluation.reports.compare import compare_runs
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.rows.store import FoundChunk, RunRow, RunStore
+from judgetree.evaluation.rows.store import RowChunk, RunRow, RunStore
 from judgetree.evaluation.rows.turn_facts import TurnFacts
 from judgetree.evaluation.run_diff import diff_runs
 from judgetree.evaluation.training.export import export
@@ -24,7 +24,7 @@ HUGE = "1" + "0" * 30
 WRONG = [HUGE, "-1", "1e400", "NaN", "Infinity", "true", '"7"', "1.5", "[]", "-" + HUGE]
 ROW = run_row(
     tree=tree_figures(),
-    chunks=(FoundChunk(key="k", chunk_id="c", depth=0, rank=0, verdict="2", confidence=0.5, p_needed=0.5),),
+    chunks=(RowChunk(key="k", chunk_id="c", depth=0, rank=0, verdict="2", confidence=0.5, p_needed=0.5),),
     paid=(ModelUsage(model="m", kind="chat"),),
     conversation=TurnFacts(dialogue_id="d", number=1, conversation="c", path_length=1),
     damage={"failed_verdicts": 1},

@@ -15,7 +15,7 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.endpoints import Outgoing, Responses
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
@@ -205,7 +205,7 @@ def test_temperature_and_thinking_are_the_reader_s_and_others_are_another_run(
 ) -> None:
     sent: set[tuple[str, object]] = set()
 
-    def respond(request: ChatRequest) -> None:
+    def respond(request: ReceivedRequest) -> None:
         sent.add((request.prompt.kind, getattr(request, name)))
 
     bench.server.responses = respond
@@ -257,7 +257,7 @@ def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Benc
 def refusing(status: int, *queries: str) -> Responses:
     """An endpoint that refuses chat requests about these questions, or all."""
 
-    def respond(request: ChatRequest) -> ChatReply | None:
+    def respond(request: ReceivedRequest) -> ChatReply | None:
         refused = not queries or request.prompt.query in queries
         return ChatReply(status=status, text="no way") if refused else None
 
@@ -293,7 +293,7 @@ def test_dead_endpoint_stops_the_run_and_questions_are_asked_again(bench: Bench,
 def failing(*kinds: str, status: int = 500, about: str = "") -> Responses:
     """An endpoint at which requests of these kinds, whose messages hold a text, fail."""
 
-    def respond(request: ChatRequest) -> ChatReply | None:
+    def respond(request: ReceivedRequest) -> ChatReply | None:
         is_one = request.prompt.kind in kinds and any(about in text for _, text in request.messages)
         return ChatReply(status=status, text="no way") if is_one else None
 

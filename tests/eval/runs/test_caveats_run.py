@@ -11,7 +11,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.metrics.damage import DAMAGE_KINDS
 from judgetree.evaluation.reports.report import load_report
@@ -52,7 +52,7 @@ def bench(tmp_path: Path) -> Iterator[RunBench]:
 def answering(server: ScriptedServer, **changes: object) -> None:
     """Change the replies to readers of the question about ladders, and no others."""
 
-    def reply(request: ChatRequest) -> ChatReply | None:
+    def reply(request: ReceivedRequest) -> ChatReply | None:
         is_meant = request.prompt.kind == "read" and request.prompt.query == LADDERS
         return ChatReply(**{"text": "grey", **changes}) if is_meant else None  # type: ignore[arg-type]
 

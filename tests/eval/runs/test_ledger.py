@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.ledger import Ledger, WorkerLimits
+from judgetree.evaluation.runs.ledger import RunLedger, WorkerLimits
 from judgetree.modules.calls.journal import BOOKED_TO
 from judgetree.modules.calls.prices import Prices
 from judgetree.modules.calls.record import Spend
@@ -21,8 +21,8 @@ from judgetree.modules.llm.rate_limit import SharedRateLimit
 ONE = Spend(calls=1, tokens=10)
 
 
-def ledger(**limits: object) -> Ledger:
-    return Ledger(Experiment.model_validate({"dataset": "hotpotqa:x.json", **limits}), (), Prices({}))
+def ledger(**limits: object) -> RunLedger:
+    return RunLedger(Experiment.model_validate({"dataset": "hotpotqa:x.json", **limits}), (), Prices({}))
 
 
 def test_no_interleaving_of_workers_and_deaths_passes_the_limit() -> None:
@@ -95,7 +95,7 @@ def test_what_earlier_starts_paid_without_a_row_counts_for_all_workers() -> None
 @pytest.mark.parametrize("limit", [3, 10])
 def test_all_workers_share_the_attempts_of_a_minute(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = Experiment.model_validate({"dataset": "hotpotqa:x.json"})
-    books = Ledger(experiment, (), Prices({}), requests_per_minute=limit)
+    books = RunLedger(experiment, (), Prices({}), requests_per_minute=limit)
 
     async def run() -> list[int]:
         asking = [asyncio.create_task(books.admit("model", 5)) for _ in range(limit + 2)]
@@ -111,7 +111,9 @@ def test_all_workers_share_the_attempts_of_a_minute(limit: int, monkeypatch: pyt
 
 
 def test_pause_that_one_worker_is_told_holds_all_workers() -> None:
-    books = Ledger(Experiment.model_validate({"dataset": "hotpotqa:x.json"}), (), Prices({}), requests_per_minute=100)
+    books = RunLedger(
+        Experiment.model_validate({"dataset": "hotpotqa:x.json"}), (), Prices({}), requests_per_minute=100
+    )
     told, other = (SharedRateLimit(books, "model", counts_tokens=False) for _ in range(2))
 
     async def run() -> None:

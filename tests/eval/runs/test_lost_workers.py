@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from judgetree.evaluation.runs.crew import MOST_DEATHS, MOST_OPENINGS, AskingWorkers, Hand, finish_opening
+from judgetree.evaluation.runs.crew import MOST_DEATHS, MOST_OPENINGS, AskingWorkers, WorkerHandle, finish_opening
 from judgetree.evaluation.runs.jobs import Job
 from judgetree.evaluation.runs.limits import Spending
 from judgetree.evaluation.runs.worker import NotOpened, Worker, WorkOrder
@@ -38,7 +38,7 @@ def crew_that_dies(openings: list[object], ledger: object = None) -> AskingWorke
     async def no_time(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    hand = Hand(SimpleNamespace(ask=SimpleNamespace(remote=die)), reopen)
+    hand = WorkerHandle(SimpleNamespace(ask=SimpleNamespace(remote=die)), reopen)
     return AskingWorkers(
         [hand], ledger, (Died,), lambda job: (), cast(Spending, SimpleNamespace(adopt=None)), sleep=no_time
     )
@@ -97,7 +97,7 @@ def open_with(outcomes: list[object]) -> list[float]:
             raise answer
         return cast("UserError | None", answer)
 
-    hand = Hand(None, lambda holder: outcomes.pop(0))
+    hand = WorkerHandle(None, lambda holder: outcomes.pop(0))
     finish_opening(hand, outcomes.pop(0), get, (Died,), waits.append)
     return waits
 
@@ -117,7 +117,7 @@ def test_a_worker_that_does_not_answer_is_named_once_each_time(caplog: pytest.Lo
     async def ping() -> str:
         return answers.pop(0) or await asyncio.Future()
 
-    hands = [Hand(SimpleNamespace(ping=SimpleNamespace(remote=remote)), die) for remote in (ping, die)]
+    hands = [WorkerHandle(SimpleNamespace(ping=SimpleNamespace(remote=remote)), die) for remote in (ping, die)]
     crew = crew_that_dies([])
     crew.hands, crew.patience_s = hands, 0.01
     with pytest.raises(IndexError, match="pop from empty list"):

@@ -11,7 +11,7 @@ import pytest
 from judgetree import evaluation
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.calls.prompts import Prompts
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.prompts import READER
@@ -35,7 +35,7 @@ KEYS: dict[str, object] = {
 }
 
 
-def says_grey_if_asked_to(request: ChatRequest) -> ChatReply | None:
+def says_grey_if_asked_to(request: ReceivedRequest) -> ChatReply | None:
     """Knows the ladders only with the own prompt."""
     is_own = request.messages[0][1] == SHOUTED and request.messages[2] == ("assistant", "SEVEN")
     return ChatReply(text="GREY") if is_own and "ladders" in request.messages[-1][1] else None

@@ -8,9 +8,9 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.rows.store import FoundChunk
+from judgetree.evaluation.rows.store import RowChunk
 from judgetree.evaluation.rows.turn_facts import ReusedChunk
-from judgetree.evaluation.runs.turn_evidence import EvidenceReader, TurnEvidence
+from judgetree.evaluation.runs.turn_evidence import TurnEvidence, TurnEvidenceReader
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallMeter
@@ -61,8 +61,8 @@ def tree(*chunks: tuple[str, int]) -> SearchTree:
     return SearchTree(root=QueryNode(thread_id="t", query="What of B?", chunks=tuple(nodes)))
 
 
-def found_before(*chunk_ids: str) -> list[FoundChunk]:
-    return [FoundChunk(key=f"doc-{each}", chunk_id=each, depth=0, rank=0, verdict="1") for each in chunk_ids]
+def found_before(*chunk_ids: str) -> list[RowChunk]:
+    return [RowChunk(key=f"doc-{each}", chunk_id=each, depth=0, rank=0, verdict="1") for each in chunk_ids]
 
 
 def read(
@@ -73,7 +73,7 @@ def read(
     question: EvalQuestion = QUESTION,
 ) -> TurnEvidence:
     path = [replace(ROW, chunks=tuple(found_before(*earlier)))]
-    return asyncio.run(EvidenceReader(shelf, "key").read(question, pair, searched, path))
+    return asyncio.run(TurnEvidenceReader(shelf, "key").read(question, pair, searched, path))
 
 
 def test_chunk_that_the_search_finds_again_is_not_reused() -> None:

@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import RunOptions
@@ -125,7 +125,7 @@ def test_a_question_whose_worker_is_killed_is_asked_again_and_pays_only_what_was
     asked: Counter[str] = Counter()
     noting, held, killed = threading.Lock(), threading.Event(), threading.Event()
 
-    def kill_once(request: ChatRequest) -> ChatReply | None:
+    def kill_once(request: ReceivedRequest) -> ChatReply | None:
         with noting:
             asked[str(request.prompt)] += 1
             is_fifth = asked.total() == 5

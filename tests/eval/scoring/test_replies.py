@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.scoring.replies import StructuredLLM, parse_reply, schema_of
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter, total_usage
@@ -101,9 +101,9 @@ def test_schema_is_closed_and_its_numbers_are_flags() -> None:
 
 
 def test_repair_says_what_was_wrong_and_every_call_is_booked(server: ScriptedServer) -> None:
-    asked: list[ChatRequest] = []
+    asked: list[ReceivedRequest] = []
 
-    def answer(request: ChatRequest) -> ChatReply:
+    def answer(request: ReceivedRequest) -> ChatReply:
         asked.append(request)
         return ChatReply(text="Yes." if len(asked) == 1 else GOOD_TEXT)
 

@@ -92,7 +92,7 @@ def test_what_only_a_search_takes_may_differ(bench: Bench, tmp_path: Path) -> No
 
     with session() as other, session(context_tokens=900) as cutting:
         assert other.explain("t").left_out == bench.session.explain("t").left_out
-        with pytest.raises(ThreadMismatch, match=r"\(reader.context_tokens: None then, '900' now\)"):
+        with pytest.raises(ThreadMismatch, match=r"\(reader.context_tokens: none then, 900 now\)"):
             cutting.explain("t")
 
 

@@ -74,7 +74,7 @@ def test_a_finished_thread_is_returned_without_a_call(graph: RagGraph, reader: F
 
 
 @pytest.mark.parametrize(
-    ("question", "depth", "named"), [("Another question?", 3, "query: "), (ROOT, 2, "max_rec_depth: '3' then, '2' now")]
+    ("question", "depth", "named"), [("Another question?", 3, "query: "), (ROOT, 2, "max_rec_depth: 3 then, 2 now")]
 )
 def test_a_thread_is_refused_to_another_question_or_other_settings(
     graph: RagGraph, reader: FakeLLM, question: str, depth: int, named: str

@@ -22,7 +22,8 @@ from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.generated import GeneratedJudge
-from judgetree.modules.settings import Record, load_settings
+from judgetree.modules.recorded_texts import Record
+from judgetree.modules.settings import load_settings
 from tests.app.conftest import CHAIN, SUB_QUESTION
 from tests.collector import collecting
 from tests.graphs.fakes import TableRetriever, chunk

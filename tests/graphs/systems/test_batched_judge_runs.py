@@ -11,7 +11,7 @@ import pytest
 from judgetree import Limits, RagContext, build_judge_rag
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.judge.batched import BatchedJudge
@@ -31,7 +31,7 @@ class Model:
     def __init__(self) -> None:
         self.reads = False
 
-    def __call__(self, request: ChatRequest) -> ChatReply:
+    def __call__(self, request: ReceivedRequest) -> ChatReply:
         if request.prompt.kind != "batch":
             return ChatReply(text="Vellin") if self.reads else ChatReply(text="down", status=400)
         query, shown = request.prompt.query, request.prompt.passage.split("\n")

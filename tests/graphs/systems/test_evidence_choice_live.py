@@ -98,7 +98,7 @@ def test_the_choice_is_in_the_fingerprint_unless_it_is_the_default() -> None:
     assert ranked == other | {"reader.evidence_ranker": "mmr"}
     with build_judge_rag(context=context_of(USEFUL)) as graph:
         graph.invoke(ROOT, thread("t"))
-        with pytest.raises(ThreadMismatch, match="evidence_tokens: None then, '9' now"):
+        with pytest.raises(ThreadMismatch, match="evidence_tokens: none then, 9 now"):
             graph.invoke(ROOT, thread("t"), context=context_of(EvidenceChoice(evidence_tokens=9)))
 
 

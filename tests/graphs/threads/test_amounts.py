@@ -10,7 +10,7 @@ from judgetree.graphs.threads.amounts import SavedCall, count_earlier, expected_
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.kept import KeptCall
-from judgetree.modules.calls.ledger import Ledger, Share
+from judgetree.modules.calls.ledger import Share, TreeLedger
 from judgetree.modules.calls.record import INTERRUPTED, CallRecord, Spend, Taken
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent
@@ -113,7 +113,7 @@ def test_an_answer_is_kept_for_a_sub_run_of_which_judgements_alone_are_journaled
 
 def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_comes_to_them() -> None:
     """They counted besides the share that is planned for the thread, so that a round granted less."""
-    budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
+    budget = CallBudget(limit=10, ledger=TreeLedger(max_tree_tokens=1000))
     ledger = budget.ledger
     journaled = (kept("judge", "1", Taken(set_aside_for="sub")), kept("generate", "2", Taken(held_by="sub")))
     count_earlier(journaled, (), budget)
@@ -129,7 +129,7 @@ def test_tokens_that_were_paid_for_count_once_before_and_after_their_thread_come
 def test_a_sub_run_is_expected_to_use_the_same_after_a_break() -> None:
     """The estimate of an interrupted judgement counted into the mean, so that a resumed round granted less."""
     services = bushy_context("breadth", max_tree_tokens=1000)
-    budget = CallBudget(limit=10, ledger=Ledger(max_tree_tokens=1000))
+    budget = CallBudget(limit=10, ledger=TreeLedger(max_tree_tokens=1000))
     context = SimpleNamespace(budget=budget, services=services)
     interrupted = {**record("judge", "2", error=INTERRUPTED), "completion_tokens": 256}
     shares = [

@@ -7,7 +7,8 @@ import pytest
 
 from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.threads.context import RagContext
-from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
+from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, sub_thread_id
+from judgetree.graphs.threads.mismatch import refuse_mismatch
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.llm.tuned import tuned
@@ -44,16 +45,16 @@ def test_digest_does_not_depend_on_the_order_of_keys() -> None:
 
 
 def test_mismatch_names_each_difference_and_nothing_else() -> None:
-    with pytest.raises(ThreadMismatch, match=r"\(a: '1' then, '2' now; b: None then, '3' now\)"):
+    with pytest.raises(ThreadMismatch, match=r"\(a: 1 then, 2 now; b: none then, 3 now\)"):
         refuse_mismatch("t", {"a": "1", "same": "x"}, {"a": "2", "same": "x", "b": "3"})
 
 
 def test_a_graph_that_was_made_anew_is_named_with_what_to_do() -> None:
     then, now = ({"retriever.graph": json.dumps({"kind": "triples", "graph": digest})} for digest in ("0a", "0b"))
-    said = r"\(retriever\.graph\.graph: '0a' then, '0b' now\).* The graph of the collection was made anew since then"
+    said = r"\(retriever\.graph\.graph: 0a then, 0b now\).* The graph of the collection was made anew since then"
     with pytest.raises(ThreadMismatch, match=said):
         refuse_mismatch("t", then, now)
-    with pytest.raises(ThreadMismatch, match=r"now\)[^:]*that run\.$"):
+    with pytest.raises(ThreadMismatch, match=r"now\)[^:]*another thread id\.$"):
         refuse_mismatch("t", then, {})
 
 

@@ -10,8 +10,8 @@ import pickle
 
 import pytest
 
-from judgetree.app.server.conversations.questions import QuestionLimits
 from judgetree.app.server.serving.options import ServerOptions
+from judgetree.app.server.serving.request_keys import QuestionLimits
 from judgetree.app.terminal.live_tree import LiveTree
 from judgetree.evaluation.metrics.tree import figures_of
 from judgetree.graphs.config.limits import Limits

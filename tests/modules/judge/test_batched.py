@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.usage import CallMeter
@@ -40,9 +40,9 @@ class Judging:
 
     def __init__(self, *replies: dict[str, tuple[int, str]]) -> None:
         self.replies = list(replies)
-        self.requests: list[ChatRequest] = []
+        self.requests: list[ReceivedRequest] = []
 
-    def __call__(self, request: ChatRequest) -> ChatReply:
+    def __call__(self, request: ReceivedRequest) -> ChatReply:
         self.requests.append(request)
         known = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         shown = [text.strip() for text in re.split(r"^\[\d+\]\n", request.messages[1][1], flags=re.MULTILINE)[1:]]

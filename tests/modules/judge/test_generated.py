@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.messages import JSON_REPAIR
@@ -52,10 +52,10 @@ class Recorder:
     """A hook that keeps the requests it answers."""
 
     def __init__(self, *replies: ChatReply) -> None:
-        self.requests: list[ChatRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self._hook = saying(*replies)
 
-    def __call__(self, request: ChatRequest) -> ChatReply:
+    def __call__(self, request: ReceivedRequest) -> ChatReply:
         self.requests.append(request)
         return self._hook(request)
 
@@ -148,7 +148,7 @@ def test_reply_that_stays_unusable_makes_the_verdict_unknown(server: ScriptedSer
     ("fault", "calls"), [("prose", 2), ("fence", 1), ("think", 1), ("truncated", 2), ("wrong_type", 2), ("empty", 2)]
 )
 def test_garbled_reply_costs_a_repair_at_most(server: ScriptedServer, fault: str, calls: int) -> None:
-    def garbled_once(_: ChatRequest) -> ChatReply:
+    def garbled_once(_: ReceivedRequest) -> ChatReply:
         server.configure(faults={})
         return wrote(1, NEXT, reason="a reason that is longer than all of the rest together")
 

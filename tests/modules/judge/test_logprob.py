@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion, TokenLogprob
@@ -489,7 +489,7 @@ def server(started_server: ScriptedServer) -> ScriptedServer:
     return started_server
 
 
-def by_question(request: ChatRequest) -> ChatReply:
+def by_question(request: ReceivedRequest) -> ChatReply:
     """Needed, not enough alone, and the question to ask next."""
     asked = tuple(request.messages)
     if asked == tuple(LOOK_UP):

@@ -24,7 +24,7 @@ import requests
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
@@ -445,7 +445,7 @@ def test_password_in_the_address_stands_neither_in_message_nor_record(server: Sc
 def test_gate_lets_as_many_calls_through_as_it_has_slots_and_no_more(server: ScriptedServer) -> None:
     pair = threading.Barrier(2, timeout=20)  # nobody is answered before another one asks
 
-    def answer(_: ChatRequest) -> ChatReply:
+    def answer(_: ReceivedRequest) -> ChatReply:
         pair.wait()
         return ChatReply(text="42")
 

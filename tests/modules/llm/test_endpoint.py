@@ -14,7 +14,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.ledger import Ledger
+from judgetree.modules.calls.ledger import TreeLedger
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.llm.call_gate import CallGate
@@ -353,7 +353,7 @@ def test_attempts_that_may_be_billed_count_as_calls(server: ScriptedServer, limi
 def test_tokens_of_attempts_that_may_be_billed_count(server: ScriptedServer) -> None:
     """A second attempt is not made where what the first one used leaves no room."""
     server.responses = saying(ChatReply(text="<think>" + "six by nine " * 50 + "</think>"))
-    budget = CallBudget(limit=9, ledger=Ledger(max_tree_tokens=400))
+    budget = CallBudget(limit=9, ledger=TreeLedger(max_tree_tokens=400))
     meter = CallMeter(node="generate", budget=budget)
     with pytest.raises(ModelCallError, match="no further attempt was made: The budget of 400 tokens"):
         ask(llm_at(server.base_url, retries=2), meter)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.budget import CallBudget
 from judgetree.modules.calls.completion import Completion
@@ -67,7 +67,7 @@ class Recorder:
         self.formats: list[str] = []
         self._hook = saying(*replies)
 
-    def __call__(self, request: ChatRequest) -> ChatReply:
+    def __call__(self, request: ReceivedRequest) -> ChatReply:
         self.formats.append(request.response_format)
         return self._hook(request)
 
@@ -104,7 +104,7 @@ def test_format_is_probed_once_when_many_ask_at_once(server: ScriptedServer, ref
 
 
 def test_calls_go_side_by_side_once_the_format_is_known(server: ScriptedServer) -> None:
-    def answer(_: ChatRequest) -> ChatReply:
+    def answer(_: ReceivedRequest) -> ChatReply:
         together.wait()
         return REPLY
 

@@ -17,9 +17,9 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("day: 2020-13-45", "month must be in 1..12"),
+        ("day: !!timestamp 2020-13-45", "month must be in 1..12"),
         (f"number: {'9' * 5000}", "4300"),
-        ("number: 0b_", "invalid literal"),
+        ("number: !!int 0b_", "invalid literal"),
         ("yes: !!bool maybe", "maybe"),
         ("topk: 3\njudge: auto\ntopk: 10", "'topk' stands twice"),
         (BOMB, "more than 1,000,000 values"),

@@ -24,7 +24,7 @@ from judgetree.modules.index.index import Index
 from judgetree.modules.index.schema import DENSE_INDEX, SEARCH_FIELD, TEXT_FIELD
 from judgetree.modules.retriever.contract import Searcher
 from judgetree.modules.retriever.retriever import Retriever
-from judgetree.modules.retriever.search import Hits, Request, SearchTarget, query_data
+from judgetree.modules.retriever.search import FieldSearch, Hits, SearchTarget, query_data
 from judgetree.modules.retriever.searched import describe_target
 from judgetree.modules.retriever.snapshot import Snapshot
 from judgetree.modules.retriever.snapshot_target import SnapshotTarget, searcher_of
@@ -183,7 +183,7 @@ def test_a_wrong_query_vector_gets_the_stores_error(kept: Open) -> None:
     for mode in ("auto", "off"):
         target = describe_target((index := kept("english", mode)).vector_store)  # type: ignore[arg-type]
         with pytest.raises(CollectionError) as error:
-            searcher_of(target, index).search(Request(field=target.fields["dense"], data=[0.5, 0.5]), 3)
+            searcher_of(target, index).search(FieldSearch(field=target.fields["dense"], data=[0.5, 0.5]), 3)
         said.append(str(error.value))
     assert said[0] == said[1]
 
@@ -206,7 +206,7 @@ def test_equal_scores_are_cut_off_as_in_the_store(
             for index in indexes:
                 target = describe_target(index.vector_store)
                 fields = [target.fields[name] for name in names]
-                asked = [Request(field=each, data=query_data(each, query, CallMeter(node="t"))) for each in fields]
+                asked = [FieldSearch(field=each, data=query_data(each, query, CallMeter(node="t"))) for each in fields]
                 one = searcher_of(target, index)
                 hits = one.search(asked[0], limit) if ranker is None else one.fused_search(asked, ranker, limit)
                 found.append(with_metadata(hits))

@@ -10,7 +10,7 @@ from ..parsed import LeftOut, Piece, titled
 from .notes import Notes
 from .numbering import Numbering
 from .package import R, W, WordPackage, is_on, value
-from .story import Document, Story
+from .story import Story, WordDocument
 from .styles import Styles
 
 
@@ -27,7 +27,7 @@ def parse_docx(data: bytes) -> Iterable[Piece]:
     if body is None:
         raise LoadingError("it is no Word document: its main part has no body")
     settings = next(package.related("settings"), None)
-    document = Document(
+    document = WordDocument(
         styles=Styles(next(package.related("styles"), None)),
         numbering=Numbering(next(package.related("numbering"), None)),
         notes=Notes(package, settings),
@@ -43,7 +43,7 @@ def parse_docx(data: bytes) -> Iterable[Piece]:
             yield LeftOut(kind=kind, count=count)
 
 
-def _with_edges(package: WordPackage, document: Document, story: Story, settings: Element | None) -> Iterator[str]:
+def _with_edges(package: WordPackage, document: WordDocument, story: Story, settings: Element | None) -> Iterator[str]:
     """Yield the blocks of the body, with the headers and footers of each section; one that repeats stands once."""
     both_sides = settings is not None and is_on(settings.find(f"{W}evenAndOddHeaders"))
     relations = package.relations(package.main)

@@ -13,7 +13,7 @@ _MOST_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class WordCell:
     """A cell of a row."""
 
     start: int
@@ -26,7 +26,7 @@ class Cell:
     """True if it holds a table."""
 
 
-def row_text(cells: Sequence[Cell], starts: Sequence[int]) -> str:
+def row_text(cells: Sequence[WordCell], starts: Sequence[int]) -> str:
     """Return a row of a table as a line; a short cell is repeated in the columns that it spans.
 
     A row of a layout, with a table in a cell or with long ones, is a block for each cell.

@@ -17,8 +17,8 @@ from .fields import Fields, form_field, without_result
 from .notes import NoteKind, Notes
 from .numbering import Numbering
 from .package import M, W, is_on, number, value
-from .rows import MOST_REPEATED, Cell, row_text
-from .styles import Look, Style, Styles, look_of
+from .rows import MOST_REPEATED, WordCell, row_text
+from .styles import Style, Styles, TextLook, look_of
 from .symbols import UNKNOWN, is_private, readable, symbol
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -33,7 +33,7 @@ _SKIPPED = frozenset(f"{W}{name}" for name in _NAMES.split())
 
 
 @dataclass(kw_only=True)
-class Document:
+class WordDocument:
     """What the stories of a document share."""
 
     styles: Styles
@@ -45,7 +45,7 @@ class Document:
 class Story:
     """The text of one story, once ``read`` has walked through its elements."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: WordDocument) -> None:
         self.blocks: list[str] = []
         self.heading = ""
         """The first paragraph in a style of titles or headings, without its number."""
@@ -56,7 +56,7 @@ class Story:
         self._boxes: list[str] = []
         self._notes: list[str] = []
         self._fields = Fields()
-        self._look = Look()
+        self._look = TextLook()
         self._style = Style()
         self._depth = 0
         self._after_hidden = False
@@ -150,7 +150,7 @@ class Story:
         """Return the blocks of a cell or text box, which stand apart from those around it."""
         outer = self.blocks, self._pieces, self._boxes, self._fields, self._look
         self.blocks, self._pieces, self._boxes = [], [], []
-        self._look = Look()
+        self._look = TextLook()
         if own_fields:
             self._fields = Fields()
         self._depth += 1
@@ -167,7 +167,7 @@ class Story:
     def _table(self, element: Element) -> None:
         if self._pieces:  # of a paragraph that would go on after the table
             self._end_block()
-        rows: list[list[Cell]] = []
+        rows: list[list[WordCell]] = []
         above: dict[int, str] = {}
         for row in _within(element, f"{W}tr"):
             properties = row.find(f"{W}trPr")
@@ -184,7 +184,7 @@ class Story:
             self.blocks += self._notes
             self._notes.clear()
 
-    def _cells(self, row: Element, above: dict[int, str]) -> Iterator[Cell]:
+    def _cells(self, row: Element, above: dict[int, str]) -> Iterator[WordCell]:
         """Yield the cells of a row; ``above`` has the texts that reach down from the rows above, by column."""
         column = min(number(value(row.find(f"{W}trPr/{W}gridBefore"))), _MOST_COLUMNS)
         before = ""
@@ -206,7 +206,7 @@ class Story:
                 text = above.get(column, "")
             before = above[column] = text if len(text) <= MOST_REPEATED else ""
             is_nested = next(cell.iter(f"{W}tbl"), None) is not None
-            yield Cell(start=column, end=column + span, text=text, own=own, is_nested=is_nested)
+            yield WordCell(start=column, end=column + span, text=text, own=own, is_nested=is_nested)
             column += span
 
     # --- what stands in a line ---

@@ -16,7 +16,7 @@ _LONGEST_CHAIN = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class TextLook:
     """How text looks; None where it looks as the text around it."""
 
     hidden: bool | None = None
@@ -25,9 +25,9 @@ class Look:
     struck: bool | None = None
     """True for text that is struck out and still seen."""
 
-    def over(self, other: Look) -> Look:
+    def over(self, other: TextLook) -> TextLook:
         """Return this look on top of another one."""
-        return Look(
+        return TextLook(
             hidden=other.hidden if self.hidden is None else self.hidden,
             script=other.script if self.script is None else self.script,
             font=other.font if self.font is None else self.font,
@@ -35,10 +35,10 @@ class Look:
         )
 
 
-PLAIN = Look()
+PLAIN = TextLook()
 
 
-def look_of(properties: Element | None) -> Look:
+def look_of(properties: Element | None) -> TextLook:
     """Return how the properties of a run make it look."""
     if properties is None:
         return PLAIN
@@ -60,7 +60,7 @@ def look_of(properties: Element | None) -> Look:
                 font = value(each, "ascii") or value(each, "hAnsi") or None
     if hidden is None and script is None and font is None and struck is None:
         return PLAIN
-    return Look(hidden=hidden, script=script, font=font, struck=struck)
+    return TextLook(hidden=hidden, script=script, font=font, struck=struck)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Style:
     """A style, with what it takes from those it is based on."""
 
     is_heading: bool = False
-    look: Look = PLAIN
+    look: TextLook = PLAIN
     numbered: tuple[str, str] = ("", "")
     """Id and level of its list; "" for none."""
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from tests.app.conftest import COLLECTION
 from tests.app.talks import FIRST, PAINT, THICKNESS
 
@@ -89,7 +89,7 @@ def test_titles_come_from_one_call_and_are_no_turns(http: httpx.Client, scripted
     chat(http, FIRST)
     forms: list[str] = []
 
-    def keep(request: ChatRequest) -> None:
+    def keep(request: ReceivedRequest) -> None:
         forms.append(request.response_format)
 
     scripted.responses = keep

@@ -18,7 +18,7 @@ import pytest
 
 from judgetree.app.cli import main
 from judgetree.app.server.collections.filling import uploads_folder
-from judgetree.app.server.collections.uploads import MAX_OPEN, Job, Uploads
+from judgetree.app.server.collections.uploads import MAX_OPEN, UploadJob, Uploads
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.safety.key_watch import KeyWatch
@@ -266,7 +266,7 @@ def test_a_key_takes_half_of_a_full_queue(settings: Settings) -> None:
 
 
 def test_the_end_of_the_server_ends_uploads(settings: Settings) -> None:
-    async def end_while_another_writes() -> list[Job]:
+    async def end_while_another_writes() -> list[UploadJob]:
         uploads = Uploads(settings, PATIENT, KeyWatch(KeyBook(KeyTables(settings))))
         with closing(connect(str(settings.milvus_address))) as connection:
             with writer_lock(connection, COLLECTION, LockOptions(), on_wait=lambda _: None):

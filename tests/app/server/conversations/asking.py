@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from judgetree.app.scripted.answers import ChatReply
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from tests.app.conftest import COLLECTION
 
 MODEL = f"{COLLECTION}/judge"
@@ -90,7 +90,7 @@ class Gate:
     def open(self) -> None:
         self._open.set()
 
-    def __call__(self, request: ChatRequest) -> ChatReply | None:
+    def __call__(self, request: ReceivedRequest) -> ChatReply | None:
         with self._lock:
             self.calls += 1
         self.reached.set()

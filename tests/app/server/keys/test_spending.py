@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from judgetree.app.server.keys.key import NO_LIMITS, Budget
-from judgetree.app.server.keys.spending import DayIsSpent, Ledger
+from judgetree.app.server.keys.spending import DayIsSpent, KeyLedger
 from judgetree.app.server.serving.admission import KeyDay
 from judgetree.app.server.serving.caller import Caller
 from judgetree.modules.calls.prices import load_prices
@@ -19,7 +19,7 @@ NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
 
 
 def test_workers_together_reserve_no_more_than_the_budget(tables: OpenTables) -> None:
-    workers = [Ledger(tables(), clock=lambda: NOON) for _ in range(4)]
+    workers = [KeyLedger(tables(), clock=lambda: NOON) for _ in range(4)]
 
     def reserve(number: int) -> bool:
         try:
@@ -35,7 +35,7 @@ def test_workers_together_reserve_no_more_than_the_budget(tables: OpenTables) ->
 
 
 def test_what_a_run_did_not_use_is_free_again(tables: OpenTables) -> None:
-    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger = KeyLedger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000, seconds=100), Budget(tokens=800, seconds=50)
     run = ledger.reserve("k1", day, question)
     with pytest.raises(DayIsSpent, match="800 of 1000 tokens are used or held for questions that are being answered"):
@@ -48,7 +48,7 @@ def test_what_a_run_did_not_use_is_free_again(tables: OpenTables) -> None:
 
 @pytest.mark.parametrize("turn_id", ["", "t1"])
 def test_a_spent_day_renews_at_midnight_and_a_held_one_soon(tables: OpenTables, turn_id: str) -> None:
-    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger = KeyLedger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000), Budget(tokens=800)
     run = ledger.reserve("k1", day, question)
     with pytest.raises(DayIsSpent) as held:
@@ -62,7 +62,7 @@ def test_a_spent_day_renews_at_midnight_and_a_held_one_soon(tables: OpenTables, 
 
 def test_a_new_day_renews_the_budget(tables: OpenTables) -> None:
     now = [NOON]
-    ledger = Ledger(tables(), clock=lambda: now[0])
+    ledger = KeyLedger(tables(), clock=lambda: now[0])
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=10))
     with pytest.raises(DayIsSpent):
         ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
@@ -74,7 +74,7 @@ def test_a_new_day_renews_the_budget(tables: OpenTables) -> None:
 
 
 def test_a_turn_is_charged_once_over_all_its_runs(tables: OpenTables) -> None:
-    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger = KeyLedger(tables(), clock=lambda: NOON)
     for total in (300, 500, 500):  # cancelled, resumed, and asked for again
         run = ledger.reserve("k1", Budget(tokens=1000), NO_LIMITS)
         ledger.settle(run, Spend(usd=total / 1000, tokens=total, seconds=1), turn_id="t1")
@@ -83,7 +83,7 @@ def test_a_turn_is_charged_once_over_all_its_runs(tables: OpenTables) -> None:
 
 
 def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> None:
-    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger = KeyLedger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000), Budget(tokens=400)
     killed, other = ledger.reserve("k1", day, question), ledger.reserve("k1", day, question)
     ledger.name_turn(killed, "t1", "k1/monday")
@@ -107,14 +107,14 @@ def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> No
 
 
 def test_an_unknown_price_costs_what_was_reserved(tables: OpenTables) -> None:
-    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger = KeyLedger(tables(), clock=lambda: NOON)
     ledger.settle(ledger.reserve("k1", Budget(usd=2.0), NO_LIMITS), Spend(unpriced=1, tokens=3))
     assert ledger.used("k1") == Spend(usd=pytest.approx(0.2), tokens=3)
 
 
 def test_a_clock_that_goes_back_over_midnight_gives_no_second_budget(tables: OpenTables) -> None:
     now = [NOON + 43_200.0]
-    ledger, other = (Ledger(tables(), clock=lambda: now[0]), Ledger(tables(), clock=lambda: now[0] - 60))
+    ledger, other = (KeyLedger(tables(), clock=lambda: now[0]), KeyLedger(tables(), clock=lambda: now[0] - 60))
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=10))
     for behind in (other, ledger, other):
         with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
@@ -131,7 +131,7 @@ def test_a_question_that_a_jump_over_midnight_meets_takes_no_more_than_its_day(
 ) -> None:
     """After a clock had gone back, what was spent since then did not count for a question from before."""
     now = [NOON + 43_200.0 - step_s / 2]
-    ledger, other = (Ledger(tables(), clock=lambda: now[0]) for _ in range(2))
+    ledger, other = (KeyLedger(tables(), clock=lambda: now[0]) for _ in range(2))
     day = Budget(tokens=1000)
     run = ledger.reserve("k1", day, NO_LIMITS)
     now[0] += step_s
@@ -145,7 +145,7 @@ def test_a_question_that_a_jump_over_midnight_meets_takes_no_more_than_its_day(
 @pytest.mark.parametrize("days_ahead", [2, 400])
 def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: OpenTables, days_ahead: int) -> None:
     now = [NOON + days_ahead * 86_400]
-    ledger = Ledger(tables(), clock=lambda: now[0])
+    ledger = KeyLedger(tables(), clock=lambda: now[0])
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=4))
     now[0] = NOON
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=6))
@@ -167,7 +167,7 @@ def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: Op
 def test_calls_that_fit_into_what_is_reserved_reserve_nothing_more(
     tables: OpenTables, per_day: Budget, per_question: Budget
 ) -> None:
-    ledger = Ledger(tables(), clock=lambda: NOON)
+    ledger = KeyLedger(tables(), clock=lambda: NOON)
     caller = Caller(key_id="k1", per_day=per_day, per_question=per_question)
     run_id = ledger.reserve("k1", per_day, per_question)
     day = KeyDay(ledger, run_id, caller, per_question, load_prices())

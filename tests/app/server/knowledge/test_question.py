@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.judge.prompts import INSERT_BLOCK_SYSTEM
@@ -61,7 +61,7 @@ def test_a_request_chooses_among_the_owner_s_models(settings: Settings, scripted
 def test_the_filter_puts_key_passages_into_the_sources(settings: Settings, scripted: ScriptedServer) -> None:
     models: list[str] = []
 
-    def noting(request: ChatRequest) -> None:
+    def noting(request: ReceivedRequest) -> None:
         if request.messages[0][1] == INSERT_BLOCK_SYSTEM:
             models.append(request.model)
 

@@ -10,7 +10,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from tests.app.server.page.looking import ask, look, wait_for_answer
 from tests.app.server.page.relay import relaying
 from tests.driver import Page, needs_driver
@@ -28,7 +28,7 @@ def held(model: ScriptedServer, words: str) -> Iterator[threading.Event]:
     """Let the model answer no request with these words until the event is set, at the latest at the end."""
     going = threading.Event()
 
-    def hold(request: ChatRequest) -> ChatReply | None:
+    def hold(request: ReceivedRequest) -> ChatReply | None:
         if any(words in str(message) for message in request.messages):
             assert going.wait(60)
         return None
@@ -75,7 +75,7 @@ def test_a_stopped_question_is_answered_from_what_was_found(page: Page, model: S
 @needs_driver
 @pytest.mark.slow
 def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page, model: ScriptedServer) -> None:
-    def think(request: ChatRequest) -> ChatReply | None:
+    def think(request: ReceivedRequest) -> ChatReply | None:
         is_answer = request.prompt.kind == "read" and request.prompt.query == QUESTION
         return ChatReply(text="At most 212 °C.", reasoning="KV-207 speaks of Dorsan.") if is_answer else None
 

@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.key import Budget
-from judgetree.app.server.keys.spending import Ledger
+from judgetree.app.server.keys.spending import KeyLedger
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.addresses import Address
@@ -89,7 +89,7 @@ def charged_tokens(settings: Settings, name: str) -> int:
     with closing(KeyTables(settings)) as tables:
         (key,) = [each for each in KeyBook(tables).entries() if each.name == name]
         for _ in range(600):
-            used = Ledger(tables).used(key.id).tokens
+            used = KeyLedger(tables).used(key.id).tokens
             if used < 100_000:
                 break
             time.sleep(0.05)
@@ -162,7 +162,7 @@ def test_names_reach_no_header(settings: Settings, name: str) -> None:
 
 
 def test_the_models_of_a_server_share_its_cap_on_model_calls(settings: Settings, scripted: ScriptedServer) -> None:
-    def slowly(_: ChatRequest) -> None:
+    def slowly(_: ReceivedRequest) -> None:
         time.sleep(0.02)  # a call is long enough to meet another
 
     scripted.responses = slowly

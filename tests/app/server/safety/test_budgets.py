@@ -13,7 +13,7 @@ import pytest
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.key import Budget
-from judgetree.app.server.keys.spending import Ledger
+from judgetree.app.server.keys.spending import KeyLedger
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, Dam
@@ -64,7 +64,7 @@ def charged(settings: Settings, name: str) -> int:
             ):
                 break
             time.sleep(0.05)
-        return Ledger(tables).used(key.id).tokens
+        return KeyLedger(tables).used(key.id).tokens
 
 
 @pytest.mark.slow
