@@ -66,6 +66,8 @@ def _heads(turned: Sequence[Word], upright: Sequence[Word]) -> list[Word]:
 def _has_below(head: Word, lowest: float, upright: Sequence[Word]) -> bool:
     near = _NEAR * head.size
     return any(
-        lowest - _DEEP * head.size < word.base < lowest and word.left - near < head.left and head.right < word.right + near
+        lowest - _DEEP * head.size < word.base < lowest
+        and word.left - near < head.left
+        and head.right < word.right + near
         for word in upright
     )
