@@ -132,7 +132,7 @@ def tables_of(style: Style, count: int, *, seed: int) -> Iterator[PrintedTable]:
 
 
 def _table(style: Style, chance: random.Random) -> PrintedTable:
-    columns = chance.randint(3 if style.is_grouped else 2, 6)
+    columns = chance.randint(3 if style.is_grouped or style.are_heads_turned else 2, 6)
     heads = ["Model", *chance.sample(_HEADS, columns - 1)]
     values = iter(chance.sample(range(10, 10_000), 60))
     rows = [

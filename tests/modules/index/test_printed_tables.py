@@ -30,6 +30,8 @@ STYLES = {
     "turned back": Style(turn=270),
     "turned, first cells of several lines": Style(turn=90, is_wrapped=True),
     "heads over several columns": Style(is_grouped=True),
+    "turned heads": Style(are_heads_turned=True),
+    "lines, turned heads": Style(is_ruled=True, are_heads_turned=True),
     "lines": Style(is_ruled=True),
     "lines, first cells of several lines": Style(is_ruled=True, is_wrapped=True),
     "lines, turned": Style(is_ruled=True, turn=90),

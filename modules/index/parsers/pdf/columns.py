@@ -15,6 +15,7 @@ from .letters import CELL
 from .lines import Line, joined_lines
 from .pictures import Rule, Rules
 from .rows import LEAST_WIDTH, PARAGRAPH, Row, Segment, Span, divided, is_from_right, rows_of
+from .sideways import upright_heads
 from .tables import crossing, is_across, row_text, ruled_lines, table_lines
 from .words import Word
 
@@ -36,6 +37,8 @@ def in_reading_order(words: Sequence[Word], rules: Rules | None = None) -> str:
         rules: Lines of the page, by which tables are told from columns, and their cells from each other.
     """
     turned: defaultdict[int, list[Word]] = defaultdict(list)
+    if any(word.turn for word in words):
+        words = [word for part in upright_heads(words) for word in part]
     for word in words:
         turned[word.turn].append(word)
     parts = [

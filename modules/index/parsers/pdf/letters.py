@@ -30,6 +30,7 @@ _NARROW = 0.5
 _WIDE_BLANK = 0.32
 """Most width of a blank, in heights of letters."""
 _MOST_GAPS = 80
+_MOST_LETTERS = 50
 _MOST_SAMPLED = 40
 _WITHOUT_BLANKS = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 """Letters between whose words are no blanks."""
@@ -184,7 +185,8 @@ class PageLetters:
             return True
         if _WITHOUT_BLANKS.match(self._text[behind - 1]) or _WITHOUT_BLANKS.match(self._text[start]):
             return True
-        first = max(self._text.rfind(blank, 0, behind) for blank in " \n") + 1
+        least = max(0, behind - _MOST_LETTERS)
+        first = max(least, *(self._text.rfind(blank, least, behind) + 1 for blank in " \n"))
         pairs = [*range(first, behind - 1), *range(start, end - 1)]
         return 2 * sum(not self._is_one_text(at, at + 1) for at in pairs) <= len(pairs)
 
