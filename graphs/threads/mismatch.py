@@ -28,6 +28,7 @@ _MODELS: Mapping[str, str] = {
 """Keys by the part of the fingerprint that has the name of their model."""
 _FOLLOWERS: Mapping[str, str] = {"policy": "writer", "expansion": "links"}
 """Groups of a fingerprint that stand there with some values of another key."""
+_NOT = "no-"
 _GRAPHS = ("retriever.graph.graph", "links.graph")
 """Digests of graphs, in a difference of two runs with a graph of the same kind."""
 
@@ -75,7 +76,7 @@ class _Difference:
         return typed_as(RagConfig.model_fields[self.name].annotation) is bool
 
     def _switch(self, value: object) -> str:
-        return self.flag if value in (True, "on") else f"--no-{self.flag[2:]}"
+        return self.flag if value in (True, "on") else f"--{_NOT}{self.flag[2:]}"
 
 
 def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
