@@ -13,7 +13,7 @@ from ..graphs.tree.nodes import ChunkNode, QueryNode
 from ..modules.background_loop import background_loop
 from ..modules.calls.usage import CallMeter
 from ..modules.errors import UserError
-from ..modules.parts import part_of, remembered
+from ..modules.parts import part_of, register_object
 from ..modules.settings import load_settings
 from .datasets.questions import Dataset
 from .datasets.registry import load_dataset
@@ -108,7 +108,7 @@ def check_dataset(dataset: object) -> None:
 
 
 def _loaded(given: object) -> Dataset:
-    name = given if isinstance(given, str) else remembered(given)
+    name = given if isinstance(given, str) else register_object(given)
     try:
         if not isinstance(given, str):
             part_of("dataset", name)

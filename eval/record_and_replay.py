@@ -17,11 +17,11 @@ from ..modules.judge.noise import Noise
 from ..modules.judge.sub_questions import ModelWriter
 from ..modules.reader.evidence_choice import EvidenceChoice
 from ..modules.settings import Settings, load_settings
-from ..modules.specs import made_of_spec
+from ..modules.specs import parse_spec
 from ..modules.storage.file_locks import lock_folder
 from .replay.noisy_world import NoisyWorld
 from .replay.outcome import Replay
-from .replay.play import Played
+from .replay.play import Episode
 from .replay.readers import ReadingCost, ReplayedReading, ReplayReaders
 from .replay.recorder import Coverage
 from .replay.recorder import record as record_questions
@@ -29,7 +29,7 @@ from .replay.recording import FILE_NAME, SearchRecording
 from .replay.replays import BUDGETS, POLICIES, checked_budgets, named_policies, replay
 from .replay.shown import ShownTrees
 from .replay.summary import summarize
-from .replay.world import World
+from .replay.world import ReplayEnvironment
 from .rows.payments import Payments
 from .runs.batch_run import with_experiment
 from .runs.experiment import Experiment
@@ -167,15 +167,15 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
     baseline = baseline or names[0]
     if baseline not in names:
         raise SettingsError(f"baseline={baseline!r} is not played. Allowed: {', '.join(names)}.")
-    worlds: Mapping[str, World] = recorded
+    worlds: Mapping[str, ReplayEnvironment] = recorded
     if judge:
-        noise = made_of_spec("judge", judge, {"noisy": Noise})
+        noise = parse_spec("judge", judge, {"noisy": Noise})
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
     depth = recording.depth if depth is None else depth
     choice = EvidenceChoice(evidence=evidence, evidence_tokens=evidence_tokens, evidence_ranker=evidence_ranker)
     trees = {key: ShownTrees(world, choice) for key, world in worlds.items()} if keep_trees else {}
 
-    def keep(question: str, policy: str, budget: int, played: Played) -> None:
+    def keep(question: str, policy: str, budget: int, played: Episode) -> None:
         trees[question].add(policy, budget, played)
 
     rows = replay(

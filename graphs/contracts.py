@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
-from ..modules.calls.budget import CallBudget
+from ..modules.calls.budget import TreeBudget
 from ..modules.calls.completion import Completion
 from ..modules.calls.growing_text import Delta, Listeners, TextListeners
 from ..modules.calls.messages import PLAIN_TEXT, CallOptions, Message
@@ -249,7 +249,7 @@ async def _check_calls(llm: ChatLLM) -> None:
     text = "".join(delta.text for delta in heard[since:])
     require(text == completion.text, "the pieces that are heard are the text", (text, completion.text))
     await _check_stop(llm, completion.text)
-    spent = CallMeter(node="contract", budget=CallBudget(limit=0))
+    spent = CallMeter(node="contract", budget=TreeBudget(limit=0))
     try:
         await _completed(llm, spent)
     except ContractError as error:

@@ -21,7 +21,7 @@ from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
 from ..modules.llm.factory import create_llm
 from ..modules.llm.rate_limit import Admissions
-from ..modules.llm.tuned import bounded, tuned
+from ..modules.llm.tuned import bounded, with_sampling
 from ..modules.prebuilt.files import is_prebuilt
 from ..modules.progress import StageProgress
 from ..modules.reader.evidence_choice import EvidenceChoice
@@ -73,7 +73,7 @@ class ServiceBuilder:
 
     def tuned(self, llm: ChatLLM) -> ChatLLM:
         """Return a model with temperature, thinking and the longest prompt of the settings."""
-        return self.bounded(tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking))
+        return self.bounded(with_sampling(llm, temperature=self.settings.temperature, thinking=self.settings.thinking))
 
     def bounded(self, llm: ChatLLM) -> ChatLLM:
         """Return a model with the longest prompt of the settings."""

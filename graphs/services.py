@@ -19,7 +19,7 @@ from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
 from ..modules.llm.factory import is_local
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
-from ..modules.llm.tuned import tuned
+from ..modules.llm.tuned import with_sampling
 from ..modules.progress import StageProgress
 from ..modules.settings import Settings
 from .config.given_keys import GivenKeys
@@ -125,7 +125,7 @@ class SessionServices:
         # A missing collection is reported before a model is downloaded.
         retriever = builder.open_retriever() if self.system.retrieves else None
         if self._llm is not None:
-            llm, reader = self._llm, builder.bounded(tuned(self._llm, thinking=settings.thinking))
+            llm, reader = self._llm, builder.bounded(with_sampling(self._llm, thinking=settings.thinking))
         else:
             llm = builder.create_llm(settings.llm_spec)
             reader = builder.tuned(llm)

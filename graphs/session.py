@@ -15,7 +15,7 @@ from langgraph.types import Command, Interrupt
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
-from ..modules.index.schema import refuse_reserved
+from ..modules.index.schema import check_not_reserved
 from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
 from ..modules.progress import StageProgress
@@ -37,7 +37,7 @@ from .services import SessionServices
 from .systems.registry import GraphBuilder, find_system
 from .threads.checkpoints import locks_of
 from .threads.context import RagContext, RunEvent
-from .threads.interrupts import interrupts_in, waiting_words
+from .threads.interrupts import format_waiting, interrupts_in
 from .threads.overrides import GivenLLM
 from .threads.recording import Recording
 from .threads.snapshots import NewThreadId, is_new_thread
@@ -99,7 +99,7 @@ class RagSession(TreeSession):
             given.refuse_beside_context()
         self.settings = given.config.applied_to(settings or load_settings())
         if collection:
-            refuse_reserved(collection, self.settings)
+            check_not_reserved(collection, self.settings)
         own = given.config.prompts
         self.prompts = context.prompts if context else load_prompts(self.settings.prompts) if own is None else own
         """The prompts of one's own, by name."""
@@ -189,7 +189,7 @@ class RagSession(TreeSession):
                 if isinstance(failure, UserError):
                     raise
                 error = str(failure)
-            waiting = error or waiting_words(interrupts)
+            waiting = error or format_waiting(interrupts)
             result = await self._result(thread_id, before, waiting, interrupts, started)
             if sender is not None:
                 sender.send(result.tree)

@@ -29,7 +29,7 @@ PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", 
 
 _GROUPS: dict[PartKind, str] = {"policy": "judgetree.policies"}
 """Entry points of kinds whose plural does not end in s."""
-FROM_OUTSIDE = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+CANCELLATIONS = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """What ends a part from outside; any other exception is its own failure, also one that is no ``Exception``."""
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""
@@ -68,14 +68,14 @@ def part_of(kind: PartKind, given: object) -> Part:
     return Part(name=name_of(given), value=given, source=source_of(given))
 
 
-def remembered(given: object) -> str:
+def register_object(given: object) -> str:
     """Return a name under which ``find_part`` finds an object in this process.
 
     A class or function has its import path, by which other processes find it too. Another object has that of its class
     and the digest of its fingerprint, or else of its fields, and must be given again to another process. So must a
     ``partial``, a bound method and a function that captured variables, whose digest is over these.
 
-    >>> remembered(Part)
+    >>> register_object(Part)
     'judgetree.modules.parts:Part'
     """
     name = name_of(given)
@@ -83,17 +83,17 @@ def remembered(given: object) -> str:
     return name
 
 
-def remembered_as(name: str) -> object:
+def registered_object(name: str) -> object:
     """Return the object that was last remembered under a name; None if there is none."""
     return _GIVEN.get(name)
 
 
-def given_parts(names: Collection[str]) -> dict[str, object]:
-    """Return the objects that were remembered under these names, for ``remember_parts`` in another process."""
+def export_objects(names: Collection[str]) -> dict[str, object]:
+    """Return the objects that were remembered under these names, for ``import_objects`` in another process."""
     return {name: part for name, part in _GIVEN.items() if name in names}
 
 
-def remember_parts(parts: Mapping[str, object]) -> None:
+def import_objects(parts: Mapping[str, object]) -> None:
     """Let ``find_part`` find objects of another process, copied to this one, under the names that they have there."""
     _GIVEN.update(parts)
 
@@ -113,7 +113,7 @@ def digest_of_fields(value: object, *, besides: type = object) -> str:
 
 
 def name_of(value: object) -> str:
-    """Return the name of an object, see ``remembered``; the object is not kept."""
+    """Return the name of an object, see ``register_object``; the object is not kept."""
     if isinstance(value, functools.partial):
         return f"{name_of(value.func)}({_digest([value.args, value.keywords])})"
     if not isinstance(getattr(value, "__qualname__", None), str):
@@ -199,14 +199,14 @@ def find_part(kind: PartKind, name: str) -> Part:
             value = getattr(value, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(f"The {kind} {name!r} cannot be imported: {error}. Write module:name.") from error
-    except FROM_OUTSIDE:
+    except CANCELLATIONS:
         raise
     except BaseException as error:  # a script without a guard exits
         raise SettingsError(f"The module of the {kind} {name!r} failed: {type(error).__name__}: {error}.") from error
     return Part(name=name, value=value, source=source_of(value))
 
 
-def made(part: Part, **offered: object) -> object:
+def instantiate(part: Part, **offered: object) -> object:
     """Make the part: call a class or function with those of ``offered`` that its signature names.
 
     Raises:
@@ -214,7 +214,7 @@ def made(part: Part, **offered: object) -> object:
     """
     if not needs_making(part):
         return part.value
-    wanted = wanted_by(part)
+    wanted = accepted_arguments(part)
     given = offered if wanted is None else {name: value for name, value in offered.items() if name in wanted}
     try:
         return part.value(**given)  # type: ignore[operator]
@@ -224,7 +224,7 @@ def made(part: Part, **offered: object) -> object:
         raise SettingsError(
             f"{part.name!r} cannot be made: {error}. It may take {', '.join(offered)}, by these names."
         ) from error
-    except FROM_OUTSIDE:
+    except CANCELLATIONS:
         raise
     except BaseException as error:
         raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {error}.") from error
@@ -246,21 +246,21 @@ def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
 def _said_by(part: _Fingerprinted, name: str) -> object:
     try:
         return part.fingerprint()
-    except (JudgetreeError, *FROM_OUTSIDE):
+    except (JudgetreeError, *CANCELLATIONS):
         raise
     except BaseException as error:
         raise SettingsError(f"The fingerprint of {name!r} failed: {type(error).__name__}: {error}.") from error
 
 
 @contextmanager
-def surviving_exit(name: str) -> Iterator[None]:
+def guard_exit(name: str) -> Iterator[None]:
     """Raise RuntimeError where a part raises what is no ``Exception``, which no handler of a question would catch.
 
     ``sys.exit`` would end the process as if all were well, and a panic of a library in Rust the whole run.
     """
     try:
         yield
-    except (Exception, *FROM_OUTSIDE):
+    except (Exception, *CANCELLATIONS):
         raise
     except SystemExit as error:
         raise RuntimeError(f"{name!r} called sys.exit({error.code!r})") from error
@@ -269,11 +269,11 @@ def surviving_exit(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def failing_as(what: str, error: type[JudgetreeError]) -> Iterator[None]:
+def wrap_errors(what: str, error: type[JudgetreeError]) -> Iterator[None]:
     """Raise the failures of a part as errors that name it, by ``what``; ours, and what ends it from outside, pass."""
     try:
         yield
-    except (JudgetreeError, *FROM_OUTSIDE):
+    except (JudgetreeError, *CANCELLATIONS):
         raise
     except BaseException as failure:
         if isinstance(failure, NoFailure):
@@ -286,7 +286,7 @@ def needs_making(part: Part) -> bool:
     return inspect.isclass(part.value) or inspect.isroutine(part.value) or isinstance(part.value, functools.partial)
 
 
-def wanted_by(part: Part) -> frozenset[str] | None:
+def accepted_arguments(part: Part) -> frozenset[str] | None:
     """Return the names of the arguments that a class or function takes; None where it takes any."""
     try:
         parameters = inspect.signature(part.value).parameters  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def _adapter_of(kind: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(cast(type[Any], kind))
 
 
-def made_of_spec(what: str, spec: str, kinds: Mapping[str, type[T]]) -> T:
+def parse_spec(what: str, spec: str, kinds: Mapping[str, type[T]]) -> T:
     """Make an object of the class that a spec names, a dataclass whose fields are its parameters.
 
     Raises:

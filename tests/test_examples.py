@@ -36,7 +36,7 @@ WITHOUT_EXAMPLE = {
     "judgetree.IndexReport",
     "judgetree.RagResult",
     "judgetree.SearchLimits",
-    "judgetree.Spent",
+    "judgetree.SearchProgress",
     "judgetree.aask",
     "judgetree.evaluation.Comparison",
     "judgetree.evaluation.Dataset",

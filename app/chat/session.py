@@ -13,7 +13,7 @@ from ..terminal.terminal import say
 from ..terminal.typed_lines import TypedLines
 from .slash_commands import ChatCommands, Leave, TypedQuestion
 from .turn_view import JsonTurn, ShownTurn
-from .words import open_turn_words
+from .words import format_open_turn
 
 
 @dataclass(eq=False, kw_only=True)
@@ -96,4 +96,4 @@ class ChatSession:
         if waiting is None:
             return
         how = "Enter or /resume continues" if self.lines.is_typed else "/resume continues"
-        say(f"{open_turn_words(waiting)}\n{how} it; another question gives it up.", style="yellow")
+        say(f"{format_open_turn(waiting)}\n{how} it; another question gives it up.", style="yellow")

@@ -21,13 +21,13 @@ from ...graphs.conversation.turn.events import (
 )
 from ...graphs.conversation.turn.result import TurnResult
 from ...graphs.drawing.layout import one_line
-from ...graphs.drawing.words import failed_verdict_words, usage_words
+from ...graphs.drawing.words import format_failed_verdict, format_usage
 from ...modules.storage.texts import printable
 from ..terminal.caveats import say_caveats
 from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import fit, is_live, notes, say
 from ..terminal.watching import REFRESH_PER_S, GrowingAnswer
-from .words import STEPS, filter_words, origin_of, source_lines
+from .words import STEPS, format_filter, origin_of, source_lines
 
 
 class JsonTurn:
@@ -101,16 +101,16 @@ class ShownTurn:
             )
         if origin := origin_of(turn):
             say(f"({origin})", style="yellow")
-        if filtered := filter_words(turn):
+        if filtered := format_filter(turn):
             say(filtered, style="dim")
         if turn["status"] == "answered":
             for line in source_lines(turn["chunks"]):
                 say(line, style="dim")
         say_caveats(result.caveats)
-        if result.tree is not None and (failed := failed_verdict_words(result.tree.root)):
+        if result.tree is not None and (failed := format_failed_verdict(result.tree.root)):
             say(failed, style="yellow")
         where = f"turn {turn['turn_number']} on {result.branch}"
-        say(f"{where} · {usage_words(turn['usage'])} · {result.wall_s:.1f} s in all", style="dim")
+        say(f"{where} · {format_usage(turn['usage'])} · {result.wall_s:.1f} s in all", style="dim")
 
 
 class StatusLine:

@@ -40,10 +40,10 @@ def origin_of(turn: QaPair) -> str:
 
 def source_lines(refs: Sequence[ChunkRef]) -> list[str]:
     """Return a line for each source chunk: number, source, judge's score, key passage and reason, as far as known."""
-    return [f"[{number}] {_source_words(ref)}" for number, ref in enumerate(refs, start=1)]
+    return [f"[{number}] {_format_source(ref)}" for number, ref in enumerate(refs, start=1)]
 
 
-def _source_words(ref: ChunkRef) -> str:
+def _format_source(ref: ChunkRef) -> str:
     quoted, reason = ref.get("key_passage", ""), ref.get("reason", "")
     words = [
         one_line(ref["source"]),
@@ -54,7 +54,7 @@ def _source_words(ref: ChunkRef) -> str:
     return " · ".join(filter(None, words))
 
 
-def filter_words(turn: QaPair) -> str:
+def format_filter(turn: QaPair) -> str:
     """Describe what the filter did for the answer; ``""`` if it was not asked, or every chunk stayed."""
     report = turn.get("insert_block")
     if report is None or not (report["taken_out"] or report["unknown"] or report["none_left"]):
@@ -76,12 +76,12 @@ def branches_text(branches: Sequence[Branch], active: str) -> str:
     room = max((columns(branch["name"]) for branch in branches), default=0)
     return "\n".join(
         f"{'*' if branch['name'] == active else ' '} {branch['name']}{' ' * (room - columns(branch['name']))}  "
-        f"{_reach_words(branch, names)}"
+        f"{_format_reach(branch, names)}"
         for branch in branches
     )
 
 
-def open_turn_words(turn: OpenTurn) -> str:
+def format_open_turn(turn: OpenTurn) -> str:
     """Describe an unfinished turn."""
     return f"Turn {turn['turn_number']} is not answered yet: {one_line(turn['query'])}"
 
@@ -92,7 +92,7 @@ def _turn_text(turn: QaPair) -> str:
     return f"{turn['turn_number']}. {one_line(turn['query'])}\n   {answer}{f'  ({origin})' if origin else ''}"
 
 
-def _reach_words(branch: Branch, names: Mapping[str, str]) -> str:
+def _format_reach(branch: Branch, names: Mapping[str, str]) -> str:
     reach = f"up to turn {branch['head_number']}" if branch["head_number"] else "no turn yet"
     if not branch["forked_from"]:
         return reach

@@ -149,16 +149,16 @@ def ask_and_watch(
 
 def say_outcome(result: RagResult, config: RagConfig = USUAL) -> None:
     """Print status, cost and the next commands on standard error."""
-    from ...graphs.drawing.words import failed_verdict_words, spent_words, usage_words
+    from ...graphs.drawing.words import format_failed_verdict, format_spent, format_usage
 
     if result.error:
         say(result.error, style="red")
-    cost = usage_words(result.usage_this_run)
+    cost = format_usage(result.usage_this_run)
     say(f"{result.status} · {cost} · {result.wall_s:.1f} s in all", style="dim")
-    if failed := failed_verdict_words(result.tree.root):
+    if failed := format_failed_verdict(result.tree.root):
         say(failed, style="red" if result.judging_failed else "yellow")
     if result.tree.budget_spent:
-        say(f"{spent_words(result.tree.spent_limits)}: the answer rests on part of the evidence.", style="yellow")
+        say(f"{format_spent(result.tree.spent_limits)}: the answer rests on part of the evidence.", style="yellow")
     say_caveats(result.tree.caveats)
     if result.status in UNANSWERED:
         say(f"resume: {resume_command(result.thread_id, config)}")

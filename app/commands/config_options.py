@@ -57,7 +57,7 @@ def takes(
                 command(**arguments, config=keys, config_file=file)
                 return
             keys = {**(model.keys_in(file, what="configuration") if file else {}), **keys}
-            refuse_lists(model, keys)
+            check_no_lists(model, keys)
             command(**arguments, config=model.of(keys, where=_place(file)))
 
         options = [*_options(model, names, shows_all=bool(only)), *(_FREE if pairs else ())]
@@ -101,7 +101,7 @@ def _place(file: Path | None) -> str:
     return f"The configuration {file}" if file else "The configuration"
 
 
-def refuse_lists(model: type[Config], keys: Mapping[str, object]) -> None:
+def check_no_lists(model: type[Config], keys: Mapping[str, object]) -> None:
     """Check that no key that has one value lists several, which only a sweep takes.
 
     Raises:

@@ -45,7 +45,7 @@ def show(
     with busy("starting"):
         from ...graphs.conversation.branches import branch_named
         from ...modules.memory.turns import is_on_path, path_spans
-        from ..chat.words import branches_text, open_turn_words, turns_text
+        from ..chat.words import branches_text, format_open_turn, turns_text
         from ..terminal.saved import saved_conversation
 
     with saved_conversation(name) as (_, talk):
@@ -63,7 +63,7 @@ def show(
     if len(branches) > 1:
         say(branches_text(branches, shown["name"]), style="dim")
     if open_turn is not None:
-        say(open_turn_words(open_turn), style="yellow")
+        say(format_open_turn(open_turn), style="yellow")
 
 
 @conversations_app.command()

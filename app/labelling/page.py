@@ -11,7 +11,7 @@ from ...evaluation.labels.store import MAX_NOTE_BYTES, Label
 from ...graphs.drawing.html import Json, html_page, json_in_html
 from ...modules.judge.contract import Score
 from ...modules.storage.texts import html_text, printable
-from .words import SCORE_WORDS, reveal_words
+from .words import SCORE_WORDS, format_reveal
 
 
 def _number_as_sent(value: object) -> object:
@@ -77,5 +77,5 @@ def _label_data(work: Labelling, label: Label) -> Json:
     return {
         "key": "?" if label.score is None else str(label.score),
         "note": printable(label.note),
-        "reveal": reveal_words(work.reveal(label.passage.id)),
+        "reveal": format_reveal(work.reveal(label.passage.id)),
     }

@@ -12,7 +12,7 @@ from ...modules.judge.contract import Score
 from ...modules.storage.texts import printable
 from ..terminal.terminal import say
 from ..terminal.typed_lines import TypedLines
-from .words import SCORE_WORDS, reveal_words
+from .words import SCORE_WORDS, format_reveal
 
 _PROMPT = "2 1 0 ? (then a note), b back, q quit > "
 _SCORES: dict[str, Score | None] = {"2": 2, "1": 1, "0": 0, "?": None}
@@ -64,7 +64,7 @@ class TypedLabelling:
         if word not in _SCORES:
             raise SettingsError(f"{word!r:.40} is no label. Allowed: {', '.join(_SCORES)}, then a note; b, q.")
         self._work.save(passage.id, _SCORES[word], note=note, seconds=round(seconds, 1))
-        say(f"Saved {word}: {reveal_words(self._work.reveal(passage.id))}.", style="dim")
+        say(f"Saved {word}: {format_reveal(self._work.reveal(passage.id))}.", style="dim")
 
     def _show(self, passage: FoundPassage) -> None:
         left = len(self._work.due())

@@ -20,7 +20,7 @@ _GOLD_WORDS = {
 }
 
 
-def reveal_words(reveal: Reveal) -> str:
+def format_reveal(reveal: Reveal) -> str:
     """Say what the judge and the data set say of a passage."""
     judge = "no judge saw it" if reveal.verdict == "pending" else f"the judge said {reveal.verdict}"
     return judge if reveal.gold is None else f"{judge}; gold: {_GOLD_WORDS[reveal.gold]}"

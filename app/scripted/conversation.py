@@ -95,7 +95,7 @@ class _Understood(NamedTuple):
     needed: tuple[WrittenTurn, ...]
 
 
-class ScriptedTalk:
+class ScriptedConversation:
     """An ideal conversation model for the dialogues of one file. Replies are pure functions of the prompt."""
 
     def __init__(self, answers: ScriptedAnswers, dialogues: Iterable[Dialogue] = ()) -> None:
@@ -140,7 +140,7 @@ def standalone_questions(dialogues: Iterable[Dialogue]) -> list[Question]:
 
 
 def conversation_reply(
-    talk: ScriptedTalk,
+    talk: ScriptedConversation,
     messages: Sequence[Message],
     *,
     knows_by_heart: bool = False,
@@ -171,49 +171,49 @@ def _asked_below_history(messages: Sequence[Message], template: Template) -> str
     return asked["query"] if asked else None
 
 
-_Reply = Callable[[ScriptedTalk, str, _History, str], str]
+_Reply = Callable[[ScriptedConversation, str, _History, str], str]
 """Reply to a prompt, from the model's knowledge, the query, the history and the passages."""
 
 
-def _select(talk: ScriptedTalk, query: str, history: _History, _: str) -> str:
+def _select(talk: ScriptedConversation, query: str, history: _History, _: str) -> str:
     understood = talk.understand(query, history)
     return json.dumps({"turns": history.numbers_of(understood.needed) if understood else []})
 
 
-def _assess(talk: ScriptedTalk, query: str, history: _History, passages: str) -> str:
+def _assess(talk: ScriptedConversation, query: str, history: _History, passages: str) -> str:
     standalone = talk.standalone(query, history)
     useful = [number for number, text in _numbered(passages) if talk.answers.facts_in(standalone, text)]
     answer = talk.answer(query, history, passages)
     return _json({"question": standalone, "useful": useful, "answer": "" if answer == REFUSAL else answer})
 
 
-def _condense(talk: ScriptedTalk, query: str, history: _History, _: str) -> str:
+def _condense(talk: ScriptedConversation, query: str, history: _History, _: str) -> str:
     return talk.standalone(query, history)
 
 
-def _digest(talk: ScriptedTalk, query: str, _: _History, passages: str) -> str:
+def _digest(talk: ScriptedConversation, query: str, _: _History, passages: str) -> str:
     """List the needed quotes, one per line, each with the number of its passage; ``""`` without any."""
     quotes = list(dict.fromkeys(talk.needed_quotes(query)))
     held = [f"{quote} [{number}]" for number, text in _numbered(passages) for quote in quotes if _holds(text, quote)]
     return "\n".join(held)
 
 
-def _small_talk(talk: ScriptedTalk, query: str, _: _History, __: str) -> str:
+def _small_talk(talk: ScriptedConversation, query: str, _: _History, __: str) -> str:
     is_small = _GREETING.match(query) is not None and not query.rstrip().endswith(("?", "？"))
     reply = "Hello! What would you like to know?" if query.isascii() else "您好，请问想查什么？"
     return _json({"small_talk": is_small, "reply": reply if is_small else ""})
 
 
-def _route(talk: ScriptedTalk, query: str, _: _History, __: str) -> str:
+def _route(talk: ScriptedConversation, query: str, _: _History, __: str) -> str:
     return json.dumps({"route": "rag"})
 
 
-def _summary(talk: ScriptedTalk, _: str, history: _History, __: str) -> str:
+def _summary(talk: ScriptedConversation, _: str, history: _History, __: str) -> str:
     """Repeat all questions and answers word for word, without labels and empty lines."""
     return "\n".join(line for line in _LABELS.sub("", history.text).split("\n") if line.strip())
 
 
-def _insert_block(talk: ScriptedTalk, query: str, _: _History, passage: str) -> str:
+def _insert_block(talk: ScriptedConversation, query: str, _: _History, passage: str) -> str:
     """Say whether a passage holds a needed fact, with the quote of the first."""
     quotes = talk.answers.quotes_in(query, passage)
     reason = "It holds a needed fact." if quotes else "It holds none of the facts that are needed."

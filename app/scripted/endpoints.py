@@ -19,7 +19,7 @@ from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.errors import SettingsError
 from .answers import ChatReply, EvidenceReply, RequestKind, ScriptedAnswers, evidence_reply, parse_prompt
 from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble, stopped
-from .conversation import ScriptedTalk, conversation_reply, standalone_questions
+from .conversation import ScriptedConversation, conversation_reply, standalone_questions
 from .multistep import step_scripts
 from .strategies import strategy_scripts
 from .tally import LoggedRequest, Tally
@@ -90,7 +90,7 @@ class Endpoints:
         self._prompts = prompts
         self._evidence_scripts = scripts_for(evidence_scripts, prompts)
         self.answers = ScriptedAnswers([*questions, *standalone_questions(dialogues)])
-        self._talk = ScriptedTalk(self.answers, dialogues)
+        self._talk = ScriptedConversation(self.answers, dialogues)
         self.behaviour = behaviour or Behaviour()
         self.responses = responses
         self.tally = Tally()

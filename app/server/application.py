@@ -26,8 +26,8 @@ from .conversations.questions import router as questions_router
 from .conversations.reading import router as reading_router
 from .knowledge.question import router as knowledge_router
 from .page.serving import router as page_router
-from .runs.doors import router as runs_router
 from .runs.folder import RunsFolder
+from .runs.routes import router as runs_router
 from .safety.connections import Connections
 from .safety.guard import Guard
 from .safety.key_watch import KeyWatch
@@ -36,7 +36,7 @@ from .serving.errors import ErrorAnswer, add_error_handlers
 from .serving.expiry import expiring
 from .serving.options import ServerOptions
 from .serving.served import Served
-from .trees.doors import router as trees_router
+from .trees.routes import router as trees_router
 from .watching.health import Prober
 from .watching.health import router as health_router
 from .watching.metrics import Metrics, Watch

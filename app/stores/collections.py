@@ -97,7 +97,7 @@ class CollectionReader:
 
     def _read(self, connection: MilvusConnection, name: str) -> CollectionContents | None:
         from ...modules.index.content import stored_files
-        from ...modules.index.schema import read_collection_info, refuse_reserved, revision
+        from ...modules.index.schema import check_not_reserved, read_collection_info, revision
         from ...modules.memory.schema import is_memory
 
         client = connection.client
@@ -108,7 +108,7 @@ class CollectionReader:
         if is_memory(client, name):
             return None
         try:
-            refuse_reserved(name, self._settings)
+            check_not_reserved(name, self._settings)
             info = read_collection_info(client, name)
         except CollectionError as error:
             return CollectionContents(summary=CollectionSummary(name=name, problem=str(error)), files={})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...graphs.drawing.words import count_of
 from ...modules.index.index import Index
-from ...modules.index.parsers.parsed import left_out_words
+from ...modules.index.parsers.parsed import format_left_out
 from ...modules.index.plan import IndexReport
 from ...modules.index.schema import IndexParams
 from ...modules.structure.building import KINDS
@@ -113,7 +113,7 @@ def _read_as(report: IndexReport) -> Iterator[str]:
 def _left_out(report: IndexReport, most: int | None) -> Iterator[str]:
     shown = dict(itertools.islice(report.left_out.items(), most))
     for source, found in shown.items():
-        yield f"left out of {source}: {left_out_words(found)}"
+        yield f"left out of {source}: {format_left_out(found)}"
     if len(report.left_out) > len(shown):
         yield f"and of {len(report.left_out) - len(shown)} more; --list-skipped names all"
 

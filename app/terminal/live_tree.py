@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from rich.text import Text
 
-from ...graphs.drawing.words import VERDICT_MARKS, count_of, skip_words
+from ...graphs.drawing.words import VERDICT_MARKS, count_of, format_skip
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.search.candidate import SkipReason
 from ...graphs.threads.context import RunEvent
@@ -128,7 +128,7 @@ def _saved_query(root: QueryNode) -> LiveQuery:
 
 def _close(child: LiveQuery, event: RunEvent) -> None:
     if reason := next((each for each in get_args(SkipReason) if each == event.get("skipped")), None):
-        child.status, child.answer = "skipped", skip_words(reason)
+        child.status, child.answer = "skipped", format_skip(reason)
     elif error := str(event.get("sub_run_error") or ""):
         child.status, child.answer = "failed", error
     elif child.status == "running":  # finished before this run, so without an answer event

@@ -25,7 +25,7 @@ from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
 from ..rows.store import RunStore
 from .curves import CurveFit, curve_fit
-from .data import ScoredCase, cases_of, found_share, refuse_held_back, refuse_reported
+from .data import ScoredCase, cases_of, check_not_held_back, check_not_reported, found_share
 from .fit import TARGET_RECALL, Fit
 from .fitting import Fitted, FittedKind, Fitting, fit_judge
 from .labelled import labelled_data
@@ -50,7 +50,7 @@ class CalibrationPlan:
     judge: FittedKind = "logprob"
     """Judge to fit."""
     split: str | None = None
-    """"train" if the file's name does not say so; see ``data.refuse_held_back``."""
+    """"train" if the file's name does not say so; see ``data.check_not_held_back``."""
     limit: int | None = None
     """Number of questions of the data set, from the first; None for all."""
     disjoint_from: tuple[Path, ...] = ()
@@ -224,7 +224,7 @@ def _training(plan: CalibrationPlan) -> _Training:
     if plan.labels:
         labelled = labelled_data(plan.labels, split=plan.split)
         for folder in plan.disjoint_from:
-            refuse_reported(labelled.questions, labelled.digest, RunStore(folder))
+            check_not_reported(labelled.questions, labelled.digest, RunStore(folder))
         return _Training(cases=labelled.cases, digest=labelled.digest, base_rate=None)
     dataset = _training_questions(plan)
     cases = [case.scored() for case in cases_of(dataset)]
@@ -247,11 +247,11 @@ def _judge_fit(fitted: Fitted, calibration: Calibration, curve: CurveFit | None,
 def _training_questions(plan: CalibrationPlan) -> Dataset:
     name, _, path = plan.dataset.partition(":")
     if name in DATASETS:  # load_dataset reports an unknown name
-        refuse_held_back(Path(path).name, plan.split)
+        check_not_held_back(Path(path).name, plan.split)
     whole = load_dataset(plan.dataset, split=plan.split if name in _SPLIT_WITHIN else None)
     dataset = select_questions(whole, limit=plan.limit)
     for folder in plan.disjoint_from:
-        refuse_reported(dataset, whole.digest, RunStore(folder))
+        check_not_reported(dataset, whole.digest, RunStore(folder))
     return dataset
 
 

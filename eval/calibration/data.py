@@ -24,7 +24,7 @@ _HELD_BACK = re.compile(
 _SHOWN = 3
 
 
-def refuse_held_back(name: str, split: str | None) -> None:
+def check_not_held_back(name: str, split: str | None) -> None:
     """Check by name that the data are a training split.
 
     Neither the file's name nor the split may contain the word test, dev, val, valid or validation, and one of them must
@@ -52,7 +52,7 @@ def refuse_held_back(name: str, split: str | None) -> None:
         )
 
 
-def refuse_reported(dataset: Dataset, whole_digest: str, store: RunStore) -> None:
+def check_not_reported(dataset: Dataset, whole_digest: str, store: RunStore) -> None:
     """Check that no question of the data set was asked in a run.
 
     Args:

@@ -11,7 +11,7 @@ from ...modules.errors import SettingsError
 from ..datasets.questions import Dataset, EvalQuestion
 from ..labels.judgements import Judgement, weighed_judgements
 from ..rows.store import RunStore, part_of
-from .data import ScoredCase, ScoredPassage, refuse_held_back
+from .data import ScoredCase, ScoredPassage, check_not_held_back
 
 MIN_LABELS = 20
 """Fewest labels of needed passages, and of others, to fit a threshold on."""
@@ -40,7 +40,7 @@ def labelled_data(runs: Sequence[Path], *, split: str | None = None) -> Labelled
     for run in runs:
         experiment = part_of(RunStore(run).read_manifest() or {}, "experiment")
         spec = str(experiment.get("dataset", ""))
-        refuse_held_back(Path(spec.partition(":")[2] or spec).name, split)
+        check_not_held_back(Path(spec.partition(":")[2] or spec).name, split)
         judgements += weighed_judgements(run)
     by_query: dict[str, list[Judgement]] = {}
     for each in {judgement.passage.id: judgement for judgement in judgements}.values():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...modules.errors import LoadingError, SettingsError
-from ...modules.parts import Part, made, needs_making, part_of, plug_ins, wanted_by
+from ...modules.parts import Part, accepted_arguments, instantiate, needs_making, part_of, plug_ins
 from .beir import load_beir
 from .canard import load_canard
 from .cast import load_cast
@@ -225,11 +225,11 @@ def load_own(spec: str, options: ReadingOptions) -> Dataset:
         LoadingError: Two questions or documents have the same id, or there is no question.
     """
     part, path = _own_part(spec)
-    wanted = wanted_by(part) if needs_making(part) else frozenset()
+    wanted = accepted_arguments(part) if needs_making(part) else frozenset()
     if path and wanted is not None and "path" not in wanted:
         raise SettingsError(f"{part.name!r} takes no path: leave out {path!r}, or name an argument `path`.")
     given = {"path": Path(path).expanduser()} if path else {}
-    loaded = made(part, **given, split=options.split, folder=options.folder)
+    loaded = instantiate(part, **given, split=options.split, folder=options.folder)
     if not isinstance(loaded, Dataset):
         short_name = part.name.rpartition(":")[2].partition("(")[0]
         loaded = replace(questions_in(loaded, name=part.name, folder=options.folder), name=short_name)

@@ -17,7 +17,7 @@ from ...modules.errors import LoadingError
 from ...modules.judge.contract import Score
 from ...modules.reading.plausible_numbers import MOST, RecordReader
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
-from ...modules.storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ...modules.storage.formats import FORMAT_KEY, check_format, format_of
 from ...modules.storage.texts import check_text
 from ..rows.json_lines import append_line, cut_torn_end, sync_file
 
@@ -123,7 +123,7 @@ class LabelStore:
             if not line.startswith(_HEAD):
                 document = json.loads(line)
                 found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
-                refuse_other_format(found, "labels", where=where, remedy="Move the file away, and label again.")
+                check_format(found, "labels", where=where, remedy="Move the file away, and label again.")
             return _LABEL.validate_json(line)
         except (ValueError, RecursionError) as error:
             fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error

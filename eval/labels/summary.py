@@ -18,7 +18,7 @@ def summary_lines(labels: Sequence[Label]) -> Iterator[str]:
     for annotator, counts in counts_by_annotator(labels).items():
         shown = ", ".join(f"{count} × {score}" for score, count in counts.items() if count)
         yield f"{annotator}: {count_of(sum(counts.values()), 'passage')} ({shown})"
-    yield from map(agreement_words, agreements(labels))
+    yield from map(format_agreement, agreements(labels))
     found = judgements_of(labels)
     unsettled = [(found.disputed, "disputed"), (found.undecided, "of which nobody could tell")]
     more = "".join(f", {len(passages)} {words}" for passages, words in unsettled if passages)
@@ -27,7 +27,7 @@ def summary_lines(labels: Sequence[Label]) -> Iterator[str]:
         yield f"{count_of(changed, 'label')} replaced later, once verdict and gold had been shown"
 
 
-def agreement_words(agreement: Agreement) -> str:
+def format_agreement(agreement: Agreement) -> str:
     """Describe the agreement of two raters in a line."""
     kappa = "undefined, all scores are the same"
     if agreement.kappa is not None:

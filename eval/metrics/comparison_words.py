@@ -9,7 +9,7 @@ from .statistics import PairedComparison, PairedTest
 _TEST_NAMES: dict[PairedTest, str] = {"mcnemar": "exact McNemar test", "permutation": "paired permutation test"}
 
 
-def verdict_in_words(comparison: PairedComparison, *, a: str, b: str) -> str:
+def format_verdict(comparison: PairedComparison, *, a: str, b: str) -> str:
     """Describe a comparison in one or two sentences; ``a`` and ``b`` are the systems' names, points are score × 100.
 
     A difference counts as shown only if test and interval agree (``PairedComparison.is_shown``).
@@ -37,10 +37,10 @@ def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) 
     questions = f"{n:,} question{'s' if n != 1 else ''}"
     if comparison.dialogues is not None:
         questions += f" of {comparison.dialogues:,} dialogue{'s' if comparison.dialogues != 1 else ''}"
-    return f"{interval}; {_TEST_NAMES[comparison.test]}, {_p_words(comparison)}; {questions}"
+    return f"{interval}; {_TEST_NAMES[comparison.test]}, {_format_p(comparison)}; {questions}"
 
 
-def _p_words(comparison: PairedComparison) -> str:
+def _format_p(comparison: PairedComparison) -> str:
     adjusted = comparison.adjusted_p_value
     value = comparison.p_value if adjusted is None else adjusted
     corrected = "" if adjusted is None else f" after Holm's correction for {comparison.comparisons:,} comparisons"

@@ -90,7 +90,7 @@ def in_order(counts: Damage) -> dict[DamageKind, int]:
     return {kind: count for kind in DAMAGE_KINDS if (count := counts.get(kind, 0))}
 
 
-def damage_in_words(damage: Damage) -> str:
+def format_damage(damage: Damage) -> str:
     """Describe damage as "2 failed verdicts, 1 failed rerank"; ``""`` without damage."""
     nouns = {kind: _IRREGULAR.get(kind, kind.replace("_", " ").removesuffix("s")) for kind in damage}
     return ", ".join(count_of(count, nouns[kind]) for kind, count in damage.items())

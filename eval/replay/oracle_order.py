@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ...graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
+from ...graphs.search.candidate import Candidate, Expansion, SearchLimits, SearchProgress
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
-from .world import NotRecorded, World
+from .world import NotRecorded, ReplayEnvironment
 
 
 @dataclass
@@ -20,7 +20,7 @@ class OracleOrder:
 
     name: ClassVar[str] = "oracle_order"
 
-    world: World
+    world: ReplayEnvironment
     evidence: EvidenceChoice = USEFUL
     """What the readers see."""
     _gold: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -29,13 +29,15 @@ class OracleOrder:
         """Return the name."""
         return {"name": self.name}
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return all candidates, those that find new gold first."""
         found = self._found_by(self.world.question)
         found = found.union(*(self._found_by(each.candidate.next_query) for each in spent.expansions))
         return sorted(candidates, key=lambda each: (-len(self._found_by(each.next_query) - found), each.order))
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         """Return False: a chunk is asked on once."""
         return False
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ...graphs.config.limits import Limits
-from ...graphs.search.candidate import Ancestor, Candidate, Expansion, SearchLimits, SkipReason, Spent
+from ...graphs.search.candidate import Ancestor, Candidate, Expansion, SearchLimits, SearchProgress, SkipReason
 from ...graphs.search.policy import Policy
 from ...graphs.search.rounds import affordable, skip_reason
 from ...graphs.search.stop import Stop
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import TreeBudget
 from ...modules.errors import BudgetSpent
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
-from .world import JudgedQuery, NotRecorded, World
+from .world import JudgedQuery, NotRecorded, ReplayEnvironment
 
 ROOT = "root"
 """Name of the root's thread."""
@@ -31,7 +31,7 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class Episode:
     """A search that was played to its end."""
 
     expansions: tuple[Expansion, ...]
@@ -68,7 +68,9 @@ class Played:
         return held / (budget * self.needed) if self.needed else 1.0
 
 
-def play(world: World, policy: Policy, stop: Stop, limits: Limits, evidence: EvidenceChoice = USEFUL) -> Played:
+def run_episode(
+    world: ReplayEnvironment, policy: Policy, stop: Stop, limits: Limits, evidence: EvidenceChoice = USEFUL
+) -> Episode:
     """Play a question; ``evidence`` chooses what the readers see, each of which takes one call."""
     search = _Search(world, policy, stop, limits, evidence)
     search.visit(ROOT, (), (), world.question)
@@ -79,7 +81,7 @@ def play(world: World, policy: Policy, stop: Stop, limits: Limits, evidence: Evi
 
 @dataclass
 class _Search:
-    world: World
+    world: ReplayEnvironment
     policy: Policy
     stop: Stop
     limits: Limits
@@ -95,9 +97,9 @@ class _Search:
     rounds: int = 0
 
     def __post_init__(self) -> None:
-        self.budget = CallBudget(limit=self.limits.max_llm_calls)
-        self.budget.hold(ROOT)
-        self.asks_again = self.policy.asks_again(())
+        self.budget = TreeBudget(limit=self.limits.max_llm_calls)
+        self.budget.reserve_answer(ROOT)
+        self.allows_retry = self.policy.allows_retry(())
         self.most = SearchLimits(
             max_calls=self.limits.max_llm_calls, max_sub_runs=self.limits.max_sub_runs, width=self.limits.width
         )
@@ -110,12 +112,12 @@ class _Search:
             judged = self.world.judged(query)
         except NotRecorded:
             self.misses += 1
-            self.budget.judged(thread)
+            self.budget.release_judges(thread)
             return None
         depth = len(ancestors)
         is_judged = depth < self.limits.max_rec_depth or self.limits.judge_leaves
         self.judged[thread] = judged = self._paid(thread, judged) if is_judged else judged.unjudged()
-        self.budget.judged(thread)
+        self.budget.release_judges(thread)
         self.found |= judged.shown_keys(self.evidence) & self.world.gold
         if depth < self.limits.max_rec_depth and not self.stop.closes(judged.findings):
             self._add_candidates(thread, path, ancestors, query, judged)
@@ -128,7 +130,9 @@ class _Search:
         if not self.open:
             return False
         candidates = sorted((each for each, _ in self.open.values()), key=lambda each: each.order)
-        spent = Spent(calls=self.budget.committed, sub_runs=len(self.expansions), expansions=tuple(self.expansions))
+        spent = SearchProgress(
+            calls=self.budget.committed, sub_runs=len(self.expansions), expansions=tuple(self.expansions)
+        )
         chosen = self.policy.choose(candidates, spent, self.most)
         threads = {id(each): thread_of(each) for each in chosen}
         granted = affordable(
@@ -144,9 +148,9 @@ class _Search:
         self._note()
         return True
 
-    def played(self) -> Played:
+    def played(self) -> Episode:
         """Return the search as it stands."""
-        return Played(
+        return Episode(
             expansions=tuple(self.expansions),
             skipped=tuple(self.skipped),
             calls=self.budget.committed,
@@ -174,9 +178,9 @@ class _Search:
             findings = judged.findings
             expansion = replace(expansion, found=findings.needed, suffices=findings.suffices)
         self.expansions.append(expansion)
-        if self.asks_again and judged is not None:
+        if self.allows_retry and judged is not None:
             tries = [each for each in self.expansions if each.candidate.chunk_path == candidate.chunk_path]
-            if self.policy.asks_again(tries):
+            if self.policy.allows_retry(tries):
                 again = candidate.again()
                 self.open[id(again)] = again, above
 
@@ -232,7 +236,7 @@ class _Search:
         """Pay calls one by one; False if the budget has not all of them."""
         try:
             for _ in range(calls):
-                self.budget.take(judged_in=thread)
+                self.budget.acquire(judged_in=thread)
         except BudgetSpent:
             return False
         return True

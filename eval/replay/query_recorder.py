@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.documents import Document
 
-from ...graphs.systems.callbacks import search_heard
+from ...graphs.systems.callbacks import search_with_callbacks
 from ...graphs.systems.judging import judge_chunk, judge_chunks
 from ...graphs.threads.context import RagContext
 from ...modules.calls.usage import CallMeter
@@ -93,7 +93,7 @@ class _Asking:
         retriever = self.recorder.context.retriever
         assert retriever is not None
         hits = await self.recorder.recording.search(
-            self.query, lambda query: search_heard(retriever, query, self.meter)
+            self.query, lambda query: search_with_callbacks(retriever, query, self.meter)
         )
         judged = await self._judged(hits)
         questions: dict[str, tuple[str, ...]] = {}

@@ -23,7 +23,7 @@ from ...modules.config.reading import AnswerStrategy
 from ...modules.errors import ModelCallError, RunLimitReached, UserError, ungrouped
 from ...modules.llm.contract import ChatLLM
 from ...modules.llm.factory import priced_as
-from ...modules.llm.tuned import tuned
+from ...modules.llm.tuned import with_sampling
 from ...modules.progress import StageProgress
 from ...modules.prompts.reading import load_prompts
 from ...modules.reader.evidence import render_evidence, split_evidence
@@ -175,7 +175,7 @@ class ReplayedReading:
                 spending=spending,
                 on_progress=on_setup,
             )
-            llm = tuned(model.llm, temperature=self.settings.temperature, thinking=self.settings.thinking)
+            llm = with_sampling(model.llm, temperature=self.settings.temperature, thinking=self.settings.thinking)
             answers = self._answer_all(llm, on_progress)
         rows, failed = self._scored(answers)
         used, unanswered = total_usage(self._records), len(self.trees) - len(answers)

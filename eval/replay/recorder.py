@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ...graphs.threads.context import RagContext
 from ...modules.background_loop import async_twin, blocking
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import TreeBudget
 from ...modules.calls.usage import CallMeter, total_usage
 from ...modules.errors import BudgetSpent, JudgetreeError, ModelSetupError, UserError, ungrouped
 from ..datasets.questions import Dataset, EvalQuestion
@@ -160,7 +160,7 @@ class _Recorder:
 
     async def record(self, question: EvalQuestion) -> None:
         """Record a question; errors of this one alone are kept."""
-        meter = CallMeter(node="record", budget=CallBudget(limit=self.max_llm_calls))
+        meter = CallMeter(node="record", budget=TreeBudget(limit=self.max_llm_calls))
         failure: str | None = None
         try:
             verdicts = await self._explore(question, meter)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ...modules.errors import LoadingError, faults_of
 from ...modules.reading.plausible_numbers import plausible_validator
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
-from ...modules.storage.formats import FORMAT_KEY, refuse_other_format
+from ...modules.storage.formats import FORMAT_KEY, check_format
 from .world import JudgedQuery
 
 
@@ -133,7 +133,7 @@ class RecordingFile:
         try:
             content = json.loads(head)
             found = content.get(FORMAT_KEY) if isinstance(content, dict) else None
-            refuse_other_format(found, "recording", where=str(file), remedy="Record it again in another folder.")
+            check_format(found, "recording", where=str(file), remedy="Record it again in another folder.")
             self.of = _OF.validate_python(content.get("of"))
             _Fingerprint.model_validate(self.of)
         except (ValueError, RecursionError) as error:

@@ -13,8 +13,8 @@ from ...graphs.search.stop import create_stop
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
 from .oracle_order import OracleOrder
-from .play import Played, play
-from .world import World
+from .play import Episode, run_episode
+from .world import ReplayEnvironment
 
 POLICIES = ("breadth", "best_first", "value_cost", "wider", "mcts", "random", OracleOrder.name)
 """What is compared if nothing is named."""
@@ -23,7 +23,7 @@ _UNLIMITED = Limits()
 
 
 def replay(
-    worlds: Mapping[str, World],
+    worlds: Mapping[str, ReplayEnvironment],
     *,
     policies: Sequence[object] = POLICIES,
     budgets: Sequence[int] = BUDGETS,
@@ -31,7 +31,7 @@ def replay(
     limits: Limits = _UNLIMITED,
     evidence: EvidenceChoice = USEFUL,
     on_progress: Callable[[int, int], None] | None = None,
-    on_played: Callable[[str, str, int, Played], None] | None = None,
+    on_played: Callable[[str, str, int, Episode], None] | None = None,
 ) -> pd.DataFrame:
     """Play every question by every policy within every budget; no model is called.
 
@@ -60,7 +60,7 @@ def replay(
         for name, policy in made.items():
             playing: Policy = OracleOrder(world, evidence) if policy is None else policy
             for budget in budgets:
-                played = play(world, playing, halting, limits.changed(max_llm_calls=budget), evidence)
+                played = run_episode(world, playing, halting, limits.changed(max_llm_calls=budget), evidence)
                 if on_played is not None:
                     on_played(question, name, budget, played)
                 rows.append({"question": question, "policy": name, "budget": budget, **_row(played, budget)})
@@ -104,7 +104,7 @@ def _name_of(policy: Policy) -> str:
     return spec_of(texts, "policy") or type(policy).__name__
 
 
-def _row(played: Played, budget: int) -> dict[str, object]:
+def _row(played: Episode, budget: int) -> dict[str, object]:
     return {
         "complete": played.is_complete,
         "recall": played.recall,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ...graphs.search.candidate import Expansion
 from ...modules.reader.evidence_choice import USEFUL, EvidenceChoice
-from .play import ROOT, Played, thread_of
-from .world import World
+from .play import ROOT, Episode, thread_of
+from .world import ReplayEnvironment
 
 Tries = tuple[tuple[str, int | None], ...]
 """Sub-questions of a chunk in the order of its tries, each with the place of what its reader is shown; None where the
@@ -29,14 +29,14 @@ class Shown:
 class ShownTrees:
     """What the readers of one question are shown in any of its trees; sub-questions stand before who asks them."""
 
-    world: World
+    world: ReplayEnvironment
     evidence: EvidenceChoice = USEFUL
     all: list[Shown] = field(default_factory=list)
     roots: dict[tuple[str, int], int | None] = field(default_factory=dict)
     """Places of what the readers of the question itself are shown, by policy and budget; None: it is not recorded."""
     _places: dict[Shown, int] = field(default_factory=dict)
 
-    def add(self, policy: str, budget: int, played: Played) -> None:
+    def add(self, policy: str, budget: int, played: Episode) -> None:
         """Add the tree of a policy within a budget."""
         asked: dict[tuple[str, str], list[Expansion]] = defaultdict(list)
         for each in played.expansions:
@@ -44,7 +44,7 @@ class ShownTrees:
         self.roots[policy, budget] = self._place(ROOT, self.world.question, played, asked)
 
     def _place(
-        self, thread: str, query: str, played: Played, asked: dict[tuple[str, str], list[Expansion]]
+        self, thread: str, query: str, played: Episode, asked: dict[tuple[str, str], list[Expansion]]
     ) -> int | None:
         judged = played.judged.get(thread)
         if judged is None:

@@ -115,7 +115,7 @@ def _tokens(text: str, source: str, title: str) -> int:
     return passage_tokens(Document(page_content=text, metadata={"source": source, "title": title}))
 
 
-class World(Protocol):
+class ReplayEnvironment(Protocol):
     """One question, as far as replays search it."""
 
     @property

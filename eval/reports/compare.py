@@ -11,7 +11,7 @@ from typing import get_args
 import pandas as pd
 
 from ...modules.errors import SettingsError
-from ..metrics.comparison_words import verdict_in_words
+from ..metrics.comparison_words import format_verdict
 from ..metrics.statistics import PairedComparison, PairedTest, Unit, adjust_comparisons, compare_paired
 from ..rows.store import Completeness, RunStore
 from ..runs.manifest import OWN_PROMPT, differences_beside_systems, stored_identity
@@ -24,11 +24,11 @@ from .contenders import (
     RowChoice,
     against,
     baseline_of,
+    check_baseline,
     contenders_of,
+    format_row,
+    format_unused,
     in_both,
-    refuse_unknown,
-    row_words,
-    unused_words,
 )
 from .loaded_run import load_run, score_rows
 from .means import splits_of
@@ -67,7 +67,7 @@ class Comparison:
     def verdict(self) -> str:
         """The outcome in a sentence, with further ones about left-out questions, incomplete rows and own prompts."""
         where = f"{self.split} {self.part}:" if self.split else ""
-        outcome = verdict_in_words(self.paired, a=self.a, b=self.b)
+        outcome = format_verdict(self.paired, a=self.a, b=self.b)
         return " ".join(filter(None, (where, outcome, self._unshared, self.note, self._other_prompts)))
 
     @property
@@ -85,8 +85,8 @@ class Comparison:
     def note(self) -> str:
         """How many incomplete rows were left out, and how many count; ``""`` if all rows are complete."""
         both = [(self.a, self.rows_a), (self.b, self.rows_b)]
-        left = row_words(both, [kind for kind in INCOMPLETE if kind not in CHOSEN[self.rows]])
-        counted = row_words(both, [kind for kind in INCOMPLETE if kind in CHOSEN[self.rows]])
+        left = format_row(both, [kind for kind in INCOMPLETE if kind not in CHOSEN[self.rows]])
+        counted = format_row(both, [kind for kind in INCOMPLETE if kind in CHOSEN[self.rows]])
         said = [f"left out: {left}"] if left else []
         said += [f"counted: {counted}"] if counted else []
         return f"Rows compared: {self.rows}; {'; '.join(said)}." if said else ""
@@ -262,7 +262,7 @@ def _compare_all(
 def _across(a: Path, b: Path, baseline: str | None, rows: RowChoice) -> list[tuple[Contender, Contender]]:
     mine, others = (contenders_of(run, score_rows(load_run(run)), rows) for run in (a, b))
     if baseline not in (None, ALL_PAIRS):
-        refuse_unknown(str(baseline), [other.system for other in others])
+        check_baseline(str(baseline), [other.system for other in others])
         others = [other for other in others if other.system == baseline]
         return list(itertools.product(mine, others))
     pairs = list(itertools.product(mine, others))
@@ -281,7 +281,7 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
     if len(common) < MIN_COMMON:
         raise SettingsError(
             f"{one.run}:{one.system} and {two.run}:{two.system} share {len(common)} questions that have {metric}. "
-            f"At least {MIN_COMMON} are needed{unused_words(one, two)}."
+            f"At least {MIN_COMMON} are needed{format_unused(one, two)}."
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
     dialogues = None if one.dialogues is None else [one.dialogues[question] for question in common]

@@ -92,11 +92,11 @@ def baseline_of(systems: Sequence[str], baseline: str | None) -> str:
     """
     chosen = baseline or (USUAL_BASELINE if USUAL_BASELINE in systems else systems[0])
     if chosen != ALL_PAIRS:
-        refuse_unknown(chosen, systems)
+        check_baseline(chosen, systems)
     return chosen
 
 
-def refuse_unknown(baseline: str, systems: Sequence[str]) -> None:
+def check_baseline(baseline: str, systems: Sequence[str]) -> None:
     """Raise SettingsError if the baseline is none of the systems."""
     if baseline not in systems:
         raise SettingsError(
@@ -110,13 +110,13 @@ def in_both(one: Contender, two: Contender, metric: str) -> list[str]:
     return [question for question in one.scores[metric] if question in two.scores[metric]]
 
 
-def row_words(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
+def format_row(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
     """Describe counts as "3 failed and 1 degraded of judge, 1 degraded of naive"; ``""`` without any."""
     words = [(name, [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]) for name, counts in parts]
     return ", ".join(f"{' and '.join(each)} of {name}" for name, each in words if each)
 
 
-def unused_words(one: Contender, two: Contender) -> str:
+def format_unused(one: Contender, two: Contender) -> str:
     """Say which rows of both were left out, and what to do; ``""`` if all are complete."""
-    words = row_words([(each.system, each.counts) for each in (one, two)], INCOMPLETE)
+    words = format_row([(each.system, each.counts) for each in (one, two)], INCOMPLETE)
     return f" ({words}: ask them again with `eval run --retry incomplete`, or count them with --rows)" if words else ""

@@ -49,7 +49,7 @@ from ...modules.caveats.kinds import CAVEATS, CaveatKind
 from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
-from ..metrics.damage import DAMAGE_KINDS, damage_in_words, in_order
+from ..metrics.damage import DAMAGE_KINDS, format_damage, in_order
 from ..rows.store import Completeness, RunRow
 from .frames import CAVEAT
 
@@ -70,7 +70,7 @@ def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
     remedy = f" {CAVEATS['reply_cut'].remedy}" if degraded["cut_off_replies"].any() else ""
     systems = []
     for system, part in degraded.groupby("system", sort=False):
-        words = damage_in_words(in_order({kind: int(part[kind].sum()) for kind in DAMAGE_KINDS}))
+        words = format_damage(in_order({kind: int(part[kind].sum()) for kind in DAMAGE_KINDS}))
         systems.append(f"{system} {count_of(len(part), 'answer')} ({words})")
     yield (
         f"Degraded by faults: {', '.join(systems)}. They count in these means; `judgetree eval compare` leaves them "

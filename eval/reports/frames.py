@@ -7,14 +7,14 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from ...graphs.drawing.words import caveat_words
+from ...graphs.drawing.words import format_caveat
 from ...graphs.systems.registry import retrieves
 from ...modules.calls.prices import Prices, load_prices
 from ...modules.caveats.kinds import CAVEAT_KINDS
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.context import answer_in_context
-from ..metrics.damage import DAMAGE_KINDS, damage_in_words
+from ..metrics.damage import DAMAGE_KINDS, format_damage
 from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
 from ..ragas.scores import RagasScore
@@ -216,9 +216,9 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
         "status": row.status,
         "error": row.error,
         "completeness": row.completeness,
-        "damage": damage_in_words(row.damage),
+        "damage": format_damage(row.damage),
         **{kind: row.damage.get(kind, 0) for kind in DAMAGE_KINDS},
-        "caveats": caveat_words(row.caveats),
+        "caveats": format_caveat(row.caveats),
         **{f"{CAVEAT}{kind}": row.caveats.get(kind, 0) for kind in CAVEAT_KINDS},
         "thread_id": row.thread_id,
         "code": row.code,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ...graphs.drawing.words import failed_verdict_words
+from ...graphs.drawing.words import format_failed_verdict
 from ...graphs.rag.result import RagResult
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.counts import has_no_verdict
@@ -80,7 +80,7 @@ def useless_service(tree: SearchTree, damage: Damage) -> str:
     ``""`` if none did. Replies that cannot be used are of a model that works.
     """
     if has_no_verdict(tree.root) and not damage.get("unusable_verdicts"):
-        return failed_verdict_words(tree.root)
+        return format_failed_verdict(tree.root)
     reranks = [record for node in tree.query_nodes() for record in node.usage if record["kind"] == "rerank"]
     if reranks and all(record["error"] for record in reranks):
         return (

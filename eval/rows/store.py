@@ -20,7 +20,7 @@ from ...modules.errors import LoadingError
 from ...modules.reading.plausible_numbers import RecordReader
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ...modules.storage.file_locks import lock_folder
-from ...modules.storage.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ...modules.storage.formats import FORMAT_KEY, Thing, check_format, format_of
 from ..metrics.context import ContextFigures
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
@@ -301,4 +301,4 @@ class RunStore:
 
 def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
     found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
-    refuse_other_format(found, thing, where=where, remedy="Name another folder, and run the questions again.")
+    check_format(found, thing, where=where, remedy="Name another folder, and run the questions again.")

@@ -19,7 +19,7 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.record import Spend
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, WritingError
-from ...modules.parts import surviving_exit
+from ...modules.parts import guard_exit
 from ...modules.settings import Settings
 from ...modules.storage.write_errors import is_full_disk, writing_error
 from ..rows.code_version import code_version
@@ -223,7 +223,7 @@ class _AskingHere:
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
         """Return the answer to a question, or the error that failed it; raises what every other question would meet."""
         try:
-            with surviving_exit(job.system):
+            with guard_exit(job.system):
                 return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
         except ModelSetupError as failure:
             return None, failure

@@ -18,7 +18,7 @@ from ...graphs.threads.checkpoints import open_call_journal
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
-from ...modules.index.schema import refuse_reserved
+from ...modules.index.schema import check_not_reserved
 from ...modules.llm.cache import without_reading
 from ...modules.llm.wire.adaptations import joined_adaptations
 from ...modules.prompts.reading import load_prompts
@@ -29,19 +29,19 @@ from ..rows.store import RunRow, RunStore, newest_attempts
 from .asking import checkpoints_of, prepare_checkpoints
 from .experiment import Experiment, name_unused_keys
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
-from .limits import Spending, refuse_unpriced
+from .limits import Spending, check_priced
 from .manifest import (
     Opened,
+    check_run,
     experiment_in,
     has_own_parts,
     identity_of,
     index_facts,
     manifest_of,
-    refuse_other_run,
     with_opened,
     with_prompts,
 )
-from .rerun import Rerun, refuse_other_data
+from .rerun import Rerun, check_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
 from .start_folder import with_start_folder
@@ -159,11 +159,11 @@ def run_experiment(
     name_unused_keys(running, has_dialogues=whole.is_conversational)
     identity = identity_of(experiment, whole, settings)
     if options.again is not None:
-        refuse_other_data(options.again.manifest, identity)
+        check_data(options.again.manifest, identity)
     dataset = _pilot_of(choose_questions(whole, experiment), experiment, options)
     asked = _without_cached_replies(experiment) if options.force else experiment
     prices = load_prices(settings.home)
-    refuse_unpriced(experiment, settings, prices)
+    check_priced(experiment, settings, prices)
     store = RunStore(out)
     with store.held():
         store.mend()
@@ -221,7 +221,7 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
         CollectionError: The experiment names the collection of the conversations' memory.
     """
     if experiment.corpus is not None and experiment.corpus_folder is None:
-        refuse_reserved(experiment.corpus, settings)
+        check_not_reserved(experiment.corpus, settings)
     return experiment.applied_to(settings).with_models(embeddings=experiment.embeddings, record=experiment.record)
 
 
@@ -272,7 +272,7 @@ def _start_over_if_unused(store: RunStore, settings: Settings, wanted: Mapping[s
     if background_loop().run(_has_booked_calls(checkpoints_of(store, settings))):
         return
     try:
-        refuse_other_run(manifest, wanted, where=store.folder)
+        check_run(manifest, wanted, where=store.folder)
     except SettingsError:
         store.start_over()
     else:
@@ -297,7 +297,7 @@ def _record_experiment(
         manifest = with_start_folder(manifest_of(experiment, dataset, settings), store.folder)
         store.write_manifest(manifest)
     else:
-        refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
+        check_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
         known, manifest = manifest, with_prompts(manifest, wanted)
         asked = merged(experiment_in(manifest), experiment, dataset)
         manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
@@ -332,7 +332,7 @@ def _record_services(store: RunStore, services: Services, again: Rerun | None) -
     manifest = known = store.read_manifest() or {}
     for part, facts in _opened_parts(services):  # the index first: a graph of another content cannot be opened
         if again is not None:
-            refuse_other_data(again.manifest, {}, {part: facts})
+            check_data(again.manifest, {}, {part: facts})
         known = with_opened(known, part, facts, where=store.folder)
     if known != manifest:
         store.write_manifest(known)

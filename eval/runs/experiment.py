@@ -16,7 +16,7 @@ from ...modules.config.config import Key, Trait, after, as_fault, whole
 from ...modules.config.effects import has_effect, words_without_effect
 from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
-from ...modules.parts import check_name, remembered, remembered_as
+from ...modules.parts import check_name, register_object, registered_object
 from ...modules.recorded_texts import Record
 
 logger = logging.getLogger(__name__)
@@ -127,12 +127,12 @@ class Experiment(RagConfig):
         from ..datasets.rows import with_digests
 
         if isinstance(given, Dataset):
-            return remembered(with_digests(given))
+            return register_object(with_digests(given))
         if not isinstance(given, list | tuple):
-            return given if given is None or isinstance(given, str) else remembered(given)
-        names = [each if isinstance(each, str) else remembered(each) for each in given]
+            return given if given is None or isinstance(given, str) else register_object(given)
+        names = [each if isinstance(each, str) else register_object(each) for each in given]
         for name, each in zip(names, given, strict=True):
-            if not isinstance(each, str) and remembered_as(name) is not each:
+            if not isinstance(each, str) and registered_object(name) is not each:
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
         return names
 
@@ -282,7 +282,7 @@ def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, 
     }
 
 
-def refuse_unknown_key(keys: Iterable[str], path: Path | None = None) -> None:
+def check_keys(keys: Iterable[str], path: Path | None = None) -> None:
     """Check that an experiment has all keys.
 
     Raises:

@@ -60,7 +60,7 @@ def _file_titles(dataset: Dataset) -> dict[str, str]:
     return {key: PurePosixPath(key).stem for key in keys}
 
 
-def refuse_unknown_gold(dataset: Dataset, corpus: Corpus) -> None:
+def check_gold_known(dataset: Dataset, corpus: Corpus) -> None:
     """Check that some document which ``supporting`` names may be in the corpus, whose documents are known by titles.
 
     Otherwise every recall would be 0, as if the search had failed. A corpus of up to 20,000 lines is read, which takes

@@ -223,15 +223,15 @@ def uncached_cost_of_row(row: RunRow, prices: Prices) -> Cost:
     return UNKNOWN if row.paid is None else prices.cost_of(usage.as_if_uncached() for usage in row.paid)
 
 
-def refuse_unpriced(experiment: Experiment, settings: Settings, prices: Prices) -> None:
-    """Check that every model has a price if the experiment has a ``max_cost``; see ``refuse_unpriced_models``.
+def check_priced(experiment: Experiment, settings: Settings, prices: Prices) -> None:
+    """Check that every model has a price if the experiment has a ``max_cost``; see ``check_models_priced``.
 
     Embedding and rerank endpoints report no tokens, so their cost is unknown and not counted.
     """
-    refuse_unpriced_models(experiment.max_cost, _models_of(experiment, settings), settings, prices)
+    check_models_priced(experiment.max_cost, _models_of(experiment, settings), settings, prices)
 
 
-def refuse_unpriced_models(
+def check_models_priced(
     max_cost: float | None, models: Iterable[tuple[CallKind, str]], settings: Settings, prices: Prices
 ) -> None:
     """Check that every model, of a kind and a spec, has a price if there is a ``max_cost``.

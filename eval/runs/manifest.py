@@ -205,9 +205,7 @@ def with_opened(manifest: Manifest, part: Opened, facts: Mapping[str, object], *
     return {**manifest, part: dict(facts)}
 
 
-def refuse_other_run(
-    manifest: Manifest, wanted: Mapping[str, object], *, where: object, accept_changes: bool = False
-) -> None:
+def check_run(manifest: Manifest, wanted: Mapping[str, object], *, where: object, accept_changes: bool = False) -> None:
     """Check that a manifest belongs to the same run.
 
     A prompt is compared only if both have it, since systems may be added; none is if changes are accepted.

@@ -80,7 +80,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     )
 
 
-def refuse_other_data(
+def check_data(
     manifest: Manifest, identity: Mapping[str, object], opened: Mapping[str, Mapping[str, object]] | None = None
 ) -> None:
     """Check that data set, corpus, collection, its graphs and prebuilt index, as far as given, are the manifest's.

@@ -52,7 +52,7 @@ from ...modules.trust.private import private_folder
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from .experiment import Experiment
-from .gold import check_gold_of, gold_table, refuse_unknown_gold
+from .gold import check_gold_known, check_gold_of, gold_table
 from .limits import LimitedLLM
 from .manifest import Opened
 
@@ -251,7 +251,7 @@ class Services:
         self.own_retriever = retriever
         index = retriever.vector_store if isinstance(retriever, Retriever) else None
         if name_in(self.experiment.dataset) == OWN_QUESTIONS and isinstance(index, PrebuiltIndex):
-            refuse_unknown_gold(self.dataset, index.corpus)
+            check_gold_known(self.dataset, index.corpus)
         return retriever
 
     @property

@@ -24,7 +24,7 @@ from ..rows.store import Place, RunRow
 from ..rows.turn_facts import TurnFacts, TurnReply
 from .jobs import Job, conversation_name_of, leads_conversations
 from .services import Services
-from .turn_calls import NotedLLM, noted_calls, noted_judge
+from .turn_calls import RecordingLLM, noted_judge, record_calls
 from .turn_evidence import TurnEvidenceReader
 
 
@@ -65,7 +65,7 @@ class TurnAsker:
             system=system,
             context=replace(
                 context,
-                reader=NotedLLM(context.reader),
+                reader=RecordingLLM(context.reader),
                 judge=noted_judge(context.judge) if context.judge else None,
             ),
             settings=settings.model_copy(update=_measured(run_id)),
@@ -86,7 +86,7 @@ class TurnAsker:
             return _unasked_reply(turn)
         before = path[0].conversation if path else None
         name = conversation_name_of(self._run_id, job, by_dialogue=self._leads)
-        with noted_calls() as calls:
+        with record_calls() as calls:
             result = await self._conversations.conversation(name).aask(
                 job.question.question,
                 parent_turn_id=before.turn_id if before else FIRST,

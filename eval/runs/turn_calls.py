@@ -15,11 +15,11 @@ from ...modules.judge.contract import AnyJudge
 from ...modules.judge.wrapper import wrapped
 from ...modules.llm.contract import ChatWrapper
 
-_NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
+_NOTED: ContextVar[list[CallRecord] | None] = ContextVar("record_calls", default=None)
 
 
-class NotedLLM(ChatWrapper):
-    """A chat model that notes its calls for ``noted_calls``."""
+class RecordingLLM(ChatWrapper):
+    """A chat model that notes its calls for ``record_calls``."""
 
     async def complete(
         self,
@@ -35,7 +35,7 @@ class NotedLLM(ChatWrapper):
 
 
 def noted_judge(inner: AnyJudge) -> AnyJudge:
-    """Return a judge that notes its calls for ``noted_calls``."""
+    """Return a judge that notes its calls for ``record_calls``."""
     return wrapped(inner, around=_noting)
 
 
@@ -51,7 +51,7 @@ def _noting(meter: CallMeter) -> Iterator[None]:
 
 
 @contextmanager
-def noted_calls() -> Iterator[list[CallRecord]]:
+def record_calls() -> Iterator[list[CallRecord]]:
     """Collect the records of calls by this task and those that it starts; concurrent calls may be recorded twice.
 
     Calls of other tasks, which answer other turns, are left out.

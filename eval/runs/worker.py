@@ -14,7 +14,7 @@ from typing import Any
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import UserError
-from ...modules.parts import given_parts, remember_parts
+from ...modules.parts import export_objects, import_objects
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 from ..rows.store import Place, RunRow, RunStore
@@ -53,7 +53,7 @@ def order_of(services: Services, store: RunStore, run_id: str, jobs: Sequence[Jo
         folder=store.folder.resolve(),
         run_id=run_id,
         jobs=tuple(kinds.values()),
-        parts=given_parts({*_texts(services.experiment.model_dump()), *_texts(services.settings.model_dump())}),
+        parts=export_objects({*_texts(services.experiment.model_dump()), *_texts(services.settings.model_dump())}),
     )
 
 
@@ -91,7 +91,7 @@ class Worker:
         """Open index, models and sessions; does nothing the second time. ``holder`` names it in the ledger."""
         try:
             settings = order.settings.model_copy(update={"max_concurrency": max_concurrency})
-            remember_parts(order.parts)
+            import_objects(order.parts)
             async with self._opening:
                 if self._asking is None:
                     opened = _services_of(order, settings, ledger, holder)

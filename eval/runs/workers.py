@@ -24,8 +24,8 @@ from ..datasets.dialogue_turns import turn_of
 from ..datasets.questions import Dataset
 from ..rows.store import Place, RunRow
 from .asking import Asking
-from .crew import AskingWorkers, WorkerHandle, finish_opening
 from .experiment import Experiment
+from .job_workers import JobWorkers, WorkerHandle, finish_opening
 from .jobs import Job
 from .ledger import RunLedger
 from .limits import Spending
@@ -53,7 +53,7 @@ class Workers:
     """``local`` for a Ray of this run on this machine; or the address of a cluster."""
 
 
-def refuse_unfit(workers: Workers, settings: Settings, experiment: Experiment) -> None:
+def check_fit_for_workers(workers: Workers, settings: Settings, experiment: Experiment) -> None:
     """Check that a run can be spread over these workers.
 
     Raises:
@@ -73,7 +73,7 @@ def refuse_unfit(workers: Workers, settings: Settings, experiment: Experiment) -
         )
 
 
-def refuse_files_of_one_machine(ray: ModuleType, settings: Settings) -> None:
+def check_shared_files(ray: ModuleType, settings: Settings) -> None:
     """Check that every node of a cluster reaches index and checkpoints.
 
     Raises:
@@ -96,9 +96,9 @@ def open_cluster(workers: Workers, settings: Settings, experiment: Experiment) -
         SettingsError: The run cannot be spread, or Ray cannot be reached.
         DependencyError: The extra ``ray`` is not installed.
     """
-    refuse_unfit(workers, settings, experiment)
+    check_fit_for_workers(workers, settings, experiment)
     with connected(workers.address, workers=workers.count) as ray:
-        refuse_files_of_one_machine(ray, settings)
+        check_shared_files(ray, settings)
         yield ray
 
 
@@ -136,7 +136,7 @@ def crew_of(
 
     @asynccontextmanager
     async def asking(newest: Mapping[Place, RunRow]) -> AsyncIterator[Asking]:
-        crew = AskingWorkers(hands, ledger, deaths, _rows_before(order.dataset, newest), spending)
+        crew = JobWorkers(hands, ledger, deaths, _rows_before(order.dataset, newest), spending)
         watching = asyncio.get_running_loop().create_task(crew.watch())
         try:
             yield crew

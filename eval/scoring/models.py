@@ -14,7 +14,7 @@ from ...modules.llm.factory import create_llm, is_local
 from ...modules.llm.tuned import bounded
 from ...modules.progress import StageProgress
 from ...modules.settings import Settings
-from ..runs.limits import LimitedLLM, Spending, refuse_unpriced_models
+from ..runs.limits import LimitedLLM, Spending, check_models_priced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def open_scoring_model(
     Raises:
         UserError: A wrong name or key, or a ``max_cost`` for a model without a price.
     """
-    refuse_unpriced_models(options.max_cost, [("chat", settings.llm_spec)], settings, prices)
+    check_models_priced(options.max_cost, [("chat", settings.llm_spec)], settings, prices)
     kept = resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
     llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     billed_as = f"{LOCAL}{llm.model}" if is_local(settings.llm_spec) else llm.model

@@ -15,7 +15,16 @@ from ...modules.calls.usage import CallMeter
 from ...modules.digests import canonical_json
 from ...modules.errors import SettingsError
 from ...modules.llm.contract import ChatLLM
-from ...modules.parts import Part, check_name, made, needs_making, part_of, remembered, surviving_exit, wanted_by
+from ...modules.parts import (
+    Part,
+    accepted_arguments,
+    check_name,
+    guard_exit,
+    instantiate,
+    needs_making,
+    part_of,
+    register_object,
+)
 from ...modules.settings import Settings
 from ..datasets.questions import EvalQuestion
 from ..rows.store import RunRow
@@ -75,13 +84,13 @@ def metric_part(given: object) -> Part:
         if given in BUILT_IN:
             return Part(name=given, value=BUILT_IN[given], source="")
     else:
-        given = remembered(given)
+        given = register_object(given)
     return part_of("metric", given)
 
 
 def wants_model(part: Part) -> bool:
     """Whether the metric is a class that is made with a chat model."""
-    return inspect.isclass(part.value) and "llm" in (wanted_by(part) or ())
+    return inspect.isclass(part.value) and "llm" in (accepted_arguments(part) or ())
 
 
 class OwnMetric:
@@ -93,7 +102,7 @@ class OwnMetric:
         Raises:
             SettingsError: The metric cannot be made or called, or its ``range`` is none.
         """
-        value = made(part, llm=llm, settings=settings) if inspect.isclass(part.value) else part.value
+        value = instantiate(part, llm=llm, settings=settings) if inspect.isclass(part.value) else part.value
         if not callable(value):
             raise SettingsError(f"The metric {part.name!r} is {value!r:.100}. Name a function that takes a sample.")
         self._part = part
@@ -142,7 +151,7 @@ class OwnMetric:
         is_coroutine = inspect.iscoroutinefunction(self._metric) or inspect.iscoroutinefunction(
             getattr(self._metric, "__call__", None)  # noqa: B004 - an object with an asynchronous __call__
         )
-        with surviving_exit(self._part.name):
+        with guard_exit(self._part.name):
             given = call() if is_coroutine else await asyncio.to_thread(call)
             return await given if inspect.isawaitable(given) else given
 

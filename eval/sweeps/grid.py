@@ -13,10 +13,10 @@ from ...graphs.config.rag_config import RagConfig
 from ...modules.config.retrieval import OF_BUILT_IN_SEARCH
 from ...modules.digests import text_digest
 from ...modules.errors import SettingsError
-from ...modules.parts import remembered
+from ...modules.parts import register_object
 from ...modules.retriever.own import check_beside
 from ...modules.settings import without_secrets
-from ..runs.experiment import Experiment, experiment_keys, load_experiment, refuse_unknown_key
+from ..runs.experiment import Experiment, check_keys, experiment_keys, load_experiment
 
 _LISTS = ("systems", "tools", "ids", "metrics")
 """The keys whose own value is a list."""
@@ -76,7 +76,7 @@ def load_sweep(path: Path | None = None, **overrides: object) -> Sweep:
             allowed.
     """
     keys = experiment_keys(path, **overrides)
-    refuse_unknown_key(keys, path)
+    check_keys(keys, path)
     axes = {key: _values(key, listed) for key, listed in _listed(keys)}
     if not axes:
         raise SettingsError(
@@ -125,7 +125,7 @@ def _values(key: str, listed: Sequence[object]) -> tuple[object, ...]:
     if any(isinstance(value, list | tuple | dict) for value in listed):
         raise SettingsError(f"{shown} lists something else than single values.")
     values = tuple(
-        value if value is None or isinstance(value, str | int | float) else remembered(value) for value in listed
+        value if value is None or isinstance(value, str | int | float) else register_object(value) for value in listed
     )
     if len({json.dumps(value) for value in values}) < len(values):
         raise SettingsError(f"{shown} lists a value twice. Leave one out.")

@@ -13,7 +13,7 @@ from ...modules.calls.prices import Cost, Prices, load_prices
 from ...modules.calls.record import NOTHING, Spend
 from ...modules.errors import LoadingError, RunLimitReached, SettingsError
 from ...modules.settings import Settings, load_settings
-from ...modules.storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ...modules.storage.formats import FORMAT_KEY, check_format, format_of
 from ...modules.storage.write_errors import refusing_full_disk
 from ..rows.store import RunStore
 from ..rows.two_copies import copy_of, read_either, write_twice
@@ -158,7 +158,7 @@ def saved_points(out: Path) -> list[SavedPoint]:
     file = out / FILE_NAME
     try:
         content = cast("dict[str, dict[str, dict[str, object]]]", read_either(file, what="the sweep", advice=_REPAIR))
-        refuse_other_format(content.get(FORMAT_KEY), "sweep", where=str(file), remedy=_REPAIR)
+        check_format(content.get(FORMAT_KEY), "sweep", where=str(file), remedy=_REPAIR)
         return [SavedPoint(folder=out / name, values=dict(values)) for name, values in content["points"].items()]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise LoadingError(f"The sweep {file} cannot be read ({error}). {_REPAIR}") from error

@@ -15,14 +15,14 @@ from ...modules.errors import SettingsError
 from ...modules.judge.contract import Score
 from ...modules.settings import Settings
 from ...modules.storage.atomic import write_atomic
-from ..calibration.data import refuse_held_back
+from ..calibration.data import check_not_held_back
 from ..datasets.registry import DATASETS
 from ..labels.judgements import read_judgements
 from ..reports.loaded_run import LoadedRun, load_run
 from ..runs.experiment import Experiment
 from .examples import Example, LeftOut, TrainingFormat
 from .gold import GoldTree
-from .kinds import KINDS, Teaching, What
+from .kinds import KINDS, ExampleSource, What
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def export(
         if given not in allowed:
             raise SettingsError(f"{name}={given!r} is not allowed. Allowed: {', '.join(allowed)}.")
     loaded = load_run(Path(run), settings)
-    teaching = Teaching(
+    teaching = ExampleSource(
         run=str(loaded.manifest.get("run_id", "")),
         split=_split_of(loaded.experiment, any_split=any_split),
         judge_kind=_judge_kind(loaded),
@@ -120,7 +120,7 @@ def _split_of(experiment: Experiment, *, any_split: bool) -> str:
     name, _, path = experiment.dataset.partition(":")
     split = experiment.split or ("test" if name == "beir" else None)
     try:
-        refuse_held_back(Path(path).name if name in DATASETS else experiment.dataset, split)
+        check_not_held_back(Path(path).name if name in DATASETS else experiment.dataset, split)
     except SettingsError as error:
         if any_split:
             return "unknown"

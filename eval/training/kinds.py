@@ -37,7 +37,7 @@ pronoun, and do not repeat the query. Write in the language of the query. Reply 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Teaching:
+class ExampleSource:
     """What all examples of a run share."""
 
     run: str
@@ -60,7 +60,7 @@ class Teaching:
         )
 
 
-def judge_examples(gold: GoldTree, teaching: Teaching) -> Found:
+def judge_examples(gold: GoldTree, teaching: ExampleSource) -> Found:
     """Yield a verdict on each chunk whose right score is known.
 
     A verdict of 1 has the supplementary question of the run, if that led to gold. The judge's reason stays where its
@@ -114,7 +114,7 @@ def _yes_or_no(fields: Mapping[str, JsonScalar], score: Score, origin: Origin, p
         yield Example(prompt=prompt, reply=reply, fields={**fields, "asked": name}, origin=origin)
 
 
-def sub_question_examples(gold: GoldTree, teaching: Teaching) -> Found:
+def sub_question_examples(gold: GoldTree, teaching: ExampleSource) -> Found:
     """Yield each supplementary question whose search found gold that was not there yet."""
     for branch in gold.branches():
         if branch.found_gold is None:
@@ -130,7 +130,7 @@ def sub_question_examples(gold: GoldTree, teaching: Teaching) -> Found:
             )
 
 
-def reader_examples(gold: GoldTree, teaching: Teaching) -> Found:
+def reader_examples(gold: GoldTree, teaching: ExampleSource) -> Found:
     """Yield the evidence of the answer with the gold answer, or with the refusal of an unanswerable question.
 
     The evidence must hold all supporting facts. Where the data set names none, the reader's own answer must have been
@@ -161,7 +161,7 @@ def reader_examples(gold: GoldTree, teaching: Teaching) -> Found:
     )
 
 
-def preference_examples(golds: Sequence[GoldTree], teaching: Teaching) -> Found:
+def preference_examples(golds: Sequence[GoldTree], teaching: ExampleSource) -> Found:
     """Yield pairs of supplementary questions of one query: one that led to gold before one that did not.
 
     Questions of the same passage, in all trees of a question, stand behind the prompt that asks for one. Those of
@@ -175,7 +175,9 @@ def preference_examples(golds: Sequence[GoldTree], teaching: Teaching) -> Found:
             yield _preference(gold, better, worse, teaching, is_same=is_same)
 
 
-def _preference(gold: GoldTree, better: GoldBranch, worse: GoldBranch, teaching: Teaching, *, is_same: bool) -> Example:
+def _preference(
+    gold: GoldTree, better: GoldBranch, worse: GoldBranch, teaching: ExampleSource, *, is_same: bool
+) -> Example:
     node = better.node
     if is_same:
         prompt = sub_question_messages(node.query, better.chunk.text, teaching.prompts)
@@ -200,11 +202,13 @@ def _known_by(gold: GoldTree) -> str:
     return "supporting" if gold.question.supporting else "label"
 
 
-def _of_each(of_one: Callable[[GoldTree, Teaching], Found]) -> Callable[[Sequence[GoldTree], Teaching], Found]:
+def _of_each(
+    of_one: Callable[[GoldTree, ExampleSource], Found],
+) -> Callable[[Sequence[GoldTree], ExampleSource], Found]:
     return lambda golds, teaching: itertools.chain.from_iterable(of_one(gold, teaching) for gold in golds)
 
 
-KINDS: Mapping[What, Callable[[Sequence[GoldTree], Teaching], Found]] = {
+KINDS: Mapping[What, Callable[[Sequence[GoldTree], ExampleSource], Found]] = {
     "judge": _of_each(judge_examples),
     "sub_question": _of_each(sub_question_examples),
     "reader": _of_each(reader_examples),

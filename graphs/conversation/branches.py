@@ -36,7 +36,7 @@ def resumable(
     return turn if known == wanted else None
 
 
-def refuse_other_collection(state: ConversationState, collection: str) -> None:
+def check_collection(state: ConversationState, collection: str) -> None:
     """Check that the conversation has searched no other collection so far; ``""`` stands for no search.
 
     Raises:

@@ -10,13 +10,13 @@ from langchain_core.runnables import RunnableConfig
 from ..config.given_keys import GivenKeys
 from ..threads.fingerprint import EXTRA_INPUTS, fingerprint_of
 from ..threads.snapshots import is_absent
-from .services import ConversationServices, OpenServices
+from .services import ConversationServices, OpenStores
 from .turn.context import ConversationOptions
 from .turn.store import turn_thread
 
 
 async def can_go_on(
-    root: str, services: ConversationServices, opened: OpenServices, options: ConversationOptions, overrides: GivenKeys
+    root: str, services: ConversationServices, opened: OpenStores, options: ConversationOptions, overrides: GivenKeys
 ) -> bool:
     """Return whether the turn whose search is the thread ``root`` has its search behind it, or can go on with it.
 

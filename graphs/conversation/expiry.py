@@ -17,7 +17,7 @@ from .turn.state import ConversationState
 from .turn.store import StoredConversation
 
 if TYPE_CHECKING:
-    from .services import OpenServices
+    from .services import OpenStores
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def now_utc() -> datetime:
 
 
 async def delete_old(
-    opened: OpenServices,
+    opened: OpenStores,
     days: int,
     *,
     dry_run: bool,
@@ -79,7 +79,7 @@ async def delete_old(
 class _Sweep:
     """One pass over the conversations that may be old, and its results."""
 
-    opened: OpenServices
+    opened: OpenStores
     newest_us: int
     """Newest time that counts as old, in microseconds since 1970."""
     report: ExpiryReport

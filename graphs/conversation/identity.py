@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from langchain_core.runnables import RunnableConfig
 
-from ...modules.storage.formats import format_of, refuse_other_format
+from ...modules.storage.formats import check_format, format_of
 from ..threads.checkpoints import Saver, record_graph
 from ..threads.snapshots import is_absent
 from ..threads.thread_ids import STORE
@@ -40,7 +40,7 @@ class StoreIdentity:
         snapshot = await self._graph.aget_state(_CONFIG)
         if is_absent(snapshot):
             return None
-        refuse_other_format(snapshot.values.get("format"), "store", where="The checkpoint store")
+        check_format(snapshot.values.get("format"), "store", where="The checkpoint store")
         return str(snapshot.values["store_id"])
 
     async def make(self) -> str:

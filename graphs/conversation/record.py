@@ -11,7 +11,7 @@ from ...modules.memory.memory import ConversationMemory, backfill, in_order
 from ...modules.memory.turns import QaPair, rag_thread_of, utc_now
 from . import branches
 from .identity import new_conversation_id
-from .services import ConversationServices, OpenServices
+from .services import ConversationServices, OpenStores
 from .turn.state import ConversationState, new_conversation
 
 
@@ -89,7 +89,7 @@ class ConversationRecord:
         return done
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[tuple[ConversationState, OpenServices]]:
+    async def held(self) -> AsyncIterator[tuple[ConversationState, OpenStores]]:
         """Read its state while holding its lock.
 
         Raises:
@@ -102,7 +102,7 @@ class ConversationRecord:
             yield state, opened
 
     async def delete_turns(
-        self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState, opened: OpenServices
+        self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState, opened: OpenStores
     ) -> None:
         """Delete turns from the memory, then from the state by its ``changes``, then their search trees.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...modules.background_loop import BackgroundLoop, background_loop
-from ...modules.calls.budget import Halt
+from ...modules.calls.budget import StopSignal
 from ..rag.thread_runs import ThreadKey
 
 
@@ -15,12 +15,12 @@ class RunningTurns:
     """The turns that run on one event loop, at most one for each conversation."""
 
     def __init__(self) -> None:
-        self._halts: dict[ThreadKey, Halt] = {}
+        self._halts: dict[ThreadKey, StopSignal] = {}
 
     @contextmanager
-    def entered(self, key: ThreadKey) -> Iterator[Halt]:
+    def entered(self, key: ThreadKey) -> Iterator[StopSignal]:
         """Register a conversation's turn while it runs inside; yields what stops its search."""
-        halt = self._halts[key] = Halt()
+        halt = self._halts[key] = StopSignal()
         try:
             yield halt
         finally:

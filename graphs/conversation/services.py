@@ -18,7 +18,7 @@ from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.contract import ChatLLM, thinking_of
 from ...modules.llm.json_reply import JsonChat
 from ...modules.llm.langchain_chat import LangChainModel
-from ...modules.llm.tuned import TunedLLM
+from ...modules.llm.tuned import SampledLLM
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
 from ...modules.prompts.reading import load_prompts
@@ -45,7 +45,7 @@ _STORE_LOCK = ""
 
 
 @dataclass(kw_only=True)
-class OpenServices:
+class OpenStores:
     """The open services."""
 
     store: ConversationStore
@@ -68,7 +68,7 @@ class OpenServices:
 
     def chat_of(self, llm: ChatLLM, max_tokens: int) -> JsonChat:
         """Return a model for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
-        key = llm.key if isinstance(llm, TunedLLM) else id(llm)  # the chat keeps the model alive
+        key = llm.key if isinstance(llm, SampledLLM) else id(llm)  # the chat keeps the model alive
         if key not in self._chats:
             if len(self._chats) >= _MOST_CHATS:
                 self._chats.clear()
@@ -132,7 +132,7 @@ class ConversationServices:
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
         self._given_memory = memory
         self._opening = asyncio.Lock()
-        self._opened: OpenServices | None = None
+        self._opened: OpenStores | None = None
         self._resources = AsyncExitStack()
         self._running = RunningWork("session")
 
@@ -182,7 +182,7 @@ class ConversationServices:
         """Turn errors of the checkpoint store into a ``SettingsError``."""
         return store_errors(self.settings.checkpoint_url)
 
-    async def open(self) -> OpenServices:
+    async def open(self) -> OpenStores:
         """Return store, memory and locks, opened at the first call."""
         async with self._opening:
             if self._opened is None:
@@ -190,7 +190,7 @@ class ConversationServices:
             return self._opened
 
     @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[OpenServices]:
+    async def hold(self, name: str) -> AsyncIterator[OpenStores]:
         """Hold the lock of a conversation inside; errors of the checkpoint store become a ``SettingsError``.
 
         Raises:
@@ -252,13 +252,13 @@ class ConversationServices:
             stream=stream,
         )
 
-    async def _open(self) -> OpenServices:
+    async def _open(self) -> OpenStores:
         with self.store_errors():
             saver = await self.rag.aopen_store()
         assert saver is not None, "a session keeps its threads"
         locks = locks_of(self.settings.checkpoint_url)
         self._resources.push_async_callback(locks.aclose)
-        return OpenServices(
+        return OpenStores(
             store=ConversationStore(saver, await self.rag.aopen_journal(), transcripts=self.rag.transcripts),
             identity=StoreIdentity(saver),
             memory=self._memory(),

@@ -10,7 +10,7 @@ from ...modules.calls.usage import UsageTotals
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
 from .delivery import Delivery
-from .services import OpenServices
+from .services import OpenStores
 from .turn.state import ConversationState
 from .turn.store import turn_thread
 
@@ -43,7 +43,7 @@ class Outcome:
     calls: tuple[CallRecord, ...] = ()
 
 
-async def forget_arrived(started: StartedTurn, delivery: Delivery | None, opened: OpenServices) -> None:
+async def delete_delivered_thread(started: StartedTurn, delivery: Delivery | None, opened: OpenStores) -> None:
     """Delete the thread of a saved turn once its answer has arrived: until then the same question finds the turn by it.
 
     Hold the conversation meanwhile, so that a question asked again on purpose is not taken for one of a lost answer.

@@ -12,7 +12,7 @@ from typing import Any, cast
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from ...modules.calls.budget import Halt
+from ...modules.calls.budget import StopSignal
 from ...modules.calls.journal import thread_calls
 from ...modules.calls.record import CallRecord
 from ...modules.calls.usage import total_usage
@@ -27,7 +27,7 @@ from ...modules.errors import (
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
 from ..rag.thread_runs import ThreadKey
-from ..threads.interrupts import interrupts_in, waiting_words
+from ..threads.interrupts import format_waiting, interrupts_in
 from ..threads.snapshots import is_absent, is_finished
 from . import branches
 from .continuation import can_go_on
@@ -35,8 +35,8 @@ from .qa_log import log_turn
 from .record import ConversationRecord
 from .request import FIRST, Request
 from .running_turns import running_turns
-from .services import ConversationServices, OpenServices
-from .started_turn import Outcome, StartedTurn, forget_arrived
+from .services import ConversationServices, OpenStores
+from .started_turn import Outcome, StartedTurn, delete_delivered_thread
 from .tree import read_search_tree
 from .turn.budget import is_spent, open_budget
 from .turn.context import ConversationOptions, TurnContext, turn_fingerprint
@@ -95,7 +95,7 @@ class TurnRunner:
                 for event in end_events(result, sources, refs):
                     emit(event)
                 if outcome.saved is not None:
-                    await forget_arrived(started, request.delivery, opened)
+                    await delete_delivered_thread(started, request.delivery, opened)
         except UserError as failure:
             if result is None:
                 emit(ErrorEvent(message=str(failure)))
@@ -146,7 +146,7 @@ class TurnRunner:
             generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
         )
 
-    async def _start(self, request: Request, opened: OpenServices) -> StartedTurn:
+    async def _start(self, request: Request, opened: OpenStores) -> StartedTurn:
         """Find the turn of the request, or save a new one as open before the first model call."""
         services, store = self._services, opened.store
         saved_state = await store.load(self._name)
@@ -155,7 +155,7 @@ class TurnRunner:
             return StartedTurn(turn=saved, resumed=True, state=state, saved=saved)
         collection = services.collection
         if not self._options.switch_collection:
-            branches.refuse_other_collection(state, collection)
+            branches.check_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
         changed = request.overrides.described()
         fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts, changed)
@@ -174,13 +174,13 @@ class TurnRunner:
         await self._delete_leftovers(state, opened)
         return StartedTurn(turn=turn, resumed=False, state=now_open)
 
-    async def _is_spent(self, started: StartedTurn, request: Request, opened: OpenServices) -> bool:
+    async def _is_spent(self, started: StartedTurn, request: Request, opened: OpenStores) -> bool:
         """Return whether a turn has used its limits without an answer, so that its question begins anew."""
         services, _ = await self._services.open_models(self._options, request.overrides)
         calls = (await self._unfinished(started, opened, "")).calls
         return await is_spent(services, started.turn["query"], calls)
 
-    async def _delete_leftovers(self, before: ConversationState, opened: OpenServices) -> None:
+    async def _delete_leftovers(self, before: ConversationState, opened: OpenStores) -> None:
         """Delete the threads of an abandoned open turn, and the thread that a crash left of the last saved turn."""
         if abandoned := before["open_turn"]:
             root = rag_thread_of(before["conversation_id"], abandoned["turn_id"])
@@ -189,7 +189,7 @@ class TurnRunner:
         if last and opened.finished_turns.get(before["conversation_id"]) != last:
             await opened.store.delete_threads([_thread_of(before, last)])
 
-    async def _saved_turn(self, state: ConversationState, request: Request, opened: OpenServices) -> QaPair | None:
+    async def _saved_turn(self, state: ConversationState, request: Request, opened: OpenStores) -> QaPair | None:
         """Return the saved turn that answers the request; None without one.
 
         It has the id of the request. Or it has the same question, and its call was interrupted after saving, so that
@@ -203,7 +203,7 @@ class TurnRunner:
                     return turn
         return None
 
-    async def _was_interrupted(self, turn: QaPair, state: ConversationState, opened: OpenServices) -> bool:
+    async def _was_interrupted(self, turn: QaPair, state: ConversationState, opened: OpenStores) -> bool:
         """Remember a saved turn whose thread still exists, and return whether it does."""
         thread_id = _thread_of(state, turn["turn_id"])
         if is_absent(await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})):
@@ -225,7 +225,7 @@ class TurnRunner:
         return found
 
     async def _answer(
-        self, started: StartedTurn, request: Request, opened: OpenServices, listener: Listener | None
+        self, started: StartedTurn, request: Request, opened: OpenStores, listener: Listener | None
     ) -> Outcome:
         """Run the turn unless an earlier call saved it; a failed model leaves it open."""
         if started.saved is not None:
@@ -238,7 +238,7 @@ class TurnRunner:
         )
 
     async def _run_or_fail(
-        self, started: StartedTurn, request: Request, opened: OpenServices, listener: Listener | None
+        self, started: StartedTurn, request: Request, opened: OpenStores, listener: Listener | None
     ) -> Outcome:
         try:
             with running_turns().entered(self._key) as halt:
@@ -284,7 +284,7 @@ class TurnRunner:
             calls=() if own_calls is None else calls_of_turn(own_calls, tree),
         )
 
-    async def _unfinished(self, started: StartedTurn, opened: OpenServices, error: str) -> Outcome:
+    async def _unfinished(self, started: StartedTurn, opened: OpenStores, error: str) -> Outcome:
         """Return the outcome of a failed turn: what its checkpoints and the call journal hold so far."""
         root = rag_thread_of(started.state["conversation_id"], started.turn["turn_id"])
         thread_id = turn_thread(root)
@@ -301,7 +301,7 @@ class TurnRunner:
         )
 
     async def _run(
-        self, started: StartedTurn, request: Request, opened: OpenServices, listener: Listener | None, halt: Halt
+        self, started: StartedTurn, request: Request, opened: OpenStores, listener: Listener | None, halt: StopSignal
     ) -> Outcome:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])
@@ -331,7 +331,7 @@ class TurnRunner:
                 context.emit("load_history")
                 start = await load_history(context, turn, request.chat_history)
             final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
-            if waiting := waiting_words(interrupts_in(final)):
+            if waiting := format_waiting(interrupts_in(final)):
                 raise QuestionInterrupted(f"{waiting} Conversations take no answers: the turn stays open.")
         if transcripts is not None:
             await transcripts.flush()

@@ -62,7 +62,7 @@ def draw_calls(calls: Sequence[DrawnCall], *, width: int) -> str:
 
 def draw_call(call: DrawnCall) -> str:
     """Draw one call for the terminal: its facts, the messages that were sent and the reply that came."""
-    lines = [f"── {_title(call)} ──", _query_line(call), call_words(call.record)]
+    lines = [f"── {_title(call)} ──", _query_line(call), format_call(call.record)]
     lines += [f"\n[{name}]\n{printable(text)}" for name, text in texts_of(call.transcript, call.record)]
     return "\n".join(lines)
 
@@ -77,7 +77,7 @@ def draw_calls_html(calls: Sequence[DrawnCall]) -> str:
 def draw_call_html(call: DrawnCall) -> str:
     """Draw one call for a notebook: a line that opens to its texts."""
     query = html_text(_query_line(call))
-    facts = html_text(call_words(call.record))
+    facts = html_text(format_call(call.record))
     body = "".join(
         f'<p><b>{html_text(name)}</b></p><pre style="white-space:pre-wrap;text-align:left">{html_text(text)}</pre>'
         for name, text in texts_of(call.transcript, call.record)
@@ -159,7 +159,7 @@ def _remarks(record: CallRecord) -> Iterator[str]:
         yield one_line(record["error"])
 
 
-def call_words(record: CallRecord) -> str:
+def format_call(record: CallRecord) -> str:
     """Format model, tokens, seconds, attempts and what went wrong."""
     attempts = f"{record['attempts']} attempt{'' if record['attempts'] == 1 else 's'}"
     tokens = [f"{_tokens(record)} tokens"] if record["kind"] == "chat" else []

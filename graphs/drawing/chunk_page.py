@@ -8,7 +8,7 @@ from ...modules.storage.texts import html_text
 from ..tree.nodes import ChunkNode, QueryNode
 from .html import html_page
 from .layout import one_line, shorten
-from .words import VERDICT_MARKS, VERDICT_WORDS, origin_words, skip_words
+from .words import VERDICT_MARKS, VERDICT_WORDS, format_origin, format_skip
 
 
 def draw_chunk_html(query: QueryNode, chunk: ChunkNode) -> str:
@@ -18,7 +18,7 @@ def draw_chunk_html(query: QueryNode, chunk: ChunkNode) -> str:
     body = "\n".join(
         [
             f"<header><h1>{html_text(one_line(name))}</h1>",
-            f'<p class="faint">{html_text(origin_words(chunk))}</p></header>',
+            f'<p class="faint">{html_text(format_origin(chunk))}</p></header>',
             f"<main><pre>{html_text(chunk.text)}</pre><table>{rows}</table></main>",
         ]
     )
@@ -32,6 +32,6 @@ def _rows(query: QueryNode, chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     yield "reason", chunk.reason
     yield "P(needed)", "" if chunk.p_needed is None else f"{chunk.p_needed:.2f}"
     yield "sub-question", chunk.next_query
-    yield "not asked", skip_words(chunk.skipped) if chunk.skipped else ""
+    yield "not asked", format_skip(chunk.skipped) if chunk.skipped else ""
     yield "sub-answer", chunk.sub_answer
     yield "sub-run", chunk.sub_run_error

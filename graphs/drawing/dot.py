@@ -27,14 +27,14 @@ from .marks import UNMARKED, Mark, Marks
 from .words import (
     VERDICT_MARKS,
     VERDICT_WORDS,
-    answer_words,
     caveat_lines,
-    caveat_words,
-    cost_words,
-    grant_words,
-    origin_words,
-    skip_words,
-    tree_words,
+    format_answer,
+    format_caveat,
+    format_cost,
+    format_grant,
+    format_origin,
+    format_skip,
+    format_tree,
 )
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, over pale tints of it.
@@ -78,7 +78,7 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
     folded = {node.thread_id: _unhelpful(node, marks) for node in walk_queries(root)} if fold else {}
     lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root, marks.remarks)};"]
-    grants = {each.thread_id: grant_words(chunk, each) for _, chunk in walk_chunks(root) for each in chunk.sub_runs}
+    grants = {each.thread_id: format_grant(chunk, each) for _, chunk in walk_chunks(root) for each in chunk.sub_runs}
     lines += [_query_box(names[node.thread_id], node, grants.get(node.thread_id, "")) for node in walk_queries(root)]
     chunk_names: dict[tuple[str, str], str] = {}
     for number, (parent, chunk) in enumerate(walk_chunks(root)):
@@ -122,11 +122,11 @@ def _query_box(name: str, node: QueryNode, granted: str) -> str:
     rows = [
         text_rows([f"{kind}{flag}"], size=SMALL_SIZE_PT, ink=look.line, bold=True),
         text_rows(box_lines(node.query, 5, bold=True), bold=True),
-        text_rows(box_lines(f"→ {answer_words(node)}", 4), ink=INK if plain_answer else ALARM_INK),
-        *([badge_row("!", ALARM_INK, caveat_words(node.caveats))] if node.caveats else []),
-        text_rows(box_lines(cost_words(node), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
+        text_rows(box_lines(f"→ {format_answer(node)}", 4), ink=INK if plain_answer else ALARM_INK),
+        *([badge_row("!", ALARM_INK, format_caveat(node.caveats))] if node.caveats else []),
+        text_rows(box_lines(format_cost(node), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
     ]
-    said = [f"→ {answer_words(node)}", *caveat_lines(node.caveats), cost_words(node)]
+    said = [f"→ {format_answer(node)}", *caveat_lines(node.caveats), format_cost(node)]
     tooltip = "\n".join([f"{kind}{flag}", node.query, *said, node.thread_id])
     return box(name, f"query {node.status}", "box", look, rows, tooltip)
 
@@ -137,19 +137,19 @@ def _chunk_box(name: str, chunk: ChunkNode, query: str, mark: Mark | None) -> st
     rows = [
         badge_row(VERDICT_MARKS[label], look.line, VERDICT_WORDS[label]),
         *([badge_row("!", mark.colour, mark.word)] if mark else []),
-        text_rows(box_lines(origin_words(chunk), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
+        text_rows(box_lines(format_origin(chunk), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
         text_rows(box_lines(decisive_sentence(chunk.text, query=query, reason=chunk.reason), 3)),
         *(text_rows(box_lines(note, 3), ink=ink) for note, ink in _chunk_notes(chunk)),
     ]
     notes = [note for note, _ in _chunk_notes(chunk)]
     marked = [mark.words] if mark else []
-    tooltip = "\n".join([VERDICT_WORDS[label], *marked, origin_words(chunk), chunk.text, *notes])
+    tooltip = "\n".join([VERDICT_WORDS[label], *marked, format_origin(chunk), chunk.text, *notes])
     return box(name, f"chunk verdict-{label}", "note", look, rows, tooltip)
 
 
 def _folded_box(name: str, chunks: Sequence[ChunkNode]) -> str:
     look = VERDICT_LOOKS["0"]
-    tooltip = "\n".join(f"{origin_words(chunk)} · {chunk.reason or chunk.text}" for chunk in chunks)
+    tooltip = "\n".join(f"{format_origin(chunk)} · {chunk.reason or chunk.text}" for chunk in chunks)
     row = badge_row(VERDICT_MARKS["0"], look.line, f"{len(chunks)} that do not help")
     return box(name, "folded verdict-0", "note", look, [row], tooltip)
 
@@ -170,7 +170,7 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     if chunk.sub_answer and chunk.child is None:
         yield f"sub-answer: {chunk.sub_answer}", INK
     if chunk.skipped is not None:
-        yield skip_words(chunk.skipped), ALARM_INK
+        yield format_skip(chunk.skipped), ALARM_INK
     if chunk.sub_run_error:
         yield f"sub-run: {chunk.sub_run_error}", ALARM_INK
 
@@ -182,4 +182,4 @@ def _legend(root: QueryNode, remarks: Sequence[str]) -> str:
         for label, count in count_verdicts(root).items()
         if count
     ]
-    return legend_label(entries, tree_words(root), *remarks)
+    return legend_label(entries, format_tree(root), *remarks)

@@ -26,7 +26,7 @@ from ...modules.reading.deep_json import dumps
 from ...modules.storage.texts import html_text, printable
 from ..tree.counts import count_verdicts
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
-from .calls import call_words, caveat_nouns, texts_of
+from .calls import caveat_nouns, format_call, texts_of
 from .layout import one_line, shorten
 from .marks import UNMARKED, Mark, Marks
 from .svg import picture_style
@@ -34,13 +34,13 @@ from .text import draw_text
 from .words import (
     VERDICT_MARKS,
     VERDICT_WORDS,
-    answer_words,
     caveat_lines,
-    cost_words,
-    grant_words,
-    origin_words,
-    skip_words,
-    tree_words,
+    format_answer,
+    format_cost,
+    format_grant,
+    format_origin,
+    format_skip,
+    format_tree,
 )
 
 logger = logging.getLogger(__name__)
@@ -116,9 +116,9 @@ def draw_html(
         __package__,
         title=html.escape(shorten(root.query, 80)),
         query=html.escape(one_line(root.query)),
-        answer=html.escape(one_line(answer_words(root))),
+        answer=html.escape(one_line(format_answer(root))),
         answer_class="" if answered else "alarm",
-        totals="<br>".join(map(html_text, [tree_words(root), *marks.remarks])),
+        totals="<br>".join(map(html_text, [format_tree(root), *marks.remarks])),
         notes=_notes(fingerprint),
         picture=picture_block(draw, wanted=picture, is_small=is_small),
         text=html.escape(draw_text(root, marks=marks)),
@@ -227,14 +227,14 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
         ("sub-question", printable(chunk.next_query)),
         ("sub-answer", printable(chunk.sub_answer)),
         ("sub-run", printable(chunk.sub_run_error)),
-        ("not asked", skip_words(chunk.skipped) if chunk.skipped else ""),
+        ("not asked", format_skip(chunk.skipped) if chunk.skipped else ""),
     ]
     metadata = [(printable(key), _cell(value)) for key, value in chunk.metadata.items()]
     return {
         "label": label,
         "mark": VERDICT_MARKS[label],
         "words": VERDICT_WORDS[label],
-        "origin": printable(origin_words(chunk)),
+        "origin": printable(format_origin(chunk)),
         "headline": shorten(chunk.reason or chunk.text, 120),
         "text": printable(chunk.text),
         "sub_run_error": printable(chunk.sub_run_error),
@@ -262,7 +262,7 @@ def query_data(
     made: dict[int, tuple[dict[str, Json], list[dict[str, Json]]]] = {}
     for each in walk_queries(node):  # parents first, without recursion
         made[id(each)] = _query_alone(each, describe, transcripts, texts, marks, places[id(each)])
-        places |= {id(sub_run): grant_words(chunk, sub_run) for chunk in each.chunks for sub_run in chunk.sub_runs}
+        places |= {id(sub_run): format_grant(chunk, sub_run) for chunk in each.chunks for sub_run in chunk.sub_runs}
     for each in walk_queries(node):
         for chunk, data in zip(each.chunks, made[id(each)][1], strict=True):
             data["sub_runs"] = [made[id(sub_run)][0] for sub_run in chunk.sub_runs]
@@ -285,7 +285,7 @@ def _query_alone(
             place = call["chunk_id"] if call["chunk_id"] in chunk_ids else ""
             said.setdefault(place, []).append(_call_data(number, call, transcripts[call["call_id"]], texts))
     times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
-    answer = printable(answer_words(node))
+    answer = printable(format_answer(node))
     chunks: list[dict[str, Json]] = [
         {
             **_marked(describe(chunk), marks.chunks.get((node.thread_id, chunk.chunk_id))),
@@ -304,7 +304,7 @@ def _query_alone(
         "query": printable(node.query),
         "answer": answer,
         "caveats": [f"! {printable(line)}" for line in caveat_lines(node.caveats)],
-        "cost": cost_words(node),
+        "cost": format_cost(node),
         "evidence": printable(node.evidence),
         "call_head": _CALL_COLUMNS,
         "calls": [_call_row(call) for call in node.usage],
@@ -328,7 +328,7 @@ def _call_data(number: int, call: CallRecord, transcript: Transcript, texts: Sha
     for name, text in texts_of(transcript, call):
         is_shared = texts is not None and name == "system"
         said.append([name, texts.place(printable(text)) if is_shared and texts else printable(text)])
-    return {"title": f"Call {number}: {printable(call['node'])} · {call_words(call)}", "texts": said}
+    return {"title": f"Call {number}: {printable(call['node'])} · {format_call(call)}", "texts": said}
 
 
 def _call_row(call: CallRecord) -> list[Json]:

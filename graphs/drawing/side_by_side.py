@@ -12,7 +12,7 @@ from ..tree.differences import Difference
 from ..tree.nodes import ChunkNode, QueryNode
 from .html import html_page
 from .layout import one_line, shorten
-from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, count_of, origin_words, usage_words
+from .words import VERDICT_MARKS, VERDICT_WORDS, count_of, format_answer, format_origin, format_usage
 
 _KINDS: Mapping[str, str] = {
     "question": "asked",
@@ -71,7 +71,7 @@ def draw_diff_text(diff: DrawnDiff, *, width: int) -> str:
         if (each.depth, each.query) != query:
             query = (each.depth, each.query)
             lines.append(f"depth {each.depth} Q: {one_line(each.query)}")
-        lines.append(f"  {_difference_words(each, width)}")
+        lines.append(f"  {_format_difference(each, width)}")
     lines.append(_totals(diff))
     return "\n".join(shorten(line, width) if not line.startswith("  ") else line for line in lines)
 
@@ -79,10 +79,10 @@ def draw_diff_text(diff: DrawnDiff, *, width: int) -> str:
 def _head_lines(diff: DrawnDiff) -> Iterator[str]:
     for side, node, usage in (("A", diff.root.a, diff.usage_a), ("B", diff.root.b, diff.usage_b)):
         if node is not None:
-            yield f"{side} {node.thread_id}: {one_line(answer_words(node))}  ({usage_words(usage)})"
+            yield f"{side} {node.thread_id}: {one_line(format_answer(node))}  ({format_usage(usage)})"
 
 
-def _difference_words(each: Difference, width: int) -> str:
+def _format_difference(each: Difference, width: int) -> str:
     """Format a difference on one line, whose two sides share the room."""
     place = f"{one_line(each.source or each.chunk_id)} " if each.chunk_id else ""
     head = f"{shorten(place, width // 3)} {_KINDS[each.kind]}: ".lstrip()
@@ -156,7 +156,7 @@ def _pair_parts(pair: QueryPair, children: Sequence[tuple[list[str], bool]]) -> 
 
 def _is_alike(pair: QueryPair) -> bool:
     a, b = pair.a, pair.b
-    return a is not None and b is not None and (a.query, answer_words(a)) == (b.query, answer_words(b))
+    return a is not None and b is not None and (a.query, format_answer(a)) == (b.query, format_answer(b))
 
 
 def _is_alike_chunk(pair: ChunkPair) -> bool:
@@ -171,8 +171,8 @@ def _row(a: str, b: str, *, is_alike: bool) -> str:
 def _query_html(node: QueryNode | None) -> str:
     if node is None:
         return ""
-    cost = f'<span class="faint">{html_text(usage_words(node.cost))}</span>'
-    return f"<b>{html_text(_cut(node.query))}</b><br>→ {html_text(_cut(answer_words(node)))}<br>{cost}"
+    cost = f'<span class="faint">{html_text(format_usage(node.cost))}</span>'
+    return f"<b>{html_text(_cut(node.query))}</b><br>→ {html_text(_cut(format_answer(node)))}<br>{cost}"
 
 
 def _chunk_html(chunk: ChunkNode | None) -> str:
@@ -180,7 +180,7 @@ def _chunk_html(chunk: ChunkNode | None) -> str:
         return ""
     label = chunk.verdict_label
     badge = f'<span class="badge verdict-{label}" title="{VERDICT_WORDS[label]}">{VERDICT_MARKS[label]}</span>'
-    notes = [origin_words(chunk), _cut(chunk.reason or chunk.text), *_asked(chunk)]
+    notes = [format_origin(chunk), _cut(chunk.reason or chunk.text), *_asked(chunk)]
     return f"{badge} " + "<br>".join(map(html_text, notes))
 
 

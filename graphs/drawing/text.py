@@ -10,14 +10,14 @@ from .layout import columns, one_line, shorten
 from .marks import UNMARKED, Marks
 from .words import (
     VERDICT_MARKS,
-    answer_words,
     caveat_lines,
-    cost_words,
-    grant_words,
-    origin_words,
-    skip_words,
+    format_answer,
+    format_cost,
+    format_grant,
+    format_origin,
+    format_skip,
+    format_verdict_counts,
     tree_lines,
-    verdict_counts_words,
 )
 
 _MOST_INDENT = 1_000
@@ -31,7 +31,7 @@ def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> 
     """
     numbers = query_numbers(root) if marks.numbers else {}
     lines = [_fit(*line, width) for line in _query_lines(root, numbers, marks)]
-    totals = [*tree_lines(root), f"verdicts: {verdict_counts_words(root) or 'none'}", *marks.remarks]
+    totals = [*tree_lines(root), f"verdicts: {format_verdict_counts(root) or 'none'}", *marks.remarks]
     return "\n".join([*lines, *(shorten(line, width) for line in totals)])
 
 
@@ -67,7 +67,7 @@ def _lines_of(
     number = numbers.get(node.thread_id)
     place = f" ({granted})" if granted else ""
     yield "", f"{f'{number} ' if number else ''}Q{place}: {one_line(node.query)}", ""
-    yield "", f"A: {one_line(answer_words(node))}", f"  ({cost_words(node)})"
+    yield "", f"A: {one_line(format_answer(node))}", f"  ({format_cost(node)})"
     for line in caveat_lines(node.caveats):
         yield "", f"! {line}", ""
     for chunk in node.chunks:
@@ -81,13 +81,13 @@ def _lines_of(
         if chunk.sub_run_error:
             yield indent, f"! sub-run: {chunk.sub_run_error}", ""
         if chunk.skipped is not None:
-            yield indent, f"! {skip_words(chunk.skipped)}: {chunk.next_query}", ""
+            yield indent, f"! {format_skip(chunk.skipped)}: {chunk.next_query}", ""
         if chunk.shared_thread_id:
             yield indent, f"↪ asked already: {chunk.next_query} → {chunk.sub_answer}", ""
         for sub_run in chunk.sub_runs:
-            yield indent, sub_run, grant_words(chunk, sub_run)
+            yield indent, sub_run, format_grant(chunk, sub_run)
 
 
 def _chunk_text(chunk: ChunkNode) -> str:
     said = chunk.reason or (f"asks: {chunk.next_query}" if chunk.next_query else chunk.text)
-    return f"[{VERDICT_MARKS[chunk.verdict_label]}] {origin_words(chunk)} · {said}"
+    return f"[{VERDICT_MARKS[chunk.verdict_label]}] {format_origin(chunk)} · {said}"

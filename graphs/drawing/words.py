@@ -42,7 +42,7 @@ _SKIP_WORDS: dict[SkipReason, str] = {
 }
 
 
-def skip_words(reason: SkipReason) -> str:
+def format_skip(reason: SkipReason) -> str:
     """Say why a supplementary question was not asked."""
     return _SKIP_WORDS[reason]
 
@@ -57,7 +57,7 @@ _LIMIT_WORDS: dict[LimitName, str] = {
 }
 
 
-def spent_words(limits: Collection[LimitName]) -> str:
+def format_spent(limits: Collection[LimitName]) -> str:
     """Name the limits that a search tree has reached: "The budget of tokens and time was spent"."""
     if "stopped" in limits:
         return "The search was stopped"
@@ -65,7 +65,7 @@ def spent_words(limits: Collection[LimitName]) -> str:
     return f"The budget of {named or 'model calls'} was spent"
 
 
-def grant_words(chunk: ChunkNode, sub_run: QueryNode) -> str:
+def format_grant(chunk: ChunkNode, sub_run: QueryNode) -> str:
     """Say in which round one of a chunk's sub-runs was granted, and which try it is, as far as these tell something.
 
     A round that is the depth of the sub-run is that of ``breadth``, and is left out.
@@ -82,7 +82,7 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def caveat_words(caveats: Caveats) -> str:
+def format_caveat(caveats: Caveats) -> str:
     """Count caveats: "2 cut prompts, 1 filtered reply"; ``""`` without any."""
     return ", ".join(count_of(count, CAVEATS[kind].noun) for kind, count in caveats.items())
 
@@ -92,7 +92,7 @@ def caveat_lines(caveats: Caveats) -> list[str]:
     return [f"{count_of(count, CAVEATS[kind].noun)}: {CAVEATS[kind].sentence}" for kind, count in caveats.items()]
 
 
-def usage_words(totals: UsageTotals) -> str:
+def format_usage(totals: UsageTotals) -> str:
     """Format calls, prompt + completion tokens and seconds; "no model calls" without any."""
     if not totals["llm_calls"]:
         return "no model calls"
@@ -100,7 +100,7 @@ def usage_words(totals: UsageTotals) -> str:
     return f"{count_of(totals['llm_calls'], 'call')} · {tokens} · {totals['seconds']:.1f} s"
 
 
-def tree_words(root: QueryNode) -> str:
+def format_tree(root: QueryNode) -> str:
     """Format size and cost of the whole tree on one line, and what sharing saved."""
     return " · ".join(tree_lines(root))
 
@@ -110,10 +110,10 @@ def tree_lines(root: QueryNode) -> list[str]:
     nodes = list(walk_queries(root))
     chunks = sum(len(node.chunks) for node in nodes)
     totals = total_usage(record for node in nodes for record in node.paid)
-    words = [count_of(len(nodes), "query"), count_of(chunks, "chunk"), usage_words(totals)]
+    words = [count_of(len(nodes), "query"), count_of(chunks, "chunk"), format_usage(totals)]
     linked = total_usage(record for node in nodes if node.linked_from for record in node.usage)
     if linked["llm_calls"]:
-        words.append(f"linked, not paid again: {usage_words(linked)}")
+        words.append(f"linked, not paid again: {format_usage(linked)}")
     lines = [" · ".join(words)]
     if any(chunk.shared_thread_id for node in nodes for chunk in node.chunks):
         saved = count_saved_by_sharing(root)
@@ -122,17 +122,17 @@ def tree_lines(root: QueryNode) -> list[str]:
     return lines
 
 
-def cost_words(node: QueryNode) -> str:
+def format_cost(node: QueryNode) -> str:
     """Format the cost of one thread; that of a linked thread was paid by another tree."""
-    return f"linked · {usage_words(node.cost)}" if node.linked_from else usage_words(node.cost)
+    return f"linked · {format_usage(node.cost)}" if node.linked_from else format_usage(node.cost)
 
 
-def verdict_counts_words(root: QueryNode) -> str:
+def format_verdict_counts(root: QueryNode) -> str:
     """Count the chunks by verdict: "[2] × 1, [0] × 6"."""
     return ", ".join(f"[{label}] × {count}" for label, count in count_verdicts(root).items() if count)
 
 
-def answer_words(node: QueryNode) -> str:
+def format_answer(node: QueryNode) -> str:
     """Return the answer, marked if it is a refusal or a failure, or why there is none."""
     if node.status == "failed":
         return f"[thread failed] {node.error}"
@@ -143,7 +143,7 @@ def answer_words(node: QueryNode) -> str:
     return node.answer or ("[open: no answer yet]" if node.status == "open" else "[no answer]")
 
 
-def origin_words(chunk: ChunkNode) -> str:
+def format_origin(chunk: ChunkNode) -> str:
     """Format a chunk's origin: round, rank, retrieval score and source, as far as known."""
     parts = [f"round {chunk.round}"] if chunk.found_by else []
     if chunk.rank is not None:
@@ -155,7 +155,7 @@ def origin_words(chunk: ChunkNode) -> str:
     return " · ".join([*parts, chunk.source] if chunk.source else parts)
 
 
-def failed_verdict_words(root: QueryNode) -> str:
+def format_failed_verdict(root: QueryNode) -> str:
     """Return how many verdicts of a tree failed, the first reason, and what to do if all did; ``""`` if none failed."""
     failed = [chunk for _, chunk in walk_chunks(root) if chunk.verdict_label == "unknown"]
     if not failed:

@@ -15,7 +15,7 @@ from ...modules.calls.usage import CallMeter
 from ...modules.judge.contract import judges_sets
 from ..systems import judging
 from ..systems.asking_on import call_new_rag
-from ..systems.nodes import UNJUDGED, as_found, search, searched
+from ..systems.nodes import UNJUDGED, reset_chunk, search, search_record
 from ..systems.sub_runs import chunks_to_expand, plan_sub_runs, to_sub_runs
 from ..threads.candidates import findings_of, frontier_of
 from ..threads.context import RunContext
@@ -106,10 +106,10 @@ async def _searched(state: RagState, context: RunContext) -> RagState:
     for rank, (hit, score) in enumerate(hits):
         place: dict[str, JsonScalar] = {"retrieval_score": float(score), "rank": rank}
         old = known.get(str(hit.metadata["chunk_id"]))
-        chunks.append(as_found(hit, **place, recursion_depth=context.depth) if old is None else _with(old, place))
+        chunks.append(reset_chunk(hit, **place, recursion_depth=context.depth) if old is None else _with(old, place))
     judged_before = [chunk for chunk in chunks if id_of(chunk) in known]
     kept = before_the_answer(state, judged_before)
-    record = searched(state["query"], started, hits, context)
+    record = search_record(state["query"], started, hits, context)
     usage = [each for each in kept["usage"] if each["chunk_id"]] + meter.records
     state = cast(RagState, {**kept, "similar_chunks": chunks, "usage": usage, "searches": [record]})
     unjudged = [chunk for chunk in chunks if id_of(chunk) not in known]

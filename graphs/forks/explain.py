@@ -17,7 +17,7 @@ from ..systems.shown_evidence import as_evidence
 from ..threads.context import RunContext
 from ..threads.fingerprint import sub_thread_id
 from ..threads.state import RagState, updated
-from .leaving_out import LeaveOut
+from .leaving_out import Ablation
 from .threads import PathThread, answered, context_of_thread, with_sub_answer
 
 
@@ -30,7 +30,7 @@ class ExplainRun:
     threads: Mapping[str, PathThread]
     """The finished threads of the tree, by the ids of their queries."""
 
-    async def run(self, wanted: Sequence[LeaveOut]) -> list[tuple[str, list[CallRecord]]]:
+    async def run(self, wanted: Sequence[Ablation]) -> list[tuple[str, list[CallRecord]]]:
         """Return the root's answer without each of these, and the calls that it took; answers[i] belongs to wanted[i].
 
         Raises:
@@ -42,7 +42,7 @@ class ExplainRun:
         finally:
             await asyncio.gather(*tasks, return_exceptions=True)  # others are paid for and journaled
 
-    async def _without(self, left_out: LeaveOut) -> tuple[str, list[CallRecord]]:
+    async def _without(self, left_out: Ablation) -> tuple[str, list[CallRecord]]:
         """Answer again from the query of the chunk up to the root, as far as the evidence changes."""
         calls: list[CallRecord] = []
         path, state = left_out.place.path, RagState()
@@ -71,7 +71,7 @@ def _shown(state: RagState) -> list[Document]:
     return sorted(shown, key=lambda chunk: int(chunk.metadata["shown_place"]))
 
 
-def _without(shown: list[Document], left_out: LeaveOut) -> list[Document]:
+def _without(shown: list[Document], left_out: Ablation) -> list[Document]:
     """Return the shown chunks without one, or without its sub-questions."""
     changed = left_out.chunk.chunk_id
     if left_out.part == "chunk":

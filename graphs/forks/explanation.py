@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from ...modules.calls.usage import UsageTotals
 from ..drawing.drawn import DrawnTree, TreeToDraw
 from ..drawing.marks import Mark, Marks
-from ..drawing.words import count_of, usage_words
+from ..drawing.words import count_of, format_usage
 from ..rag.search_tree import SearchTree
 from .leaving_out import Effect, Part
 
@@ -17,7 +17,7 @@ _COLOURS: Mapping[Effect, str] = {"decisive": "#00795A", "useless": "#767676", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Omission:
+class AblationEffect:
     """What came of leaving one chunk or branch out."""
 
     node: str
@@ -44,14 +44,14 @@ class Explanation(DrawnTree):
     """
 
     tree: SearchTree
-    left_out: tuple[Omission, ...]
+    left_out: tuple[AblationEffect, ...]
     """Level by level, in the order of the evidence."""
     gold: tuple[str, ...] = ()
     """Right answers that the effects were told by; empty for effects by change of the answer."""
     usage: UsageTotals
     """What the explanation cost."""
 
-    def of_effect(self, effect: Effect) -> tuple[Omission, ...]:
+    def of_effect(self, effect: Effect) -> tuple[AblationEffect, ...]:
         """Return the chunks and branches of one effect."""
         return tuple(each for each in self.left_out if each.effect == effect)
 
@@ -68,7 +68,7 @@ class Explanation(DrawnTree):
                 own = chunks[place]
                 note = f"{own.note} · its sub-question is {each.effect}, without it: {each.answer}"
                 chunks[place] = Mark(word=own.word, note=note, colour=own.colour)
-        return Marks(remarks=(self.words, f"asked again: {usage_words(self.usage)}"), chunks=chunks, numbers=True)
+        return Marks(remarks=(self.words, f"asked again: {format_usage(self.usage)}"), chunks=chunks, numbers=True)
 
     @property
     def words(self) -> str:

@@ -79,7 +79,9 @@ class ForkRun:
         """Keep back a call for each answer that no earlier run has paid for."""
         calls = self.context.calls
         paid = {kept.taken.held_by for kept in calls.known_replies} if calls else set()
-        if not all(self.context.budget.hold(each.thread_id) for each in contexts if each.thread_id not in paid):
+        if not all(
+            self.context.budget.reserve_answer(each.thread_id) for each in contexts if each.thread_id not in paid
+        ):
             raise SettingsError(
                 f"max_llm_calls={self.context.budget.limit} is too low: the changed query and those above it need "
                 f"{len(contexts)} answers."

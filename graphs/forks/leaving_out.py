@@ -24,7 +24,7 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOut:
+class Ablation:
     """One chunk or branch to be left out of the evidence of its query."""
 
     place: Place
@@ -47,7 +47,7 @@ class ExplainCost:
         return total_usage(self.records)
 
 
-def leave_outs(root: QueryNode, *, max_depth: int | None = None) -> Iterator[LeaveOut]:
+def leave_outs(root: QueryNode, *, max_depth: int | None = None) -> Iterator[Ablation]:
     """Yield all that the reader saw, query by query: first each chunk, then its sub-question if it was handed on.
 
     ``max_depth`` is the deepest level, 0 for the root's evidence alone; None takes all levels. What is below a
@@ -59,14 +59,14 @@ def leave_outs(root: QueryNode, *, max_depth: int | None = None) -> Iterator[Lea
         query = path[-1]
         for chunk in query.shown_chunks:
             place = Place(name=chunk_name(numbers[query.thread_id], chunk), path=path, chunk=chunk)
-            yield LeaveOut(place=place, chunk=chunk, part="chunk")
+            yield Ablation(place=place, chunk=chunk, part="chunk")
             if any(not is_refusal(each.handed_on) for each in chunk.sub_runs):
-                yield LeaveOut(place=place, chunk=chunk, part="branch")
+                yield Ablation(place=place, chunk=chunk, part="branch")
             if max_depth is None or len(path) <= max_depth:
                 queue += ((*path, each) for each in chunk.sub_runs if each.answer)
 
 
-def cost_of(wanted: Sequence[LeaveOut]) -> ExplainCost:
+def cost_of(wanted: Sequence[Ablation]) -> ExplainCost:
     """Return what leaving these out costs: the answer of the query, and of each one above it."""
     again = (record for each in wanted for query in each.place.path for record in query.usage)
     records = (CallRecord(**{**record, "cached": False}) for record in again if record["node"] == ANSWERING_NODE)

@@ -28,12 +28,12 @@ from ..rag.thread_runs import Lease, lock_of_thread, thread_runs
 from ..threads.amounts import budget_of, count_paid
 from ..threads.context import RagContext, RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, FORK_KEY, digest_of, fingerprint_of, sub_thread_id
-from ..threads.mismatch import refuse_mismatch
+from ..threads.mismatch import check_match
 from ..tree.fork_record import Fork
 from ..tree.places import Place, find_place
 from .change import Change
 from .explain import ExplainRun
-from .explanation import Explanation, Omission
+from .explanation import AblationEffect, Explanation
 from .fork import ForkRun
 from .leaving_out import ExplainCost, cost_of, effect_of, leave_outs
 from .threads import PathThread, read_path
@@ -212,7 +212,7 @@ class TreeSession(ABC):
             async with self._begun(own_id, tree.fingerprint, unlimited) as context:
                 done = await ExplainRun(context=context, threads=threads).run(wanted)
         left_out = (
-            Omission(
+            AblationEffect(
                 node=each.place.name,
                 thread_id=each.place.query.thread_id,
                 chunk_id=each.chunk.chunk_id,
@@ -296,7 +296,7 @@ class TreeSession(ABC):
             raise SettingsError(f"This tree is of the system {system!r}. Allowed: trees of {allowed}.")
         here = await self._fingerprint(tree, services)
         then, now = ({key: each[key] for key in filter(decides, each)} for each in (tree.fingerprint, here))
-        refuse_mismatch(thread_id, then, now)
+        check_match(thread_id, then, now)
         return tree, services
 
     async def _fingerprint(self, tree: SearchTree, services: RagContext) -> dict[str, str]:

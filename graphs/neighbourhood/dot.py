@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import networkx as nx
 
-from ...modules.structure.neighbourhood import Bond, GraphPlace, Neighbourhood
+from ...modules.structure.neighbourhood import GraphEdge, GraphNode, Neighbourhood
 from ..drawing.boxes import (
     FAINT_INK,
     FONT,
@@ -22,7 +22,7 @@ from ..drawing.boxes import (
     text_rows,
 )
 from ..drawing.layout import glyph_ems, wrap
-from .words import PassageText, neighbourhood_words, shown_phrases
+from .words import PassageText, format_neighbourhood, shown_phrases
 
 _PASSAGE = Look(fill="#F3F3F3", line="#767676", pen_width=0.8)
 _HIT = Look(fill="#E4EEF8", line="#1F4E79", pen_width=1.8)
@@ -44,7 +44,7 @@ def draw_neighbourhood_dot(found: Neighbourhood, texts: Mapping[str, PassageText
     coloured.
     """
     names = shown_phrases(found, texts)
-    head, _, totals = neighbourhood_words(found).partition(": ")
+    head, _, totals = format_neighbourhood(found).partition(": ")
     entries = [("P", _HIT.line, "found by the search"), ("Q", _ASKED.line, "named by the question")]
     lines = [_HEAD, f"  label={legend_label(entries, f'{head}: {totals}')};"]
     for place in _from_below(found):
@@ -55,7 +55,7 @@ def draw_neighbourhood_dot(found: Neighbourhood, texts: Mapping[str, PassageText
     return "\n".join([*lines, "}", ""])
 
 
-def _from_below(found: Neighbourhood) -> list[GraphPlace]:
+def _from_below(found: Neighbourhood) -> list[GraphNode]:
     """Return the places as Graphviz stacks them from left to right: the first at the bottom.
 
     At the top is the part that is connected with the best place, below it the further parts, the best of each deciding,
@@ -71,7 +71,7 @@ def _from_below(found: Neighbourhood) -> list[GraphPlace]:
     )
 
 
-def _passage_box(place: GraphPlace, text: PassageText | None) -> str:
+def _passage_box(place: GraphNode, text: PassageText | None) -> str:
     look = _HIT if place.seed else _PASSAGE
     title, body = (text.title, text.text) if text else (place.name, "")
     words = f"PageRank {place.score:.3f}"
@@ -83,7 +83,7 @@ def _passage_box(place: GraphPlace, text: PassageText | None) -> str:
     return box(f"n{place.node}", "passage", "box", look, rows, "\n".join([title, body, words, place.name]))
 
 
-def _phrase(place: GraphPlace, shown: str) -> str:
+def _phrase(place: GraphNode, shown: str) -> str:
     look = _ASKED if place.seed else _PHRASE
     label = _lines(shown, _PHRASE_EMS)
     tooltip = quoted(f"{shown}\nPageRank {place.score:.3f}")
@@ -94,7 +94,7 @@ def _phrase(place: GraphPlace, shown: str) -> str:
     )
 
 
-def _edge(bond: Bond, passages: Collection[int]) -> str:
+def _edge(bond: GraphEdge, passages: Collection[int]) -> str:
     ends = f"  n{bond.source} -- n{bond.target}"
     if not bond.relation:  # from the passage, so that passages are in one column: as they come they make long chains
         return f"  n{bond.target} -- n{bond.source};" if bond.target in passages else f"{ends};"

@@ -9,7 +9,7 @@ from ...modules.storage.texts import html_text
 from ...modules.structure.neighbourhood import Neighbourhood
 from ..drawing import html as page
 from ..drawing.layout import one_line, shorten
-from .words import PassageText, neighbourhood_words, shown_phrases
+from .words import PassageText, format_neighbourhood, shown_phrases
 
 
 def draw_neighbourhood_html(
@@ -25,7 +25,7 @@ def draw_neighbourhood_html(
     title = _text(shorten(found.query, 80))
     body = "\n".join(
         [
-            f'<header><h1>{title}</h1><p class="faint">{_text(neighbourhood_words(found))}</p></header>',
+            f'<header><h1>{title}</h1><p class="faint">{_text(format_neighbourhood(found))}</p></header>',
             _picture(draw, wanted=picture),
             "<main>",
             *_passages(found, texts),

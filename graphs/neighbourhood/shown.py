@@ -21,7 +21,7 @@ from ..drawing.drawn import DrawnGraph
 from ..drawing.layout import one_line, shorten
 from .dot import draw_neighbourhood_dot
 from .html import draw_neighbourhood_html
-from .words import PassageText, neighbourhood_words, shown_phrases
+from .words import PassageText, format_neighbourhood, shown_phrases
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -43,7 +43,7 @@ class ShownGraph(DrawnGraph):
     def to_text(self, *, width: int = 120) -> str:
         """Return lines of at most ``width`` columns: passages, phrases, relations, best first."""
         found, names = self.neighbourhood, shown_phrases(self.neighbourhood, self.texts)
-        lines = [neighbourhood_words(found), "passages:"]
+        lines = [format_neighbourhood(found), "passages:"]
         for place in found.places:
             mark = "*" if place.seed else " "
             if place.kind == "passage":

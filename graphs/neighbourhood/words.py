@@ -24,7 +24,7 @@ class PassageText:
     text: str
 
 
-def neighbourhood_words(found: Neighbourhood) -> str:
+def format_neighbourhood(found: Neighbourhood) -> str:
     """Return how much is shown: "graph triples: 5 passages, 9 phrases, 4 relations shown, 120 more reached"."""
     passages = sum(place.kind == "passage" for place in found.places)
     relations = sum(bool(bond.relation) for bond in found.bonds)

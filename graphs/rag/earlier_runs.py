@@ -17,7 +17,7 @@ from ..tree.nodes import ChunkNode, QueryNode
 from .thread_runs import saved_thread
 
 
-async def restore_settled(context: RunContext, root: QueryNode) -> None:
+async def restore_outcomes(context: RunContext, root: QueryNode) -> None:
     """Note the grants and links that are saved with their outcome; their nodes will not run again.
 
     Those whose outcome is not saved come again, and are noted then; until then a call is held for the answer of each
@@ -139,6 +139,6 @@ async def _restore(each: _Ended, frontier: Frontier, context: RunContext) -> Non
     if frontier.shared is not None:
         await frontier.shared.prepare(each.candidate.next_query)
     findings = findings_of(cast(RagState, saved.values)) if saved else Findings()
-    frontier.restore(each.candidate, each.thread_id, grant, findings)
+    frontier.restore_finished(each.candidate, each.thread_id, grant, findings)
     if frontier.shared is not None:
         frontier.shared.ended(each.thread_id, each.ending)

@@ -26,7 +26,7 @@ from ..threads.recording import Recording
 from ..threads.state import RagState
 from ..threads.thread_ids import check_search_thread_id, check_thread_id
 from .compiled import Builder, StoredGraph
-from .preparation import GraphCall, prepare_run, update_thread
+from .preparation import RunRequest, prepare_run, update_thread
 from .run_start import Given, Options, Run
 from .running_work import RunningWork
 from .served import ServedGraph, served_graph
@@ -321,7 +321,7 @@ class RagGraph(Runnable[Given, RagState]):
     ) -> AsyncIterator[Run]:
         """Yield the prepared run while holding its thread's lease."""
         services = self._services(context)
-        asked = GraphCall.of(given, config or {}, services, options, streams=streams)
+        asked = RunRequest.of(given, config or {}, services, options, streams=streams)
         check_search_thread_id(thread_id_in(asked.config))
         async with self._running.entered(), thread_runs().leased(self.thread_key(asked.thread_id)) as lease:
             graph = await self.aopen()

@@ -47,10 +47,10 @@ def inner_config(config: RunnableConfig, outer: Outer) -> RunnableConfig:
     place = [str(outer.get("thread_id", "")), str(outer[CONFIG_KEY_CHECKPOINT_NS])]
     own = {key: value for key, value in outer.items() if not key.startswith(("__pregel_", "checkpoint_"))}
     thread_id = str(uuid.uuid5(_NAMESPACE, NS_SEP.join(place)))
-    return {**config, "configurable": {**own, "thread_id": thread_id, **stream_share(outer)}}
+    return {**config, "configurable": {**own, "thread_id": thread_id, **forward_stream(outer)}}
 
 
-def stream_share(outer: Outer) -> dict[str, Any]:
+def forward_stream(outer: Outer) -> dict[str, Any]:
     """Return the entries of a config by which a run's items reach the stream of ``subgraphs=True``; empty without it.
 
     The items are under the namespace of the node.
@@ -68,9 +68,9 @@ def with_context(config: RunnableConfig, context: object) -> RunnableConfig:
     return {**config, "configurable": {**config.get("configurable", {}), CONFIG_KEY_RUNTIME: Runtime(context=context)}}
 
 
-def own_stream_share() -> dict[str, Any]:
-    """Return the ``stream_share`` for a run inside the current node."""
-    return stream_share(get_config()["configurable"])
+def forward_own_stream() -> dict[str, Any]:
+    """Return the ``forward_stream`` for a run inside the current node."""
+    return forward_stream(get_config()["configurable"])
 
 
 def outer_answers(outer: Outer, waiting: StateSnapshot) -> Answers:

@@ -11,7 +11,7 @@ from typing import cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import TreeBudget
 from ...modules.calls.journal import CallJournal, thread_calls
 from ...modules.calls.transcript_writer import ThreadTranscripts
 from ...modules.settings import Durability
@@ -20,10 +20,10 @@ from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of
 from ..threads.interrupts import answers_of, own_answers
-from ..threads.mismatch import refuse_mismatch
+from ..threads.mismatch import check_match
 from ..threads.snapshots import NewThreadId, is_finished, is_new_thread
 from ..threads.state import RagState
-from .earlier_runs import open_sub_runs, restore_settled
+from .earlier_runs import open_sub_runs, restore_outcomes
 from .nested import Outer, inner_config, inner_input, outer_answers, outer_of, with_context
 from .recalled_answers import recall
 from .run_start import Given, Options, Run, extra_inputs_of, start_of
@@ -32,7 +32,7 @@ from .thread_runs import announce_saved
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphCall:
+class RunRequest:
     """A call of a graph."""
 
     given: Given
@@ -49,7 +49,7 @@ class GraphCall:
     @classmethod
     def of(
         cls, given: Given, config: RunnableConfig, services: RagContext, options: Options, *, streams: bool
-    ) -> GraphCall:
+    ) -> RunRequest:
         """Read a call; inside the node of another graph, its thread is that of the node's task."""
         outer = outer_of(config)
         if outer is not None:
@@ -83,7 +83,7 @@ class GraphCall:
 
 
 async def prepare_run(
-    asked: GraphCall,
+    asked: RunRequest,
     graph: Compiled,
     journal: CallJournal | None,
     transcripts: ThreadTranscripts | None,
@@ -125,11 +125,11 @@ async def prepare_run(
         await context.frontier.shared.prepare(fingerprint["query"])
         await recall(context.frontier.shared, asked.earlier_threads, graph, fingerprint)
     if known is not None:
-        refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
+        check_match(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
         context = await _continued(context, asked, known)
     elif calls is not None:  # an earlier run may have ended before its first checkpoint
         count_earlier(calls.known_replies, (), context.budget, failed=calls.known_failures)
-    context.budget.hold(asked.thread_id)
+    context.budget.reserve_answer(asked.thread_id)
     without_limit = cast(RunnableConfig, {k: v for k, v in asked.config.items() if k != "max_concurrency"})
     return Run(
         context=context,
@@ -145,7 +145,7 @@ async def prepare_run(
 
 
 async def _context_of(
-    asked: GraphCall, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
+    asked: RunRequest, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability
 ) -> RunContext:
     budget = await budget_of(asked.services)
     digest = digest_of(fingerprint)
@@ -164,7 +164,7 @@ async def _context_of(
     )
 
 
-async def _continued(context: RunContext, asked: GraphCall, known: StateSnapshot) -> RunContext:
+async def _continued(context: RunContext, asked: RunRequest, known: StateSnapshot) -> RunContext:
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     tree = await SearchTree.afrom_history(context.graph, asked.thread_id)
     running = open_sub_runs(tree.root)
@@ -179,7 +179,7 @@ async def _continued(context: RunContext, asked: GraphCall, known: StateSnapshot
         calls.known_replies if calls else (), saved, context.budget, failed=calls.known_failures if calls else ()
     )
     if not is_finished(known):
-        await restore_settled(context, tree.root)
+        await restore_outcomes(context, tree.root)
     announce_saved(known, context)
     if is_finished(known):
         return context
@@ -200,7 +200,7 @@ async def update_thread(
     thread_id = str(config["configurable"]["thread_id"])
     context = RunContext(
         services=services,
-        budget=CallBudget(limit=services.limits.max_llm_calls),
+        budget=TreeBudget(limit=services.limits.max_llm_calls),
         graph=graph,
         fingerprint="",
         durability="sync",

@@ -15,7 +15,7 @@ from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
 from ..drawing.drawn import DrawnTree, TreeToDraw
 from ..drawing.marks import UNMARKED, Mark, Marks
-from ..drawing.words import usage_words
+from ..drawing.words import format_usage
 from ..tree.alignment import align_queries
 from ..tree.counts import SavedBySharing, count_saved_by_sharing, count_verdicts
 from ..tree.documents import Documents, build_graph, draw_graphml
@@ -180,7 +180,7 @@ class SearchTree(DrawnTree):
         """What drawings say besides the tree: the origin of a fork, and what it saved."""
         if self.fork is None:
             return UNMARKED
-        remarks, mark = (str(self.fork), f"saved: {usage_words(self.saved)}"), Mark(word=f"changed: {self.fork.words}")
+        remarks, mark = (str(self.fork), f"saved: {format_usage(self.saved)}"), Mark(word=f"changed: {self.fork.words}")
         changed, chunk_id = self.fork.depth, self.fork.chunk_id
         own = (node for node in self.query_nodes() if not node.linked_from and node.depth == changed)
         return Marks(remarks=remarks, chunks={(node.thread_id, chunk_id): mark for node in own} if chunk_id else {})

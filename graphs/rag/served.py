@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import TreeBudget
 from ..threads.amounts import budget_of, keep_root_answer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, extra_inputs, fingerprint_of
@@ -57,9 +57,9 @@ def served_graph(inner: Compiled, services: RagContext, *, system: str, source: 
 
 
 def _context_of(
-    inner: Compiled, services: RagContext, budget: CallBudget, fingerprint: Mapping[str, str], thread_id: str
+    inner: Compiled, services: RagContext, budget: TreeBudget, fingerprint: Mapping[str, str], thread_id: str
 ) -> RunContext:
-    budget.hold(thread_id)
+    budget.reserve_answer(thread_id)
     return RunContext(
         services=services,
         budget=budget,

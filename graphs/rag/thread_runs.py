@@ -23,7 +23,7 @@ from ..threads.interrupts import interrupts_in, own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
 from ..tree.fork_record import Fork
-from .nested import own_stream_share
+from .nested import forward_own_stream
 
 
 def thread_id_in(config: RunnableConfig) -> object:
@@ -102,11 +102,11 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
         announce_saved(saved, child)
         if is_finished(saved):
             return cast(RagState, saved.values)
-    if not child.budget.hold(child.thread_id):
+    if not child.budget.reserve_answer(child.thread_id):
         raise BudgetSpent(f"not asked: the budget of {child.budget.limit} model calls is spent")
     # Nothing is copied from the parent's config: its namespace would hide the sub-run from its thread's history.
     config: RunnableConfig = {
-        "configurable": {"thread_id": child.thread_id, **own_stream_share()},
+        "configurable": {"thread_id": child.thread_id, **forward_own_stream()},
         "metadata": dict(child.metadata()),
     }
     waits = False
@@ -129,7 +129,7 @@ async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | N
 def _count_awaited(state: Mapping[str, Any], child: RunContext) -> None:
     """Count the saved calls of a sub-run that none of its nodes came to again, such as the answer of one that ended."""
     for record in state.get("usage", ()):
-        child.budget.came(record["call_id"], of=child.thread_id)
+        child.budget.count_replayed(record["call_id"], of=child.thread_id)
 
 
 def announce_saved(saved: StateSnapshot, context: RunContext) -> None:
@@ -142,12 +142,12 @@ def announce_saved(saved: StateSnapshot, context: RunContext) -> None:
     if not is_finished(saved):
         keep_for_answer(state, context, to_ask=len(to_come))
     if context.frontier is not None:
-        context.frontier.planned(context.thread_id, to_come, findings_of(state))
+        context.frontier.announce_candidates(context.thread_id, to_come, findings_of(state))
 
 
 async def _run_subgraph(query: str, child: RunContext) -> RagState:
     """Run a sub-question as a subgraph of the current node: LangGraph resumes it and raises its interrupts."""
-    if not child.budget.hold(child.thread_id):
+    if not child.budget.reserve_answer(child.thread_id):
         raise BudgetSpent(f"not asked: the budget of {child.budget.limit} model calls is spent")
     try:
         final = await child.graph.ainvoke(RagState(query=query), {"metadata": dict(child.metadata())}, context=child)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...modules.calls.ledger import NO_SHARE, Share
+from ...modules.calls.ledger import NO_SHARE, ExpectedSpend
 
 SkipReason = Literal["calls", "sub_runs", "tokens", "cost", "seconds", "stopped", "policy", "stop", "cycle"]
 """Why a candidate was not asked. calls, tokens, cost: the rest of the budget does not pay for the expansion. sub_runs:
@@ -49,7 +49,7 @@ class Candidate:
     """Sub-questions of the chunk's earlier tries."""
     calls: int = 0
     """Model calls that the expansion is expected to take, its answer included."""
-    share: Share = NO_SHARE
+    share: ExpectedSpend = NO_SHARE
     """Tokens and money that it is expected to take; nothing unless they are limited."""
 
     @property
@@ -114,7 +114,7 @@ class Expansion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
+class SearchProgress:
     """What a search tree has used so far. Calls that are set aside for its threads count."""
 
     calls: int = 0

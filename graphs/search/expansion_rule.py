@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ...modules.specs import made_of_spec
+from ...modules.specs import parse_spec
 
 _Count = Annotated[int, Field(ge=1, le=20)]
 
@@ -62,7 +62,7 @@ def expansion_rule(spec: str) -> ExpansionRule:
     Raises:
         SettingsError: The name or a parameter is unknown, or a value is wrong.
     """
-    return made_of_spec("expansion", spec, EXPANSION_RULES)
+    return parse_spec("expansion", spec, EXPANSION_RULES)
 
 
 def follows_links(spec: str) -> bool:

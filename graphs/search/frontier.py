@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import TreeBudget
 from ...modules.digests import text_digest
 from ...modules.errors import UserError
-from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
+from .candidate import Candidate, Expansion, SearchLimits, SearchProgress, SkipReason
 from .findings import NOTHING_FOUND, Findings
 from .policy import Policy
 from .rounds import affordable, skip_reason
@@ -57,18 +57,19 @@ class _Waiting:
 class Frontier:
     """Grants the candidates of one run of a search tree in rounds; used on one event loop.
 
-    A round begins once every thread that was granted has said which candidates it has (``planned``), and all of these
-    have arrived (``ask``). So a choice depends on verdicts and never on timing. Each granted thread holds the
-    calls of its whole expansion. A candidate that is not chosen stays open until nothing more is granted.
+    A round begins once every thread that was granted has said which candidates it has (``announce_candidates``), and
+    all of these have arrived (``request_grant``). So a choice depends on verdicts and never on timing. Each granted
+    thread holds the calls of its whole expansion. A candidate that is not chosen stays open until nothing more is
+    granted.
 
-    A resumed run names the grants of earlier runs (``honour``); they are never decided again.
+    A resumed run names the grants of earlier runs (``restore_grant``); they are never decided again.
     """
 
     def __init__(
         self,
         policy: Policy,
         limits: SearchLimits,
-        budget: CallBudget,
+        budget: TreeBudget,
         *,
         root: str,
         thread_of_try: Callable[[Candidate], str],
@@ -99,23 +100,25 @@ class Frontier:
         self._round = 0
         self._failure: BaseException | None = None
         self._is_closed = False
-        self.asks_again = policy.asks_again(())
+        self.allows_retry = policy.allows_retry(())
         """Whether chunks may be asked on more than once."""
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> SearchProgress:
         """What the tree has used, and what was expanded, in the order of the grants."""
         expansions = sorted(self._expansions.values(), key=lambda each: (each.round, each.priority))
-        return Spent(calls=self._budget.committed, sub_runs=len(expansions), expansions=tuple(expansions))
+        return SearchProgress(calls=self._budget.committed, sub_runs=len(expansions), expansions=tuple(expansions))
 
-    def planned(self, thread_id: str, candidates: Iterable[str] = (), findings: Findings = NOTHING_FOUND) -> None:
+    def announce_candidates(
+        self, thread_id: str, candidates: Iterable[str] = (), findings: Findings = NOTHING_FOUND
+    ) -> None:
         """Announce the chunks of a thread that will ask; only the first call for a thread counts."""
         if thread_id not in self._running:
             return
         asking = [(thread_id, chunk_id, 1) for chunk_id in candidates]
         self._expected.update(asking)
         self._branches[thread_id] = len(asking)
-        self._budget.judged(thread_id)
+        self._budget.release_judges(thread_id)
         if not asking:
             self._answers(thread_id)
         if expansion := self._expansions.get(thread_id):
@@ -124,21 +127,21 @@ class Frontier:
             self._ask_again(found.candidate)
         self._end(thread_id)
 
-    def augmented(self, thread_id: str) -> None:
+    def finish_asking(self, thread_id: str) -> None:
         """Note that a thread asks nothing more, and answers."""
         if thread_id in self._running:
             self._answers(thread_id)
         self._expected = {place for place in self._expected if place[0] != thread_id}
         self._end(thread_id)
 
-    def ended(self, thread_id: str) -> None:
+    def finish_run(self, thread_id: str) -> None:
         """Note that the run of a thread has ended; idempotent."""
         self._expected = {place for place in self._expected if place[0] != thread_id}
         self._answering.discard(thread_id)
         self._end(thread_id)
 
-    def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant, *, has_ended: bool = False) -> None:
-        """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found.
+    def restore_grant(self, candidate: Candidate, sub_thread_id: str, grant: Grant, *, has_ended: bool = False) -> None:
+        """Note a grant of an earlier run, whose thread runs now; ``announce_candidates`` says what it found.
 
         One that ``has_ended`` there makes no call, and reserves none.
         """
@@ -148,12 +151,12 @@ class Frontier:
         self._remember(grant)
         self._start(candidate, sub_thread_id, grant)
 
-    def restore(self, candidate: Candidate, sub_thread_id: str, grant: Grant, findings: Findings) -> None:
+    def restore_finished(self, candidate: Candidate, sub_thread_id: str, grant: Grant, findings: Findings) -> None:
         """Note a grant of an earlier run whose sub-run has ended, so that this run does not come to it again."""
         self._remember(grant)
         self._expand(candidate, sub_thread_id, grant, findings)
 
-    async def ask(self, candidate: Candidate, sub_thread_id: str) -> Decision:
+    async def request_grant(self, candidate: Candidate, sub_thread_id: str) -> Decision:
         """Wait for the round that decides on a candidate.
 
         Raises:
@@ -172,17 +175,17 @@ class Frontier:
         finally:
             self._waiting.pop(place, None)
 
-    async def further_try(self, candidate: Candidate, sub_thread_id: str) -> tuple[Candidate, str] | None:
+    async def next_attempt(self, candidate: Candidate, sub_thread_id: str) -> tuple[Candidate, str] | None:
         """Wait until the search of a granted candidate has ended, and return the next try of its chunk with its thread.
 
-        It already waits for its decision (``ask``). None if the policy wants none.
+        It already waits for its decision (``request_grant``). None if the policy wants none.
         """
         if sub_thread_id in self._running:
             await self._searching.setdefault(sub_thread_id, asyncio.Event()).wait()
         waiting = self._waiting.get((candidate.thread_id, candidate.chunk_id, candidate.attempt + 1))
         return (waiting.candidate, waiting.sub_thread_id) if waiting else None
 
-    def written(self, sub_thread_id: str, candidate: Candidate) -> None:
+    def update_candidate(self, sub_thread_id: str, candidate: Candidate) -> None:
         """Note the question of a further try, which was written once it was granted."""
         self._note(sub_thread_id, replace(self._expansions[sub_thread_id], candidate=candidate))
 
@@ -201,7 +204,7 @@ class Frontier:
         """
         self._is_closed = True
 
-    def left(self, thread_id: str, chunk_id: str) -> None:
+    def close_chunk(self, thread_id: str, chunk_id: str) -> None:
         """Note that the branch of a chunk has ended, so that none of its tries is awaited any more."""
         for place in [place for place in self._waiting if place[:2] == (thread_id, chunk_id)]:
             self._running.discard(self._waiting.pop(place).sub_thread_id)
@@ -214,7 +217,7 @@ class Frontier:
         """Let the chunk of an expansion wait for one more try, if the policy wants it."""
         tries = [each for each in self._expansions.values() if _chunk(each.candidate) == _chunk(candidate)]
         try:
-            is_wanted = len(tries) <= candidate.attempt and self._policy.asks_again(tries)
+            is_wanted = len(tries) <= candidate.attempt and self._policy.allows_retry(tries)
         except UserError as error:
             self.fail(error)
             return
@@ -296,7 +299,7 @@ class Frontier:
             self._round += 1
             self._grant([waiting[id(each)] for each in granted])
             return
-        short_of = self._budget.short_of
+        short_of = self._budget.exhausted_limit
         reason = skip_reason(self._limits, has_chosen=bool(chosen), sub_runs=sub_runs, short_of=short_of)
         for each in waiting.values():
             each.decision.set_result(Skipped(reason=reason))
@@ -318,7 +321,7 @@ class Frontier:
         has_granted = False
         for each in waiting:
             grant = self._granted_before.get(_digest(each.sub_thread_id))
-            if grant is not None and self._budget.may_answer(each.sub_thread_id):
+            if grant is not None and self._budget.can_reserve_answer(each.sub_thread_id):
                 self._budget.restore(each.sub_thread_id, max(each.candidate.calls, 1), each.candidate.share)
                 self._start(each.candidate, each.sub_thread_id, grant)
                 each.decision.set_result(grant)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Protocol
 
-from .candidate import Candidate, Expansion, SearchLimits, Spent
+from .candidate import Candidate, Expansion, SearchLimits, SearchProgress
 
 
 class Policy(Protocol):
@@ -26,7 +26,7 @@ class Policy(Protocol):
             def choose(self, candidates, spent, limits):
                 return sorted(candidates, key=lambda each: (-each.p, each.order))
 
-            def asks_again(self, tries):
+            def allows_retry(self, tries):
                 return False
     """
 
@@ -34,14 +34,16 @@ class Policy(Protocol):
         """Return all that changes a choice: the name and the parameters."""
         ...
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return the candidates to ask next, best first; an empty sequence ends the search.
 
         The first ``limits.width`` of them that the budget pays for are granted. There is at least one candidate.
         """
         ...
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         """Return whether a chunk becomes a candidate again after its ``tries`` so far.
 
         Without any, return whether the policy ever asks a chunk again.
@@ -60,9 +62,11 @@ class NamedPolicy(ABC):
         return {"name": self.name, **{key: str(value) for key, value in asdict(self).items()}}
 
     @abstractmethod
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return the candidates to ask next, best first."""
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         """Return False: a chunk is asked on once."""
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...modules.calls.budget import CallBudget
+from ...modules.calls.budget import TreeBudget
 from ...modules.errors import LimitName
 from .candidate import Candidate, SearchLimits, SkipReason
 
@@ -12,7 +12,7 @@ from .candidate import Candidate, SearchLimits, SkipReason
 def affordable(
     chosen: Iterable[Candidate],
     limits: SearchLimits,
-    budget: CallBudget,
+    budget: TreeBudget,
     *,
     sub_runs: int,
     thread_of: Callable[[Candidate], str],
@@ -35,7 +35,7 @@ def affordable(
 
 
 def skip_reason(limits: SearchLimits, *, has_chosen: bool, sub_runs: int, short_of: LimitName = "calls") -> SkipReason:
-    """Return why nothing was granted; ``short_of`` is the limit that refused the budget's newest reservation."""
+    """Return why nothing was granted; ``exhausted_limit`` is the limit that refused the budget's newest reservation."""
     if not has_chosen:
         return "policy"
     return "sub_runs" if limits.max_sub_runs is not None and sub_runs >= limits.max_sub_runs else short_of

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ...modules.specs import made_of_spec
+from ...modules.specs import parse_spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,4 +54,4 @@ def sharing_rule(spec: str) -> SharingRule:
     Raises:
         SettingsError: The name or a parameter is unknown, or a value is wrong.
     """
-    return made_of_spec("sharing", spec, SHARING_RULES)
+    return parse_spec("sharing", spec, SHARING_RULES)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ...modules.specs import made_of_spec
+from ...modules.specs import parse_spec
 from .findings import Findings
 
 
@@ -94,4 +94,4 @@ def create_stop(spec: str) -> Stop:
     Raises:
         SettingsError: The name or a parameter is unknown, or a value is wrong.
     """
-    return made_of_spec("stop", spec, STOPS)
+    return parse_spec("stop", spec, STOPS)

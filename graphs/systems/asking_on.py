@@ -14,7 +14,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
-from ...modules.calls.ledger import NO_SHARE, Share
+from ...modules.calls.ledger import NO_SHARE, ExpectedSpend
 from ...modules.calls.record import CallRecord, Spend
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
@@ -59,7 +59,7 @@ async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> 
                 tries = _Tries(chunk, context.frontier, runtime, meter, state["old_query"])
                 changes = await _closing(context, tries.asked(candidate, thread_id))
             finally:
-                context.frontier.left(context.thread_id, chunk_id)
+                context.frontier.close_chunk(context.thread_id, chunk_id)
     outcome = {**changes, "next_rag_thread_id": thread_id}  # by which it was planned, asked or not
     emit(runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, **outcome)
     return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)], "usage": meter.records}
@@ -108,7 +108,7 @@ class _Tries:
             await self.frontier.shared.prepare(candidate.next_query, *(each.candidate.next_query for each in granted))
         for each in granted:
             assert each.grant is not None and each.saved is not None
-            self.frontier.honour(each.candidate, each.thread_id, each.grant, has_ended=is_finished(each.saved))
+            self.frontier.restore_grant(each.candidate, each.thread_id, each.grant, has_ended=is_finished(each.saved))
         for each in granted[1:]:
             await self._charge_question(each)
         if not granted:
@@ -135,7 +135,7 @@ class _Tries:
         found: list[_Asked] = []
         while (saved := await saved_thread(thread_id, self.runtime.context)) and (grant := saved_grant(saved)):
             found.append(_Asked(candidate.asking(str(saved.values["query"])), thread_id, grant, saved))
-            if not self.frontier.asks_again:
+            if not self.frontier.allows_retry:
                 break
             candidate = found[-1].candidate.again()
             thread_id = self.frontier.thread_of_try(candidate)
@@ -143,7 +143,7 @@ class _Tries:
 
     async def _from(self, asked: _Asked) -> list[_Asked]:
         """Ask one try, and beside it those after it, which the policy may want once its search has ended."""
-        if not self.frontier.asks_again:
+        if not self.frontier.allows_retry:
             return await self._only(asked)
         this, further = await _all_of(self._only(asked), self._further(asked))
         return [*this, *further]
@@ -151,7 +151,7 @@ class _Tries:
     async def _further(self, before: _Asked) -> list[_Asked]:
         try:
             async with self.runtime.context.budget.in_time():
-                again = await self.frontier.further_try(before.candidate, before.thread_id)
+                again = await self.frontier.next_attempt(before.candidate, before.thread_id)
         except BudgetSpent:
             return []
         if again is None:
@@ -174,14 +174,14 @@ class _Tries:
             said = error if is_ours else f"{type(error).__name__}: {error}"
             return [_Asked(candidate, thread_id, grant, outcome={"sub_run_error": f"no sub-question: {said}"})]
         candidate = candidate.asking(question)
-        self.frontier.written(thread_id, candidate)
+        self.frontier.update_candidate(thread_id, candidate)
         return await self._from(_Asked(candidate, thread_id, grant))
 
     async def _decision(self, candidate: Candidate, thread_id: str) -> Decision:
         """Wait for the round that decides on a candidate, or for the end of the time."""
         try:
             async with self.runtime.context.budget.in_time():
-                return await self.frontier.ask(candidate, thread_id)
+                return await self.frontier.request_grant(candidate, thread_id)
         except BudgetSpent as over:
             return Skipped(reason=over.limit)
 
@@ -213,7 +213,7 @@ class _Tries:
         ends_program = not isinstance(error, (Exception, asyncio.CancelledError))
         if isinstance(error, (UserError, GraphBubbleUp)) or ends_program:
             self.frontier.fail(error)  # first, so that the end begins no round
-        self.frontier.ended(thread_id)
+        self.frontier.finish_run(thread_id)
 
     async def _only(self, asked: _Asked) -> list[_Asked]:
         shared = self.frontier.shared
@@ -224,7 +224,7 @@ class _Tries:
                 shared.failed(asked.thread_id, error)
             self._give_up(asked.thread_id, error)
             raise
-        self.frontier.ended(asked.thread_id)
+        self.frontier.finish_run(asked.thread_id)
         if shared is not None:
             shared.ended(asked.thread_id, outcome)
         assert asked.grant is not None
@@ -281,12 +281,12 @@ def _of_chunk(record: CallRecord, chunk_id: str) -> CallRecord:
     return CallRecord(**{**record, "chunk_id": chunk_id})
 
 
-def _share_of(expected: list[float]) -> Share:
+def _share_of(expected: list[float]) -> ExpectedSpend:
     """Return the share that a state holds."""
     if not expected:
         return NO_SHARE
     tokens, usd, answer_tokens, answer_usd = expected
-    return Share(Spend(tokens=round(tokens), usd=usd), Spend(tokens=round(answer_tokens), usd=answer_usd))
+    return ExpectedSpend(Spend(tokens=round(tokens), usd=usd), Spend(tokens=round(answer_tokens), usd=answer_usd))
 
 
 def _context_of(asked: _Asked, runtime: Runtime[RunContext]) -> RunContext:

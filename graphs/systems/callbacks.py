@@ -10,7 +10,9 @@ from ...modules.calls.usage import CallMeter
 from ...modules.retriever.contract import ChunkRetriever
 
 
-async def search_heard(retriever: ChunkRetriever, query: str, meter: CallMeter) -> list[tuple[Document, float]]:
+async def search_with_callbacks(
+    retriever: ChunkRetriever, query: str, meter: CallMeter
+) -> list[tuple[Document, float]]:
     """Search, between ``on_retriever_start`` and ``on_retriever_end`` of the handlers of the current run.
 
     Without handlers it costs nothing. A retriever with a true ``calls_back`` tells them itself.

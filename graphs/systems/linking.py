@@ -18,7 +18,7 @@ from ..search.expansion_rule import Linked, expansion_rule
 from ..threads.candidates import findings_of
 from ..threads.context import RunContext, emit
 from ..threads.state import ChunkPatch, JudgeSetState, JudgeState, RagState
-from .nodes import as_found
+from .nodes import reset_chunk
 
 PLANNED, FOLLOWED = "planned", "followed"
 """Values of a chunk's ``link_state``."""
@@ -61,7 +61,7 @@ async def follow_links(state: RagState, runtime: Runtime[RunContext]) -> dict[st
         found = []
     hops, rank = {_id_of(each): _hop(each) for each in planned}, 1 + max(chunk.metadata["rank"] for chunk in chunks)
     added = [
-        as_found(
+        reset_chunk(
             each.chunk,
             retrieval_score=None,
             rank=place,

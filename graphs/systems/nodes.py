@@ -32,10 +32,10 @@ from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ..threads.amounts import evidence_room
-from ..threads.checkpoints import refuse_unstorable
+from ..threads.checkpoints import check_storable
 from ..threads.context import RunContext, emit
 from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Try
-from .callbacks import search_heard
+from .callbacks import search_with_callbacks
 from .shown_evidence import shown_evidence
 
 logger = logging.getLogger(__name__)
@@ -74,26 +74,26 @@ async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     meter = CallMeter(node="retrieve")
     started = time.perf_counter()
     hits = await search(state["query"], context, meter)
-    search_record = searched(state["query"], started, hits, context)
+    record = search_record(state["query"], started, hits, context)
     found = [
-        as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
+        reset_chunk(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
         for rank, (chunk, score) in enumerate(hits)
     ]
-    chunks = [*found, *kept_besides(found, state, recursion_depth=context.depth)]
+    chunks = [*found, *carried_over_chunks(found, state, recursion_depth=context.depth)]
     emit(runtime, "chunks", node="retrieve", query=state["query"], chunk_ids=[c.metadata["chunk_id"] for c in chunks])
     return {
         "similar_chunks": Overwrite(chunks),
         "kept_chunks": [],
         "usage": meter.records,
-        "searches": [search_record],
+        "searches": [record],
     }
 
 
-def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar) -> list[Document]:
+def carried_over_chunks(found: Sequence[Document], state: RagState, **place: JsonScalar) -> list[Document]:
     """Return the caller's chunks that were not found again, unjudged, ranked behind ``found``."""
     known = {chunk.metadata["chunk_id"] for chunk in found}
     kept = [chunk for chunk in state.get("kept_chunks", ()) if chunk.metadata["chunk_id"] not in known]
-    return [as_found(chunk, rank=rank, **place) for rank, chunk in enumerate(kept, start=len(found))]
+    return [reset_chunk(chunk, rank=rank, **place) for rank, chunk in enumerate(kept, start=len(found))]
 
 
 async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
@@ -110,16 +110,16 @@ async def search(query: str, context: RunContext, meter: CallMeter) -> list[tupl
         raise TypeError("this graph retrieves: give RagContext a retriever")
     try:
         async with context.budget.in_time():
-            hits = await search_heard(retriever, query, meter)
+            hits = await search_with_callbacks(retriever, query, meter)
     except BudgetSpent:
         if context.depth:
             raise
         return []
-    refuse_unstorable(chunk for chunk, _ in hits)
+    check_storable(chunk for chunk, _ in hits)
     return hits
 
 
-def searched(query: str, started: float, hits: Sequence[tuple[Document, float]], context: RunContext) -> Search:
+def search_record(query: str, started: float, hits: Sequence[tuple[Document, float]], context: RunContext) -> Search:
     """Return the record of a search that ended now; ``started`` is its ``time.perf_counter()``."""
     record = Search(
         query=query,
@@ -132,7 +132,7 @@ def searched(query: str, started: float, hits: Sequence[tuple[Document, float]],
     return record
 
 
-def as_found(chunk: Document, **place: JsonScalar) -> Document:
+def reset_chunk(chunk: Document, **place: JsonScalar) -> Document:
     """Copy a chunk without its verdict, with ``place`` in its metadata."""
     metadata = {key: value for key, value in without_block(chunk.metadata).items() if key not in LINK_KEYS}
     return Document(page_content=chunk.page_content, metadata={**metadata, **UNJUDGED, **place})
@@ -141,7 +141,7 @@ def as_found(chunk: Document, **place: JsonScalar) -> Document:
 async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader."""
     if runtime.context.frontier is not None:
-        runtime.context.frontier.augmented(runtime.context.thread_id)
+        runtime.context.frontier.finish_asking(runtime.context.thread_id)
     return await shown_evidence(runtime.context.services.evidence.of_chunks(state["similar_chunks"]), state, runtime)
 
 

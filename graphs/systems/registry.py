@@ -12,7 +12,7 @@ from typing import Protocol, Unpack
 
 from ...modules.config.config import Trait
 from ...modules.errors import SettingsError
-from ...modules.parts import check_name, made, part_of
+from ...modules.parts import check_name, instantiate, part_of
 from ..rag.graph import GraphOptions, RagGraph
 from .closed_book import build_closed_book
 from .ircot import build_ircot
@@ -102,7 +102,7 @@ class _OwnBuilder:
         part = part_of("system", self.given)
         usual: GraphOptions = {"checkpointer": "memory:", "context": None, "durability": "async", "recording": None}
         given: GraphOptions = {**usual, **options}
-        graph = made(part, **given)
+        graph = instantiate(part, **given)
         if not isinstance(graph, RagGraph):
             raise SettingsError(
                 f"The system {part.name!r} is {graph!r:.100}. Name a function that builds a judgetree.RagGraph."

@@ -80,10 +80,10 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
     meter = CallMeter(node="retrieve_round")
     started = time.perf_counter()
     hits = await nodes.search(query, runtime.context, meter)
-    search_record = nodes.searched(query, started, hits, runtime.context)
-    found = [nodes.as_found(chunk, retrieval_score=float(score)) for chunk, score in hits]
+    search_record = nodes.search_record(query, started, hits, runtime.context)
+    found = [nodes.reset_chunk(chunk, retrieval_score=float(score)) for chunk, score in hits]
     if not steps:
-        found += nodes.kept_besides(found, state)
+        found += nodes.carried_over_chunks(found, state)
     update = add_round(state, runtime, found, node="retrieve_round", query=query)
     return {**update, "kept_chunks": [], "usage": meter.records, "searches": [search_record]}
 
@@ -98,7 +98,7 @@ def add_round(
     new = {str(chunk.metadata["chunk_id"]): chunk for chunk in reversed(found)}
     place: dict[str, JsonScalar] = {"tool": tool, "found_by": f"{tool}[{query}]"} if tool else {"found_by": query}
     added = [
-        nodes.as_found(new[chunk_id], rank=rank, recursion_depth=len(steps), **place)
+        nodes.reset_chunk(new[chunk_id], rank=rank, recursion_depth=len(steps), **place)
         for rank, chunk_id in enumerate((each for each in ids if each not in known), start=len(known))
     ]
     step = Step(round=len(steps), query=query, chunk_ids=ids, text="", next_query="", tool=tool, next_tool="")

@@ -47,7 +47,7 @@ async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[s
         )
     keep_for_answer(state, context, to_ask=len(patches))
     if context.frontier is not None:
-        context.frontier.planned(context.thread_id, [each["chunk_id"] for each in patches], findings)
+        context.frontier.announce_candidates(context.thread_id, [each["chunk_id"] for each in patches], findings)
     return {"similar_chunks": patches}
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ...modules.calls.budget import CallBudget, Halt
+from ...modules.calls.budget import StopSignal, TreeBudget
 from ...modules.calls.journal import ThreadCalls
-from ...modules.calls.kept import KeptCall
-from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, Share, TreeLedger
+from ...modules.calls.kept import CallResult
+from ...modules.calls.ledger import LIKELY_COMPLETION_TOKENS, ExpectedSpend, SpendLimits
 from ...modules.calls.prices import Prices, dollars, load_prices
-from ...modules.calls.record import INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend, Taken
+from ...modules.calls.record import INTERRUPTED, NOTHING, UNRESERVED, BudgetSource, CallRecord, Spend
 from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import render_evidence
@@ -29,26 +29,26 @@ _PAYING_FOR_ANSWERS = (_ANSWERING, "search_web")
 """Nodes whose calls take what is kept for an answer."""
 
 
-async def budget_of(services: RagContext) -> CallBudget:
+async def budget_of(services: RagContext) -> TreeBudget:
     """Return the budget of a run that begins now."""
     return await budget_within(services.limits, prices=services.prices, halt=services.halt, before=services.before)
 
 
 async def budget_within(
-    limits: Limits, *, prices: Prices | None = None, halt: Halt | None = None, before: Spend = NOTHING
-) -> CallBudget:
+    limits: Limits, *, prices: Prices | None = None, halt: StopSignal | None = None, before: Spend = NOTHING
+) -> TreeBudget:
     """Return the budget of a question that begins now on the running loop; ``before`` is used already."""
     if prices is None and limits.max_tree_cost_usd is not None:
         prices = await asyncio.to_thread(load_prices)
     seconds = limits.max_tree_seconds
-    ledger = TreeLedger(
+    ledger = SpendLimits(
         max_tree_tokens=limits.max_tree_tokens,
         max_tree_cost_usd=limits.max_tree_cost_usd,
         deadline=None if seconds is None else asyncio.get_running_loop().time() + seconds - before.seconds,
         prices=prices,
     )
     ledger.add(before)
-    return CallBudget(limit=limits.max_llm_calls, used=before.calls, ledger=ledger, halt=halt or Halt())
+    return TreeBudget(limit=limits.max_llm_calls, used=before.calls, ledger=ledger, halt=halt or StopSignal())
 
 
 def keep_root_answer(query: str, context: RunContext) -> None:
@@ -71,7 +71,7 @@ def keep_root_answer(query: str, context: RunContext) -> None:
                 f"{name}={limit:g} does not pay for an answer without any evidence, which takes about {said}. "
                 "Give more, or leave it out."
             )
-    ledger.plan(context.thread_id, Share(least, least))
+    ledger.plan(context.thread_id, ExpectedSpend(least, least))
 
 
 class SavedCall(NamedTuple):
@@ -84,9 +84,9 @@ class SavedCall(NamedTuple):
 
 
 def count_earlier(
-    journaled: Iterable[KeptCall],
+    journaled: Iterable[CallResult],
     saved: Iterable[SavedCall],
-    budget: CallBudget,
+    budget: TreeBudget,
     *,
     failed: Iterable[CallRecord] = (),
 ) -> None:
@@ -101,35 +101,35 @@ def count_earlier(
     """
     made = {each.record["call_id"]: each for each in saved if _is_counted(each.record)}
     of_open = [each for each in made.values() if each.is_of_open_sub_run]
-    budget.judged_before = Counter(each.thread_id for each in of_open if each.record["node"] in _JUDGING)
+    budget.replayed_judge_calls = Counter(each.thread_id for each in of_open if each.record["node"] in _JUDGING)
     kept_calls = {kept.record["call_id"]: kept for kept in journaled}
     answers: dict[str, str] = {}
     for each in of_open:
         kept = kept_calls.get(each.record["call_id"])
         if _is_answer(each.record) and (kept is None or kept.taken.held_by):
             answers[each.thread_id] = each.record["call_id"]  # of several the last one, where none is journaled
-    budget.awaited = {call_id: Taken(held_by=thread_id) for thread_id, call_id in answers.items()}
+    budget.replayable = {call_id: BudgetSource(held_by=thread_id) for thread_id, call_id in answers.items()}
     for call_id, kept in kept_calls.items():
         if call_id not in made:
             made[call_id] = SavedCall(kept.record, thread_id="", is_of_open_sub_run=False)
-            if kept.taken != TAKEN_FREELY:
-                budget.awaited[call_id] = kept.taken
+            if kept.taken != UNRESERVED:
+                budget.replayable[call_id] = kept.taken
     failed = list(failed)
     for record in failed:
         made.setdefault(record["call_id"], SavedCall(record, thread_id="", is_of_open_sub_run=False))
-    budget.used += len(made) - len(budget.awaited)
+    budget.used += len(made) - len(budget.replayable)
     budget.ledger.has_failed_answers = _holds_answer(failed)
-    _count_amounts(made, budget.awaited, budget.ledger)
+    _count_amounts(made, budget.replayable, budget.ledger)
 
 
-def _count_amounts(made: Mapping[str, SavedCall], awaited: Mapping[str, Taken], ledger: TreeLedger) -> None:
-    ledger.awaited = {call_id: made[call_id].record for call_id in awaited}
+def _count_amounts(made: Mapping[str, SavedCall], awaited: Mapping[str, BudgetSource], ledger: SpendLimits) -> None:
+    ledger.replayable = {call_id: made[call_id].record for call_id in awaited}
     for call_id, each in made.items():
         if call_id not in awaited:
             ledger.book(each.thread_id, each.record)
 
 
-def count_paid(calls: ThreadCalls | None, budget: CallBudget) -> None:
+def count_paid(calls: ThreadCalls | None, budget: TreeBudget) -> None:
     """Count all calls that the journal has of a tree, each at once: none of its threads reserves anything again."""
     if calls is None:
         return
@@ -159,7 +159,7 @@ def keep_for_answer(state: RagState, context: RunContext, *, to_ask: int = 0) ->
         ledger.keep(context.thread_id, _expected_answer(state, context, ledger, to_ask))
 
 
-def expected_share(state: RagState, context: RunContext, *, calls: int) -> Share | None:
+def expected_share(state: RagState, context: RunContext, *, calls: int) -> ExpectedSpend | None:
     """Return what a sub-run below a thread is expected to use in so many calls; None where nothing limits it.
 
     That is its parent's answer, and for each other call the mean of its parent's judge calls.
@@ -171,7 +171,7 @@ def expected_share(state: RagState, context: RunContext, *, calls: int) -> Share
     made = (each for each in state.get("usage", []) if each["node"] in _JUDGING and each["error"] != INTERRUPTED)
     judged = [ledger.of_record(each) for each in made]
     judging = sum(judged, NOTHING).times((calls - 1) / len(judged)) if judged else NOTHING
-    return Share(answer + judging, answer)
+    return ExpectedSpend(answer + judging, answer)
 
 
 def evidence_room(query: str, context: RunContext) -> int | None:
@@ -179,7 +179,7 @@ def evidence_room(query: str, context: RunContext) -> int | None:
     return room_for_evidence(query, context.thread_id, context.budget, context.services)
 
 
-def room_for_evidence(query: str, thread_id: str, budget: CallBudget, services: RagContext) -> int | None:
+def room_for_evidence(query: str, thread_id: str, budget: TreeBudget, services: RagContext) -> int | None:
     """Return the most tokens of evidence for an answer that is kept under a name; None for no limit."""
     ledger = budget.ledger
     if not ledger.limits_amounts:
@@ -194,14 +194,14 @@ def room_for_evidence(query: str, thread_id: str, budget: CallBudget, services: 
     return max(min(most), 0) if most else None
 
 
-def _expected_answer(state: RagState, context: RunContext, ledger: TreeLedger, to_ask: int) -> Spend:
+def _expected_answer(state: RagState, context: RunContext, ledger: SpendLimits, to_ask: int) -> Spend:
     shown = context.services.evidence.of_chunks(state.get("similar_chunks", []))
     evidence = text_tokens(render_evidence(shown))
     query = state.get("reader_query") or state["query"]
     return answer_amount(query, evidence + to_ask * _SUB_ANSWER_TOKENS, context.services, ledger)
 
 
-def answer_amount(query: str, evidence_tokens: int, services: RagContext, ledger: TreeLedger) -> Spend:
+def answer_amount(query: str, evidence_tokens: int, services: RagContext, ledger: SpendLimits) -> Spend:
     """Return what an answer from so many tokens of evidence is expected to use."""
     prompt = message_tokens(reader_messages(query, "", services.prompts)) + evidence_tokens
     return ledger.of_call(services.reader.model, prompt, LIKELY_COMPLETION_TOKENS)

@@ -8,8 +8,8 @@ from typing import cast
 from langchain_core.documents import Document
 from langgraph.types import PregelTask, StateSnapshot
 
-from ...modules.calls.budget import CallBudget
-from ...modules.calls.ledger import NO_SHARE, Share
+from ...modules.calls.budget import TreeBudget
+from ...modules.calls.ledger import NO_SHARE, ExpectedSpend
 from ...modules.retriever.contract import Embeds
 from ..search.candidate import Ancestor, Candidate, SearchLimits
 from ..search.findings import Findings, FoundChunk
@@ -24,7 +24,7 @@ PLAN, ASK = "plan_sub_runs", "call_new_rag"
 """Names of the nodes that plan sub-questions and ask them."""
 
 
-def frontier_of(services: RagContext, budget: CallBudget, root: str, query: str, fingerprint: str) -> Frontier:
+def frontier_of(services: RagContext, budget: TreeBudget, root: str, query: str, fingerprint: str) -> Frontier:
     """Return the frontier of a run of a root thread; ``fingerprint`` is the digest of the run's."""
     limits = services.limits
     return Frontier(
@@ -46,7 +46,7 @@ def _shared_runs(services: RagContext, root: str, query: str) -> SharedRuns | No
     return SharedRuns(root, query, at=rule.at, embed=services.retriever.aembed)
 
 
-def candidate_of(chunk: Document, context: RunContext, *, calls: int, share: Share = NO_SHARE) -> Candidate:
+def candidate_of(chunk: Document, context: RunContext, *, calls: int, share: ExpectedSpend = NO_SHARE) -> Candidate:
     """Return the candidate of a chunk with a sub-question; ``calls`` and ``share`` are what its sub-run may take."""
     metadata = chunk.metadata
     chunk_id, next_query = str(metadata["chunk_id"]), str(metadata["next_query"])

@@ -65,7 +65,7 @@ def serializer() -> JsonPlusSerializer:
 _SERIALIZER = serializer()
 
 
-def refuse_unstorable(chunks: Iterable[Document]) -> None:
+def check_storable(chunks: Iterable[Document]) -> None:
     """Check that the metadata of a retriever's chunks can be saved, before anything is paid for them.
 
     Raises:

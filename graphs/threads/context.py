@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from ...modules.calls.budget import CallBudget, Halt
+from ...modules.calls.budget import StopSignal, TreeBudget
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
@@ -78,7 +78,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "retriever": ("fingerprint", "asearch"),
     "judge": ("fingerprint", "judge"),
     "links": ("fingerprint", "linked"),
-    "policy": ("fingerprint", "choose", "asks_again"),
+    "policy": ("fingerprint", "choose", "allows_retry"),
     "writer": ("fingerprint", "write"),
     "insert_block": ("fingerprint", "blocks"),
 }
@@ -120,7 +120,7 @@ class RagContext:
     """Prompts of the graph's own calls; a judge has those that it was made with."""
     prices: Prices | None = None
     """Prices for ``Limits(max_tree_cost_usd=…)``; None for those of the package."""
-    halt: Halt | None = None
+    halt: StopSignal | None = None
     """Stops the searches with this context, which then answer from what they found; None where nothing stops them."""
     before: Spend = NOTHING
     """What the question has used before its search; the limits count it."""
@@ -168,7 +168,7 @@ class RunContext:
     """Services and thread of a run's nodes."""
 
     services: RagContext
-    budget: CallBudget
+    budget: TreeBudget
     graph: Compiled
     """The compiled graph, for sub-runs."""
     fingerprint: str

@@ -68,7 +68,7 @@ def fingerprint_of(
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {f"policy.{key}": value for key, value in services.policy.fingerprint().items()}
         parts |= {f"stop.{key}": value for key, value in services.stop.fingerprint().items()}
-        if services.policy.asks_again(()):
+        if services.policy.allows_retry(()):
             writer = services.writer or ModelWriter(services.reader, prompts=prompts)
             parts |= {f"writer.{key}": value for key, value in writer.fingerprint().items()}
         names = ("max_rec_depth", "judge_leaves", "width", "max_sub_runs", "sharing")

@@ -28,7 +28,7 @@ def interrupts_in(final: Mapping[str, object]) -> tuple[Interrupt, ...]:
     return tuple({each.id: each for each in found}.values())
 
 
-def waiting_words(interrupts: Sequence[Interrupt]) -> str:
+def format_waiting(interrupts: Sequence[Interrupt]) -> str:
     """Return what a run waits for, as an error message; ``""`` without interrupts."""
     asked = "; ".join(f"{each.value!r:.200}" for each in interrupts)
     return f"The question waits for an answer to: {asked}. Give it by Command(resume=…) on its thread." if asked else ""

@@ -79,7 +79,7 @@ class _Difference:
         return self.flag if value in (True, "on") else f"--{_NOT}{self.flag[2:]}"
 
 
-def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def check_match(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """Check that two fingerprints are equal.
 
     Raises:

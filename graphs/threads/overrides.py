@@ -11,7 +11,7 @@ from ...modules.config.retrieval import Retrieval
 from ...modules.errors import SettingsError
 from ...modules.llm.contract import ChatLLM, thinking_of
 from ...modules.llm.langchain_chat import LangChainModel
-from ...modules.llm.tuned import tuned
+from ...modules.llm.tuned import with_sampling
 from ...modules.retriever.retriever import Retriever
 from ..config.given_keys import GivenKeys
 from ..config.limits import Limits
@@ -39,7 +39,7 @@ async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) 
     if "llm" in names:
         reader = await open_llm(cast(GivenLLM, given["llm"]))
     thinking = given.config.thinking
-    reader = tuned(reader, thinking=thinking_of(services.reader) if thinking is None else thinking)
+    reader = with_sampling(reader, thinking=thinking_of(services.reader) if thinking is None else thinking)
     retriever = services.retriever
     if changes := search_arguments(given):
         retriever = await asyncio.to_thread(_searching, retriever, changes, names)

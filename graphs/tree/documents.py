@@ -13,7 +13,7 @@ from pydantic_core import CoreSchema, SchemaValidator
 
 from ...modules.errors import LoadingError
 from ...modules.reading.deep_json import dumps, loads
-from ...modules.storage.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ...modules.storage.formats import FORMAT_KEY, Thing, check_format, format_of
 from ...modules.storage.texts import printable
 from .nodes import ChunkNode, QueryNode, fold_queries, walk_chunks, walk_queries, walk_shared
 
@@ -109,7 +109,7 @@ class Documents(Generic[T]):
         """
         if not isinstance(document, dict):
             raise LoadingError(f"This is not a {self._what}: the JSON holds no object.")
-        refuse_other_format(
+        check_format(
             document.get(FORMAT_KEY),
             self._thing,
             where=f"This {self._what}",

@@ -349,7 +349,7 @@ class StreamedMessage:
         )
 
 
-def refuse_too_long(message: AIMessage, max_bytes: int) -> None:
+def check_length(message: AIMessage, max_bytes: int) -> None:
     """Check the length of a message that was not streamed.
 
     Raises:

@@ -22,7 +22,7 @@ from ..errors import SettingsError, UserError
 from ..storage.databases import Database
 from ..storage.tables import Statement, Tables
 from ..storage.write_errors import is_full_disk, writing_error
-from .kept import KeptCall
+from .kept import CallResult
 from .record import INTERRUPTED, CallRecord
 from .transcript_writer import ThreadTranscripts
 
@@ -49,7 +49,7 @@ JOURNAL_TABLES = Tables(
 class JournaledCall:
     """One call in the journal."""
 
-    kept: KeptCall | None = None
+    kept: CallResult | None = None
     """The saved reply; None if there is none."""
     estimate: CallRecord | None = None
     """Expected usage, as the record of an interrupted call."""
@@ -97,7 +97,7 @@ class CallJournal:
             (key, root, booked_to, json.dumps(estimate, separators=(",", ":"))),
         )
 
-    async def keep(self, key: bytes, kept: KeptCall) -> None:
+    async def keep(self, key: bytes, kept: CallResult) -> None:
         """Save the reply of a call."""
         await self._write("UPDATE calls SET kept = ? WHERE call_key = ?", (kept.to_json(), key))
 
@@ -211,7 +211,7 @@ class ThreadCalls:
     """Digest of the question and settings of the run; ``""`` where the thread has but one."""
 
     @property
-    def known_replies(self) -> list[KeptCall]:
+    def known_replies(self) -> list[CallResult]:
         """Calls of the whole tree whose replies were in the journal when the run began."""
         return [call.kept for call in self.known.values() if call.kept is not None]
 
@@ -230,7 +230,7 @@ class ThreadCalls:
         """Return the journal for another thread of the tree."""
         return replace(self, thread_id=thread_id)
 
-    def slot(self, node: str, chunk_id: str, request: bytes, number: int) -> CallSlot:
+    def slot(self, node: str, chunk_id: str, request: bytes, number: int) -> JournalEntry:
         """Return the entry of a call: the ``number``-th, from 0, that a node makes of a request."""
         place = "\x00".join((self.thread_id, node, chunk_id, str(number))).encode()
         key = hashlib.sha256(request + place).digest()
@@ -238,11 +238,11 @@ class ThreadCalls:
         if self.known:
             while (call := self.known.get(_failure_key(key, len(failed)))) is not None:
                 failed += call.interrupted
-        return CallSlot(key=key, call=self.known.get(key, _UNKNOWN), calls=self, failed=failed)
+        return JournalEntry(key=key, call=self.known.get(key, _UNKNOWN), calls=self, failed=failed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallSlot:
+class JournalEntry:
     """The journal's entry for one call."""
 
     key: bytes
@@ -300,7 +300,7 @@ def _call_of(row: tuple[object, ...]) -> JournaledCall:
     _, booked_to, estimate, kept, lost = row
     cut_off = int(str(lost)) + (kept is None)
     return JournaledCall(
-        kept=None if kept is None else KeptCall.from_json(str(kept)),
+        kept=None if kept is None else CallResult.from_json(str(kept)),
         estimate=cast(CallRecord, json.loads(str(estimate))),
         lost=cut_off,
         booked_to=str(booked_to),

@@ -19,11 +19,11 @@ from ..caveats.prompt_cuts import PromptBounds, least_tokens
 from ..errors import BudgetSpent, ModelCallError
 from .completion import Completion
 from .growing_text import Listeners, TextListeners
-from .journal import CallSlot
-from .kept import KeptCall
-from .ledger import LIKELY_COMPLETION_TOKENS, TreeLedger
+from .journal import JournalEntry
+from .kept import CallResult
+from .ledger import LIKELY_COMPLETION_TOKENS, SpendLimits
 from .messages import PLAIN_TEXT, CallOptions, Message, call_key, texts_of
-from .record import CANCELLED, INTERRUPTED, NOTHING, TAKEN_FREELY, CallRecord, Spend, counted_tokens
+from .record import CANCELLED, INTERRUPTED, NOTHING, UNRESERVED, CallRecord, Spend, counted_tokens
 from .reported_usage import cached_tokens_in
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter, Reserved
@@ -132,7 +132,7 @@ class JournaledLLM(ABC):
         return PromptBounds()
 
 
-def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: TreeLedger) -> Spend:
+def amount_of_call(messages: Sequence[Message], options: CallOptions, model: str, ledger: SpendLimits) -> Spend:
     """Return what a call may use: its prompt, by estimate, and the longest reply."""
     return ledger.of_call(model, message_tokens(messages), options.max_tokens or LIKELY_COMPLETION_TOKENS)
 
@@ -146,7 +146,7 @@ class _Call:
     counts as one call without tokens.
     """
 
-    slot: CallSlot | None
+    slot: JournalEntry | None
     messages: Sequence[Message]
     options: CallOptions
     model: str
@@ -243,10 +243,10 @@ class _Call:
 
     async def answered(self, record: CallRecord, completion: Completion) -> None:
         """Book the attempt that gave the reply, after the journal has it."""
-        taken = (self.reserved.taken if self.reserved else None) or TAKEN_FREELY
+        taken = (self.reserved.taken if self.reserved else None) or UNRESERVED
         await self._settle(record)
         if (slot := self.slot) is not None:
-            kept = KeptCall(completion=completion, record=record, taken=taken, run=slot.calls.run)
+            kept = CallResult(completion=completion, record=record, taken=taken, run=slot.calls.run)
             await slot.calls.journal.keep(slot.key, kept)
         self.meter.records.append(record)
         self.meter.transcribe(self.messages, self.options, completion)
@@ -289,7 +289,7 @@ def expected_usage(
 
 
 async def _begin(
-    slot: CallSlot, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
+    slot: JournalEntry, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
 ) -> None:
     if slot.calls.transcripts is not None:
         # So that a killed process has the texts of all calls that were followed by another one.
@@ -298,7 +298,7 @@ async def _begin(
     await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.booked_to, estimate)
 
 
-def id_in_journal(slot: CallSlot) -> str:
+def id_in_journal(slot: JournalEntry) -> str:
     """Return what the ids of the interrupted tries of a call begin with."""
     return slot.key.hex()[:32]
 

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Self, cast
 
 from .completion import Completion
-from .record import TAKEN_FREELY, CallRecord, Taken
+from .record import UNRESERVED, BudgetSource, CallRecord
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptCall:
+class CallResult:
     """A completion with the record of the call that gave it."""
 
     completion: Completion
     record: CallRecord
     """The record from when the call was made."""
-    taken: Taken = TAKEN_FREELY
+    taken: BudgetSource = UNRESERVED
     """The reserved call whose place it took."""
     run: str = ""
     """Digest of the question and settings that it was made for; ``""`` where its thread has but one."""
@@ -25,7 +25,7 @@ class KeptCall:
     def to_json(self) -> str:
         """Return one line of JSON."""
         document: dict[str, object] = {"completion": self.completion.to_document(), "record": self.record}
-        if self.taken != TAKEN_FREELY:
+        if self.taken != UNRESERVED:
             document["taken"] = asdict(self.taken)
         if self.run:
             document["run"] = self.run
@@ -38,6 +38,6 @@ class KeptCall:
         return cls(
             completion=Completion.of_document(kept["completion"]),
             record=cast(CallRecord, kept["record"]),
-            taken=Taken(**kept.get("taken", {})),
+            taken=BudgetSource(**kept.get("taken", {})),
             run=kept.get("run", ""),
         )

@@ -16,7 +16,7 @@ LIKELY_COMPLETION_TOKENS = 256
 
 
 @dataclass(frozen=True)
-class Share:
+class ExpectedSpend:
     """What the calls of a sub-run are expected to take."""
 
     total: Spend = NOTHING
@@ -24,7 +24,7 @@ class Share:
     """The part of ``total`` that is for the answer."""
 
 
-NO_SHARE = Share()
+NO_SHARE = ExpectedSpend()
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Reservation:
 
 
 @dataclass(kw_only=True)
-class TreeLedger:
+class SpendLimits:
     """What the calls of one search tree may use besides their number; used on one event loop.
 
     A call is reserved with the estimate of its prompt and the most tokens of its reply, and corrected by what it used.
@@ -65,7 +65,7 @@ class TreeLedger:
     """None for those of the package."""
     deadline: float | None = None
     """Time of the event loop at which the search ends; None for no limit, as of the other two."""
-    awaited: dict[str, CallRecord] = field(default_factory=dict)
+    replayable: dict[str, CallRecord] = field(default_factory=dict)
     """Calls that an earlier run has paid for and that count once their threads come to them, by id."""
     has_failed_answers: bool = False
     """Whether an earlier run has paid for an answer that could not be used: answers need room then, as other calls do,
@@ -126,18 +126,18 @@ class TreeLedger:
         """Count what was used before the first call."""
         self._of("").spent += spend
 
-    def short_of(self, more: Spend = NOTHING) -> LimitName | None:
+    def exhausted_limit(self, more: Spend = NOTHING) -> LimitName | None:
         """Return the limit that leaves no room for ``more``; None if there is room."""
         if self.is_over:
             return "seconds"
         return self._exceeded(self.committed + more) if self.limits_amounts else None
 
-    def plan(self, thread_id: str, share: Share) -> None:
+    def plan(self, thread_id: str, share: ExpectedSpend) -> None:
         """Reserve a share for the calls of a thread."""
         account = self._of(thread_id)
         account.planned, account.kept = share.total.at_least(share.answer), share.answer
 
-    def judged(self, thread_id: str) -> None:
+    def release_judges(self, thread_id: str) -> None:
         """Free what is planned for a thread's search, except for its answer."""
         if thread_id in self._accounts:
             self._accounts[thread_id].planned = NOTHING
@@ -160,9 +160,9 @@ class TreeLedger:
         account = self._of(thread_id)
         account.spent = sum(map(self.of_record, records), account.spent)
 
-    def came(self, call_id: str, thread_id: str, *, is_answer: bool) -> None:
+    def count_replayed(self, call_id: str, thread_id: str, *, is_answer: bool) -> None:
         """Count an awaited call of a thread; others count already."""
-        if record := self.awaited.pop(call_id, None):
+        if record := self.replayable.pop(call_id, None):
             if is_answer:
                 self._of(thread_id).kept = NOTHING
             self.book(thread_id, record)

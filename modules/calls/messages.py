@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..digests import text_digest
-from .stops import refuse_bad_stops
+from .stops import check_stops
 
 Message = tuple[str, str]
 """(role, text); the role is "system", "user" or, for an earlier reply of the model, "assistant"."""
@@ -62,7 +62,7 @@ class CallOptions:
 
     def __post_init__(self) -> None:
         if self.stop != ():
-            refuse_bad_stops(self.stop)
+            check_stops(self.stop)
 
 
 PLAIN_TEXT = CallOptions()

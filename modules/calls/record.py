@@ -102,14 +102,14 @@ def is_declined(answer: str, records: Iterable[CallRecord]) -> bool:
 
 
 @dataclass(frozen=True)
-class Taken:
+class BudgetSource:
     """A call that was taken from the budget, and whose it was; ``""`` for a call of all."""
 
     held_by: str = ""
     set_aside_for: str = ""
 
 
-TAKEN_FREELY = Taken()
+UNRESERVED = BudgetSource()
 """A call for which nothing was reserved."""
 
 

@@ -11,11 +11,11 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata, add_usa
 
 from .record import possible_count
 
-_TOLD = "usage_told"
+_TOLD = "attached_usage"
 """Name under which an error has the usage of the replies that it is about."""
 
 
-def keep_known_usage(reply: MutableMapping[str, object]) -> None:
+def sanitize_usage(reply: MutableMapping[str, object]) -> None:
     """Replace a reply's ``usage`` by its counts, or by None where that of prompt or completion is impossible.
 
     Strings, negative numbers, fractions, 2**64 and 1e30 are impossible counts; the call's usage is then unknown.
@@ -58,7 +58,7 @@ def possible_usage(told: object) -> UsageMetadata | None:
 
 
 def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
-    """Return the usage of a reply, or of a piece of its stream, that ``keep_known_usage`` has read; None without."""
+    """Return the usage of a reply, or of a piece of its stream, that ``sanitize_usage`` has read; None without."""
     if (usage := reply.get("usage")) is None:
         return None
     prompt, completion, total = (usage[f"{kind}_tokens"] for kind in ("prompt", "completion", "total"))
@@ -84,7 +84,7 @@ def usage_in_events(data: bytes) -> UsageMetadata | None:
         with suppress(ValueError, RecursionError):
             event = json.loads(line.removeprefix(b"data:"))
             if isinstance(event, dict):
-                keep_known_usage(event)
+                sanitize_usage(event)
                 used = usage_in(event) or used
     return used
 
@@ -94,24 +94,24 @@ NO_TOKENS = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
 
 
 @contextmanager
-def telling(usage: UsageMetadata | None) -> Iterator[None]:
+def attach_usage(usage: UsageMetadata | None) -> Iterator[None]:
     """Let an error on a reply tell the usage of the reply, which was paid, besides what it tells already."""
     try:
         yield
     except Exception as error:
         if usage is not None:
-            vars(error)[_TOLD] = add_usage(usage_told(error), usage)
+            vars(error)[_TOLD] = add_usage(attached_usage(error), usage)
         raise
 
 
-def usage_told(error: Exception) -> UsageMetadata | None:
-    """Return the usage of the replies that an error is about, as ``telling`` has noted it; None if it is unknown.
+def attached_usage(error: Exception) -> UsageMetadata | None:
+    """Return the usage of the replies that an error is about, as ``attach_usage`` has noted it; None if it is unknown.
 
     >>> try:
-    ...     with telling(UsageMetadata(input_tokens=700, output_tokens=60, total_tokens=760)):
+    ...     with attach_usage(UsageMetadata(input_tokens=700, output_tokens=60, total_tokens=760)):
     ...         raise ValueError("the answer is empty")
     ... except ValueError as error:
-    ...     usage_told(error)["input_tokens"]
+    ...     attached_usage(error)["input_tokens"]
     700
     """
     told: UsageMetadata | None = vars(error).get(_TOLD)

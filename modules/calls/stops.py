@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 
-def refuse_bad_stops(stop: object) -> None:
+def check_stops(stop: object) -> None:
     """Check the stop texts of a call.
 
     Raises:
@@ -17,13 +17,13 @@ def refuse_bad_stops(stop: object) -> None:
         raise ValueError(f'stop is a tuple of texts that are not empty, such as ("Observation:",); got {stop!r}')
 
 
-class UntilStop:
+class StopTextFilter:
     """The part of a growing text before its first stop text, fed in pieces that may be cut anywhere, in linear time.
 
     The possible beginning of a stop text is held back until the next piece. Stop texts of white space alone count from
     the first visible character on: with ``"\\n"`` the text is its first line that is not empty.
 
-    >>> text = UntilStop(("Observation:",))
+    >>> text = StopTextFilter(("Observation:",))
     >>> text.feed("Action: Search[KS-1] Obs"), text.feed("ervation: Delta")
     ('Action: Search[KS-1] ', '')
     >>> text.is_ended

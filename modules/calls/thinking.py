@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..json_objects import object_at
 from ..reading.quotations import Quotations
 from .growing_text import Delta, Paragraphs
-from .stops import UntilStop
+from .stops import StopTextFilter
 
 _OPENING, _CLOSING = "<think>", "</think>"
 _TAG = re.compile(f"({_OPENING}|{_CLOSING})")
@@ -40,7 +40,7 @@ class ThinkingText:
     def __init__(self, stop: tuple[str, ...] = ()) -> None:
         """Let the answer, not the thinking, end before the first text of ``stop``."""
         self._stop = stop
-        self._until_stop = UntilStop(stop)
+        self._until_stop = StopTextFilter(stop)
         self._answer = Paragraphs()
         self._thinking = Paragraphs()
         self._everything = Paragraphs()
@@ -154,7 +154,7 @@ class ThinkingText:
             self._thinking.feed(str(self._answer))
             self._thinking.end_paragraph()
             self._answer_is_void = True
-        self._answer, self._until_stop = Paragraphs(), UntilStop(self._stop)
+        self._answer, self._until_stop = Paragraphs(), StopTextFilter(self._stop)
 
 
 def whole_text(text: str, stop: tuple[str, ...] = (), *, is_json: bool = False) -> ThinkingText:

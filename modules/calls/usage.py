@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import TypedDict
 
-from .budget import CallBudget
-from .record import CallKind, CallRecord, Spend, Taken, possible_count, recorded_now
+from .budget import TreeBudget
+from .record import BudgetSource, CallKind, CallRecord, Spend, possible_count, recorded_now
 
 if TYPE_CHECKING:
     from .completion import Completion
-    from .journal import CallSlot, ThreadCalls
-    from .ledger import Reservation, TreeLedger
+    from .journal import JournalEntry, ThreadCalls
+    from .ledger import Reservation, SpendLimits
     from .messages import CallOptions, Message
 
 __all__ = ["CallKind", "CallMeter", "CallRecord", "Payer", "UsageTotals", "sum_usage", "total_usage"]
@@ -109,7 +109,7 @@ def sum_usage(parts: Iterable[UsageTotals]) -> UsageTotals:
 class Reserved:
     """A call that was reserved."""
 
-    taken: Taken | None = None
+    taken: BudgetSource | None = None
     amount: Reservation | None = None
 
 
@@ -126,7 +126,7 @@ class CallMeter:
 
     node: str
     chunk_id: str = ""
-    budget: CallBudget | None = None
+    budget: TreeBudget | None = None
     held_by: str = ""
     """Thread whose held call the first call may use."""
     judged_in: str = ""
@@ -153,7 +153,7 @@ class CallMeter:
         key = request()
         return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).call.kept is not None
 
-    def claim(self, request: bytes) -> CallSlot | None:
+    def claim(self, request: bytes) -> JournalEntry | None:
         """Return the journal's entry for the next call of a request; None without a journal."""
         if self.calls is None:
             return None
@@ -196,26 +196,26 @@ class CallMeter:
         if self.budget is None:
             return
         ledger = self.budget.ledger
-        if self.held_by not in self.budget.held and (limit := ledger.short_of()):
+        if self.held_by not in self.budget.reserved_for_answers and (limit := ledger.exhausted_limit()):
             raise ledger.spent(limit)
-        self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
+        self.budget.acquire(held_by=self.held_by, judged_in=self.judged_in)
 
-    async def reserve_amount(self, amount: Callable[[TreeLedger], Spend]) -> Reserved:
-        """Reserve the next call with what it may use, until ``settle`` or ``give_back``.
+    async def reserve_amount(self, amount: Callable[[SpendLimits], Spend]) -> Reserved:
+        """Reserve the next call with what it may use, until ``settle``.
 
         Raises:
             BudgetSpent: The tree's budget is used up.
         """
         if self.budget is None:
             return Reserved()
-        taken = self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
+        taken = self.budget.acquire(held_by=self.held_by, judged_in=self.judged_in)
         ledger = self.budget.ledger
         if not ledger.limits_anything:
             return Reserved(taken)
         try:
             return Reserved(taken, await ledger.reserve(self._account, amount(ledger), is_answer=bool(taken.held_by)))
         except BaseException:
-            self.budget.give_back(taken)
+            self.budget.undo_acquire(taken)
             raise
 
     def settle(self, reserved: Reserved, record: CallRecord | None) -> None:
@@ -223,7 +223,7 @@ class CallMeter:
         if self.budget is None or reserved.taken is None:
             return
         if record is None:
-            self.budget.give_back(reserved.taken)
+            self.budget.undo_acquire(reserved.taken)
         if reserved.amount is not None:
             self.budget.ledger.settle(reserved.amount, record)
 
@@ -240,7 +240,7 @@ class CallMeter:
         """Append the record of a call that was made in an earlier run."""
         self.records.append(record)
         if self.budget is not None:
-            self.budget.came(record["call_id"], of=self._account)
+            self.budget.count_replayed(record["call_id"], of=self._account)
 
     def record(  # noqa: PLR0913 - a call has so many facts
         self,

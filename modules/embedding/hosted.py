@@ -18,7 +18,7 @@ from ..background_loop import background_loop
 from ..calls.completion import PackedReply, ReplyTooLong, cap_reply
 from ..calls.tokens import text_tokens
 from ..errors import ModelCallError
-from ..llm.attempts import Attempts, PageReply, endpoint_failure, redacted_line, refuse_page, retry_after_s, spread_s
+from ..llm.attempts import Attempts, PageReply, check_no_page, endpoint_failure, redacted_line, retry_after_s, spread_s
 from ..llm.call_gate import CallGate
 from ..llm.factory import Endpoint, gate_at, rates_of
 from ..llm.openai_client import CONNECTING_S, UNREAD, http_client_on
@@ -233,7 +233,7 @@ class EmbeddingEndpoint:
             cap_reply(stream.response, limit=limit, max_bytes=limit)
             try:
                 whole: bytes = await stream.response.aread()
-                refuse_page(stream.response, whole, no="list of embeddings")
+                check_no_page(stream.response, whole, no="list of embeddings")
                 return whole
             except ReplyTooLong:
                 longest = self._dimension or MAX_DIMENSION

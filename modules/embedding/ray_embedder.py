@@ -17,7 +17,7 @@ from .cache import Vector
 from .cores import use_cores
 from .embedder import CachedEmbedder, Embedder, EndpointEmbedder, embedder_name
 from .vectors import SavedBatch, checked_vectors, in_order, placed, places_of
-from .worker_pool import MOST_DEATHS, EmbeddingHandle, WorkerPool
+from .worker_pool import MOST_DEATHS, EmbeddingWorkerHandle, WorkerPool
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -176,7 +176,9 @@ def _explained(error: BaseException, what: str, to_do: str) -> JudgetreeError:
 
 
 @contextmanager
-def _started(ray: ModuleType, copied: bytes, name: str, *, workers: int, gpus: int) -> Iterator[list[EmbeddingHandle]]:
+def _started(
+    ray: ModuleType, copied: bytes, name: str, *, workers: int, gpus: int
+) -> Iterator[list[EmbeddingWorkerHandle]]:
     """Start workers, which end with the block."""
     # With retries, Ray holds a call back while the worker starts, however long; it counts real deaths only.
     options = {"num_cpus": _CORES_A_WORKER, "num_gpus": gpus, "max_restarts": -1, "max_task_retries": MOST_DEATHS - 1}
@@ -184,7 +186,7 @@ def _started(ray: ModuleType, copied: bytes, name: str, *, workers: int, gpus: i
     actors = [actor_class.remote(copied, name) for _ in range(workers)]
     try:
         yield [
-            EmbeddingHandle(open=actor.open.remote, embed=actor.embed.options(max_task_retries=0).remote)
+            EmbeddingWorkerHandle(open=actor.open.remote, embed=actor.embed.options(max_task_retries=0).remote)
             for actor in actors
         ]
     finally:

@@ -27,7 +27,7 @@ _MOST_EMPTY_WAITS = 6
 
 
 @dataclass(eq=False, kw_only=True)
-class EmbeddingHandle:
+class EmbeddingWorkerHandle:
     """A worker as the driver sees it. Both calls return Ray's reference to the outcome, which may be an error."""
 
     open: Callable[[], Any]
@@ -47,12 +47,12 @@ class _Batch:
 class WorkerPool:
     """Hands batches to the workers that are up; a batch whose worker dies goes to another one."""
 
-    def __init__(self, ray: ModuleType, hands: Sequence[EmbeddingHandle], batches: Sequence[list[str]]) -> None:
+    def __init__(self, ray: ModuleType, hands: Sequence[EmbeddingWorkerHandle], batches: Sequence[list[str]]) -> None:
         self._ray = ray
         self._hands = hands
         self._open = deque(_Batch(texts) for texts in batches)
         self._left = len(self._open)
-        self._calls: dict[Any, tuple[EmbeddingHandle, _Batch | None]] = {}
+        self._calls: dict[Any, tuple[EmbeddingWorkerHandle, _Batch | None]] = {}
         """Hand and batch by Ray's reference to the outcome; no batch for the opening of the embedder."""
         self._failure: Exception | None = None
         self._has_warned = False
@@ -92,11 +92,11 @@ class WorkerPool:
                     batch = self._open.popleft()
                     self._note(hand.embed(batch.texts), hand, batch)
 
-    def _note(self, reference: object, hand: EmbeddingHandle, batch: _Batch | None) -> None:
+    def _note(self, reference: object, hand: EmbeddingWorkerHandle, batch: _Batch | None) -> None:
         hand.under_way += 1
         self._calls[reference] = hand, batch
 
-    def _outcome(self, reference: object, hand: EmbeddingHandle, batch: _Batch | None) -> Any:
+    def _outcome(self, reference: object, hand: EmbeddingWorkerHandle, batch: _Batch | None) -> Any:
         """Return the vectors of a call; None if there are none, with the worker or the failure noted."""
         hand.under_way -= 1
         try:
@@ -115,7 +115,7 @@ class WorkerPool:
         hand.is_up = True
         return found
 
-    def _lost(self, hand: EmbeddingHandle, batch: _Batch, error: Exception) -> None:
+    def _lost(self, hand: EmbeddingWorkerHandle, batch: _Batch, error: Exception) -> None:
         """Put back the batch of a worker that died; Ray starts the worker again where there is room."""
         if hand.is_up:
             logger.warning("A worker that embeds died; what it had is embedded by others.")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..background_loop import async_twin, blocking
-from ..calls.budget import CallBudget
+from ..calls.budget import TreeBudget
 from ..calls.completion import Completion
-from ..calls.ledger import TreeLedger
+from ..calls.ledger import SpendLimits
 from ..calls.prices import Cost, Prices, usage_by_model
 from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
@@ -32,7 +32,7 @@ from ..progress import StageProgress
 from ..structure.building import GraphReport, build_graph
 from ..structure.triples import KIND, Triple, triple_graph
 from .cache import FILE_NAME, KeptTriples, TripleCache
-from .plan import AskedText, ExtractionPlan, TripleModel, prices_of
+from .plan import ExtractionJob, ExtractionPlan, TripleModel, prices_of
 from .prompts import MOST_REPLY_TOKENS, TRIPLES_SCHEMA, triples_messages
 from .replies import Extracted, parse_triples
 
@@ -130,7 +130,7 @@ async def extract_triples(
             f"A limit of ${max_cost_usd:g} cannot be kept, since the price of {model.llm.model!r} is unknown. Write it "
             "into prices.toml in the data folder, or leave the limit out."
         )
-    budget = CallBudget(limit=_NO_LIMIT, ledger=TreeLedger(max_tree_cost_usd=max_cost_usd, prices=prices))
+    budget = TreeBudget(limit=_NO_LIMIT, ledger=SpendLimits(max_tree_cost_usd=max_cost_usd, prices=prices))
     with TripleCache(model.home / FILE_NAME) as kept, CompletionCache(model.home / "completions.sqlite") as calls:
         llm = CachedLLM(model.llm, calls, endpoint=model.llm.endpoint)
         work = _Extraction(plan=plan, model=model, llm=llm, cache=kept, budget=budget, report=on_progress)
@@ -152,7 +152,7 @@ class _Extraction:
         model: TripleModel,
         llm: CachedLLM,
         cache: TripleCache,
-        budget: CallBudget,
+        budget: TreeBudget,
         report: StageProgress | None,
     ) -> None:
         self._plan, self._model, self._cache, self._budget = plan, model, cache, budget
@@ -166,7 +166,7 @@ class _Extraction:
         self._failed_in_a_row = 0
         self._is_spent = False
 
-    async def run(self, asked: Sequence[AskedText]) -> None:
+    async def run(self, asked: Sequence[ExtractionJob]) -> None:
         """Ask about the texts; ends early once the money is spent."""
         waiting, total = iter(asked), len(asked)
         self._report(0, total, STAGE)
@@ -175,7 +175,7 @@ class _Extraction:
                 for _ in range(min(self._model.at_once, total)):
                     group.create_task(self._work_through(waiting, total))
 
-    async def _work_through(self, waiting: Iterator[AskedText], total: int) -> None:
+    async def _work_through(self, waiting: Iterator[ExtractionJob], total: int) -> None:
         for asked in waiting:
             if self._is_spent:
                 return
@@ -187,7 +187,7 @@ class _Extraction:
             self._done += 1
             self._report(self._done, total, STAGE)
 
-    async def _ask(self, asked: AskedText) -> None:
+    async def _ask(self, asked: ExtractionJob) -> None:
         meter = CallMeter(node=_NODE, chunk_id=asked.chunk_ids[0], budget=self._budget)
         messages = triples_messages(asked.text, self._model.prompts)
         try:
@@ -207,7 +207,7 @@ class _Extraction:
         await asyncio.to_thread(self._cache.put, asked.key, kept)
         self._found |= dict.fromkeys(asked.chunk_ids, extracted)
 
-    def _fail(self, asked: AskedText, error: Exception) -> None:
+    def _fail(self, asked: ExtractionJob, error: Exception) -> None:
         problem = " ".join(str(error).split())[:300]
         self._failed += (FailedPassage(chunk_id=each, source=asked.source, problem=problem) for each in asked.chunk_ids)
         if isinstance(error, ReplyProblem):

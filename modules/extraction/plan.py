@@ -41,7 +41,7 @@ class TripleModel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedText:
+class ExtractionJob:
     """A text that the model is asked about, for one or more chunks that share it."""
 
     key: bytes
@@ -61,7 +61,7 @@ class ExtractionPlan:
     passages: int
     kept: Mapping[str, Extracted]
     """Triples that are there already, by chunk id."""
-    asked: tuple[AskedText, ...]
+    asked: tuple[ExtractionJob, ...]
     """The texts to ask about, a call each."""
     prompt_tokens: int
     """Estimated tokens of the prompts."""
@@ -118,7 +118,7 @@ def plan_extraction(passages: Iterable[Passage], model: TripleModel) -> Extracti
     with TripleCache(model.home / FILE_NAME) as cache:
         found = cache.get_many(texts)
     asked = tuple(
-        AskedText(
+        ExtractionJob(
             key=key,
             text=text,
             chunk_ids=tuple(each.chunk_id for each in sharing[key]),
@@ -153,7 +153,7 @@ def plan_extraction(passages: Iterable[Passage], model: TripleModel) -> Extracti
 
 
 def _expected_reply_tokens(
-    asked: Sequence[AskedText], texts: Mapping[bytes, str], found: Mapping[bytes, KeptTriples]
+    asked: Sequence[ExtractionJob], texts: Mapping[bytes, str], found: Mapping[bytes, KeptTriples]
 ) -> int:
     read = sum(text_tokens(texts[key]) for key in found)
     written = sum(kept.reply_tokens for kept in found.values())

@@ -42,7 +42,7 @@ def resolve_embedders(source: EmbedderSource, info: CollectionInfo) -> Embedders
     return {DENSE_FIELD: source if isinstance(source, Embeddings) else source(info.cjk_share)}
 
 
-def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
+def check_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
     """Check that the collection's vectors come from these embedders.
 
     Raises:

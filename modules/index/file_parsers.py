@@ -23,7 +23,7 @@ from .parsers.parsed import (
     Piece,
     ReadAs,
     clean_text,
-    left_out_words,
+    format_left_out,
     read_lines,
     titled,
 )
@@ -93,7 +93,7 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> ParsedFile:
     except Exception as error:  # parsers of broken files raise errors of any type, such as struct.error
         raise LoadingError(f"it cannot be read ({type(error).__name__}: {_first_line(str(error))})") from error
     if not found and suffix not in ROW_PARSERS:
-        reason = f"it holds no text, but {left_out_words(left_out)}" if left_out else "it holds no text"
+        reason = f"it holds no text, but {format_left_out(left_out)}" if left_out else "it holds no text"
         raise LoadingError(reason)
     return ParsedFile(texts=found, left_out=dict(left_out), read_as="".join(read_as))
 

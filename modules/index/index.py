@@ -22,9 +22,9 @@ from .connection import MilvusConnection, OpenUses, connect, database_exists
 from .dense_fields import (
     Embedders,
     EmbedderSource,
+    check_embedders,
     open_vector_store,
     plan_collection,
-    refuse_other_embedders,
     resolve_embedders,
     spreads,
     with_notes,
@@ -363,7 +363,7 @@ class Index:
     def _open_collection(self) -> tuple[CollectionInfo, Embedders]:
         info = self.info()
         embedders = resolve_embedders(self.embed_model, info)
-        refuse_other_embedders(self.vector_store_name, info, embedders)
+        check_embedders(self.vector_store_name, info, embedders)
         return info, embedders
 
     def _writing(self) -> AbstractContextManager[Check]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import CollectionError, SettingsError
 from ..language.search_form import SearchForm
 from ..settings import Settings, load_settings
-from ..storage.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from ..storage.formats import FORMAT_KEY, Thing, check_format, format_of
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
 from .connection import is_lite
 
@@ -117,7 +117,7 @@ class CollectionInfo:
         except (ValueError, KeyError, TypeError):
             return None
         remedy = "Choose another name for the collection, and put its content in again under that name."
-        refuse_other_format(document.get(FORMAT_KEY), thing, where=where, remedy=remedy, error=CollectionError)
+        check_format(document.get(FORMAT_KEY), thing, where=where, remedy=remedy, error=CollectionError)
         try:
             return cls(**kept)
         except TypeError:
@@ -138,16 +138,16 @@ def check_name(name: str) -> None:
 
 
 def check_documents_name(name: str, settings: Settings | None = None) -> None:
-    """Refuse a name that no collection of documents can have: one that ``check_name`` or ``refuse_reserved`` refuses.
+    """Check that a collection of documents can have a name, as ``check_name`` and ``check_not_reserved`` do.
 
     Raises:
         CollectionError: The name is not allowed.
     """
     check_name(name)
-    refuse_reserved(name, settings)
+    check_not_reserved(name, settings)
 
 
-def refuse_reserved(name: str, settings: Settings | None = None) -> None:
+def check_not_reserved(name: str, settings: Settings | None = None) -> None:
     """Refuse the names of the conversations' memory: the default one, and that of the settings.
 
     Whatever takes the name of a collection of documents calls this first. None takes the settings of the environment,

@@ -15,9 +15,9 @@ from ..errors import SettingsError
 from ..llm.contract import ChatLLM, model_fingerprint
 from ..llm.factory import is_local
 from ..llm.rate_limit import Admissions
-from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
+from ..parts import Part, accepted_arguments, check_name, fingerprint_of, guard_exit, instantiate, needs_making, part_of
 from ..settings import Settings, load_settings
-from ..specs import made_of_spec, name_in
+from ..specs import name_in, parse_spec
 from .asker import SubQuestionAsker
 from .batched import BatchedJudge
 from .cascade import CascadeJudge
@@ -180,7 +180,7 @@ def is_own_judge(kind: str) -> bool:
         SettingsError: It is no name of a judge, or a parameter is wrong.
     """
     if name_in(kind) in _KINDS:
-        made_of_spec("judge", kind, _KINDS)
+        parse_spec("judge", kind, _KINDS)
         return False
     check_name("judge", kind, tuple(_KINDS))
     return True
@@ -209,7 +209,7 @@ def _no_judge(part: Part, given: object) -> SettingsError:
 
 def noise_of(kind: str) -> Noise | None:
     """Return the parameters of the judge noisy; None for another judge."""
-    return cast(Noise, made_of_spec("judge", kind, _KINDS)) if name_in(kind) == "noisy" else None
+    return cast(Noise, parse_spec("judge", kind, _KINDS)) if name_in(kind) == "noisy" else None
 
 
 def create_judge(
@@ -254,8 +254,8 @@ def create_judge(
             fitted=fitted,
             admissions=admissions,
         )
-        return made_of_spec("judge", str(kind), _KINDS).make(given)
-    judge = made(part, llm=llm, settings=settings, prompts=prompts)
+        return parse_spec("judge", str(kind), _KINDS).make(given)
+    judge = instantiate(part, llm=llm, settings=settings, prompts=prompts)
     if not is_judge(judge):
         raise _no_judge(part, judge)
     if part.is_built_in:
@@ -265,11 +265,11 @@ def create_judge(
         own |= {f"llm.{key}": value for key, value in model_fingerprint(llm).items()}
     return wrapped(
         judge,
-        around=lambda meter: surviving_exit(part.name),
+        around=lambda meter: guard_exit(part.name),
         fingerprint=lambda: {**fingerprint_of(part, judge), **own},
     )
 
 
 def _takes(name: str, part: Part) -> bool:
-    wanted = wanted_by(part) if needs_making(part) else frozenset()
+    wanted = accepted_arguments(part) if needs_making(part) else frozenset()
     return wanted is None or name in wanted

@@ -20,7 +20,7 @@ from ..reading.regular_files import MAX_SMALL_BYTES, read_regular
 from ..settings import Settings
 from ..storage.atomic import write_atomic
 from ..storage.file_locks import private_lock
-from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ..storage.formats import FORMAT_KEY, check_format, format_of
 from ..trust.private import private_folder
 from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 
@@ -151,7 +151,7 @@ def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
     try:
         document = json.loads(read_regular(file, max_bytes=MAX_SMALL_BYTES))
         written: Mapping[str, object] = document if isinstance(document, dict) else {}
-        refuse_other_format(written.get(FORMAT_KEY), "judge-thresholds", where="It", error=SettingsError)
+        check_format(written.get(FORMAT_KEY), "judge-thresholds", where="It", error=SettingsError)
         return _KEPT.validate_python(written.get("models"))
     except FileNotFoundError:
         return {}

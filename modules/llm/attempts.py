@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 import httpx2
 
-from ..calls.reported_usage import usage_told
+from ..calls.reported_usage import attached_usage
 from ..caveats.filters import Withheld
 from ..errors import ModelCallError, ModelRequestError, ModelSetupError, ProxyFault, error_class_of
 from ..redaction import starred
@@ -55,7 +55,7 @@ class PageReply(Exception):
         super().__init__(f"it is no {no} ({kind}): check the address, which usually ends in /v1")
 
 
-def refuse_page(response: httpx2.Response, body: bytes, *, no: str) -> None:
+def check_no_page(response: httpx2.Response, body: bytes, *, no: str) -> None:
     """Refuse the whole ``body`` of a response that is HTML or XML, in place of what ``no`` names.
 
     Raises:
@@ -75,7 +75,7 @@ class RedirectedError(Exception):
         """Whether the same request would be redirected again, by its status 301 or 308."""
 
 
-async def refuse_redirect(response: httpx2.Response) -> None:
+async def check_no_redirect(response: httpx2.Response) -> None:
     """Refuse an answer that names another address: the texts of a call would go to a host that no setting names.
 
     A response hook of the HTTP client.
@@ -172,7 +172,7 @@ def may_be_billed(error: BaseException) -> bool:
     A refusal (an HTTP status from 300), a connection that could not be made, and one that broke before the reply began
     are not billed.
     """
-    if isinstance(error, Exception) and usage_told(error) is not None:
+    if isinstance(error, Exception) and attached_usage(error) is not None:
         return True
     if (getattr(error, "status_code", None) or 200) >= 300 or _connection_failure(error) is not None:
         return False
@@ -217,7 +217,7 @@ def _connection_failure(error: BaseException) -> EndpointFailure | None:
     if (failure := next(filter(None, map(_connection_failure_of, reversed(causes))), None)) is not None:
         return failure
     has_begun = any(type(cause).__name__ == "ClientPayloadError" for cause in causes) or (
-        isinstance(error, Exception) and usage_told(error) is not None
+        isinstance(error, Exception) and attached_usage(error) is not None
     )
     if any(map(_is_broken, causes)) and not has_begun:
         what = "the server closed the connection before its reply"

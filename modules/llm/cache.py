@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from ..calls.completion import Completion
 from ..calls.growing_text import Listeners, TextListeners
 from ..calls.journaled import amount_of_call
-from ..calls.kept import KeptCall
+from ..calls.kept import CallResult
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
 from ..config.models import CacheMode
@@ -67,7 +67,7 @@ _ASKING: ContextVar[Replies | None] = ContextVar("_ASKING", default=None)
 
 
 @contextmanager
-def replies_noted() -> Iterator[Replies]:
+def track_replies() -> Iterator[Replies]:
     """Give what notes the replies inside that a cache keeps, for those who parse them."""
     token = _ASKING.set(replies := Replies())
     try:
@@ -85,37 +85,37 @@ class CompletionCache(SqliteCache):
         self.under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
         """Locks by key, held while a call is answered, for all model objects; on judgetree's own loop."""
 
-    def get(self, key: bytes) -> KeptCall | None:
+    def get(self, key: bytes) -> CallResult | None:
         """Return the call saved under a key; None if there is none, or no parser accepted its reply."""
         return self._get(key, "AND key NOT IN (SELECT key FROM rejected_calls)")
 
-    def get_even_rejected(self, key: bytes) -> KeptCall | None:
+    def get_even_rejected(self, key: bytes) -> CallResult | None:
         """Return the call saved under a key, for a replay; None if there is none."""
         return self._get(key, "")
 
-    def _get(self, key: bytes, condition: str) -> KeptCall | None:
+    def _get(self, key: bytes, condition: str) -> CallResult | None:
         def select(connection: sqlite3.Connection) -> str | None:
             row = connection.execute(f"SELECT kept FROM kept_calls WHERE key = ? {condition}", (key,)).fetchone()
             return None if row is None else str(row[0])
 
         kept = self.attempt(select, otherwise=None)
         try:
-            return None if kept is None else KeptCall.from_json(kept)
+            return None if kept is None else CallResult.from_json(kept)
         except (ValueError, KeyError, TypeError):
             logger.warning("A reply in %s is damaged, and is asked for again.", self.path)
             self._delete(key)
             return None
 
-    def get_renewed(self, key: bytes) -> KeptCall | None:
+    def get_renewed(self, key: bytes) -> CallResult | None:
         """Return the call that this object has renewed under a key; None if it has not."""
         return self.get(key) if key in self._renewed else None
 
-    def put(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> KeptCall:
+    def put(self, key: bytes, endpoint: str, model: str, kept: CallResult) -> CallResult:
         """Save a call unless its key has one that is not rejected, and return the call that is now saved under it."""
         self._insert("INSERT OR IGNORE", (key, endpoint, model, kept.to_json()))
         return self.get(key) or kept
 
-    def renew(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> None:
+    def renew(self, key: bytes, endpoint: str, model: str, kept: CallResult) -> None:
         """Save a call in place of the one under its key."""
         self._insert("INSERT OR REPLACE", (key, endpoint, model, kept.to_json()))
         self._renewed.add(key)
@@ -204,7 +204,7 @@ class CachedLLM(ChatWrapper):
         Listeners(**listeners).settle(text=completion.text, thinking=completion.thinking)
         return completion
 
-    def _getter(self) -> Callable[[bytes], KeptCall | None]:
+    def _getter(self) -> Callable[[bytes], CallResult | None]:
         """Return how a call is looked up in this mode."""
         if self._mode == "refresh":
             return self._cache.get_renewed
@@ -223,6 +223,6 @@ class CachedLLM(ChatWrapper):
         """Save a completion and return the one that is now saved: another process may have been faster."""
         if self._mode not in ("write", "refresh"):
             return completion
-        kept = KeptCall(completion=completion, record=meter.records[-1])
+        kept = CallResult(completion=completion, record=meter.records[-1])
         keep = self._cache.renew if self._mode == "refresh" else self._cache.put
         return (await asyncio.to_thread(keep, key, self._endpoint, self.model, kept) or kept).completion

@@ -28,7 +28,7 @@ from ..calls.completion import (
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message, texts_of
-from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, attach_usage, attached_usage, cached_tokens_in
 from ..calls.usage import CallMeter
 from ..caveats.filters import FILTERED, Withheld
 from ..caveats.prompt_cuts import least_tokens
@@ -207,7 +207,7 @@ class EndpointLLM(JournaledLLM):
         wait_s = self._wait_s(error, found, tries.attempts)
         failure = self._failure(error, found, tries.attempts)
         if is_billed := may_be_billed(error):
-            used, is_estimated = expected_usage(usage_told(error), tries.messages, tries.options)
+            used, is_estimated = expected_usage(attached_usage(error), tries.messages, tries.options)
             self._record(tries, used, number=number, error=str(failure))
             if found.is_filtered:
                 tries.meter.records[-1]["caveats"] = ["filtered"]
@@ -320,7 +320,7 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions, liste
     Raises:
         ValueError: It has no answer.
     """
-    with telling(message.usage_metadata or NO_TOKENS):
+    with attach_usage(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
         listeners.settle(text=completion.text, thinking=completion.thinking)
         if not completion.text and options.top_logprobs is None:

@@ -20,7 +20,7 @@ from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError, faults_of
 from ..json_objects import object_spans
 from ..storage.texts import storable
-from .cache import replies_noted
+from .cache import track_replies
 from .contract import ChatLLM
 from .wire.error_words import is_about_one_prompt
 
@@ -179,7 +179,7 @@ async def ask_until_usable(
         ModelCallError, CacheMiss, BudgetSpent: A call could not be made, as in ``JsonChat.complete``.
     """
     asked = list(messages)
-    with replies_noted() as replies:
+    with track_replies() as replies:
         for left in range(max_repairs, -1, -1):
             completion = await chat.complete(asked, schema, meter=meter)
             try:
@@ -210,7 +210,7 @@ async def ask_for_best(
     Raises:
         ModelSetupError, CacheMiss, BudgetSpent: As in ``JsonChat.complete``; the last at the first call alone.
     """
-    with replies_noted() as replies:
+    with track_replies() as replies:
         best, problem = await _best_of(chat, messages, schema, read, meter=meter, max_repairs=max_repairs)
     if best is None:
         await replies.reject()

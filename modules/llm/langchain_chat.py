@@ -11,11 +11,11 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
-from ..calls.completion import Completion, StreamedMessage, completion_of, refuse_too_long
+from ..calls.completion import Completion, StreamedMessage, check_length, completion_of
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
-from ..calls.reported_usage import NO_TOKENS, cached_tokens_in, possible_usage, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, attach_usage, attached_usage, cached_tokens_in, possible_usage
 from ..calls.usage import CallMeter
 from ..caveats.filters import FILTERED, Withheld
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
@@ -146,7 +146,7 @@ class LangChainChat(JournaledLLM):
     async def _book(self, meter: CallMeter, request: _Request, error: Exception, failure: ModelCallError) -> None:
         """Record a request that failed, and book it at once if it may be billed."""
         if may_be_billed(error):
-            used, is_estimated = expected_usage(usage_told(error), request.messages, request.options)
+            used, is_estimated = expected_usage(attached_usage(error), request.messages, request.options)
             self._record(meter, request, used, error=str(failure)[:300])
             if endpoint_failure(error).is_filtered:
                 meter.records[-1]["caveats"] = ["filtered"]
@@ -167,8 +167,8 @@ class LangChainChat(JournaledLLM):
         if listeners.present:
             return await self._streamed(messages, params, listeners, stop)
         message = _normal(await self._chat.ainvoke(messages, **params))
-        with telling(message.usage_metadata or NO_TOKENS):
-            refuse_too_long(message, _MAX_REPLY_BYTES)
+        with attach_usage(message.usage_metadata or NO_TOKENS):
+            check_length(message, _MAX_REPLY_BYTES)
         return message
 
     async def _streamed(
@@ -186,7 +186,7 @@ class LangChainChat(JournaledLLM):
                 streamed.feed(_normal(piece))
                 listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
         except Exception:
-            with telling(used or NO_TOKENS if has_come else None):
+            with attach_usage(used or NO_TOKENS if has_come else None):
                 raise
         message = streamed.message()
         message.usage_metadata = used  # pieces count what they add
@@ -213,7 +213,7 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions) -> Co
     Raises:
         ValueError: It has no answer.
     """
-    with telling(message.usage_metadata or NO_TOKENS):
+    with attach_usage(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
         if not completion.text and not completion_of(message).text and options.top_logprobs is None:
             raise Withheld if completion.finish_reason == FILTERED else ValueError("the answer is empty")

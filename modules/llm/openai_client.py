@@ -30,12 +30,12 @@ from ..calls.completion import (
     cap_reply,
     cut_error_short,
 )
-from ..calls.reported_usage import NO_TOKENS, keep_known_usage, telling, usage_in, usage_in_events
+from ..calls.reported_usage import NO_TOKENS, attach_usage, sanitize_usage, usage_in, usage_in_events
 from ..errors import SessionError
 from ..network.certificates import trusted_certificates
-from ..network.proxies import Proxy, naming_proxy, refuse_proxy_reply, through
+from ..network.proxies import Proxy, check_no_proxy_reply, naming_proxy, through
 from ..settings import MAX_REPLY_BYTES
-from .attempts import refuse_page, refuse_redirect
+from .attempts import check_no_page, check_no_redirect
 from .wire.adaptations import Adaptations
 from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
 from .wire.error_words import ReportedError
@@ -106,7 +106,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     reasoning and leave the content empty. A whole completion in place of a stream is accepted; ``was_not_streamed``
     detects it. Of several choices one is taken; ``starts_over`` detects the piece of a stream that brings a better one.
     A reply that is too long raises ``ReplyTooLong``; impossible usage becomes None. An error on a reply has its usage
-    for ``usage_told``.
+    for ``attached_usage``.
     """
 
     call_timeout_s: float = 600.0
@@ -132,11 +132,11 @@ class ReasoningChatOpenAI(ChatOpenAI):
         body = self.adaptations.applied(self.body_of(messages, stop, **kwargs))
         with noting_refusals(body):
             async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
-                with telling(NO_TOKENS):  # the reply has begun, so that it may be billed
+                with attach_usage(NO_TOKENS):  # the reply has begun, so that it may be billed
                     self._cap(stream.response, BYTES_A_BYTE_WHOLE)
                     whole = await stream.response.aread()
-                refuse_page(stream.response, whole, no=_COMPLETION)
-                with telling(NO_TOKENS):
+                check_no_page(stream.response, whole, no=_COMPLETION)
+                with attach_usage(NO_TOKENS):
                     return self._result(json.loads(whole))
 
     async def _astream(
@@ -160,7 +160,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
                     try:
                         chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
                     except Exception:
-                        with telling(await _usage_from(event, stream)):
+                        with attach_usage(await _usage_from(event, stream)):
                             raise
                     if chunk is not None:
                         yield chunk
@@ -187,8 +187,8 @@ class ReasoningChatOpenAI(ChatOpenAI):
         cap_reply(response, limit=limit, max_bytes=self.max_reply_bytes, has_events=has_events)
 
     def _result(self, reply: Any) -> ChatResult:
-        keep_known_usage(reply)
-        with telling(usage_in(reply)):
+        sanitize_usage(reply)
+        with attach_usage(usage_in(reply)):
             return result_of(self.as_chat(reply, is_piece=False))
 
 
@@ -196,10 +196,10 @@ async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | N
     """Return the last usage that a stream tells from an event on, which is read to its end for that."""
     used: UsageMetadata | None = None
     with contextlib.suppress(Exception):  # its call has failed already
-        keep_known_usage(event)
+        sanitize_usage(event)
         used = usage_in(event)
         async for each in rest:
-            keep_known_usage(each)
+            sanitize_usage(each)
             used = usage_in(each) or used
     return used
 
@@ -220,7 +220,7 @@ async def _events(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
     except openai.APIError as error:
         body = stream.response.stream
         used = usage_in_events(body.newest if isinstance(body, CappedStream) else b"")
-        with telling(used if used or has_begun else NO_TOKENS):
+        with attach_usage(used if used or has_begun else NO_TOKENS):
             if isinstance(error.body, str):  # of which the SDK's message says nothing
                 raise ReportedError(error.body) from error
             raise
@@ -237,7 +237,7 @@ async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:
     if not _is_json(stream.response):
         return None
     body = await stream.response.aread()
-    refuse_page(stream.response, body, no=_COMPLETION)
+    check_no_page(stream.response, body, no=_COMPLETION)
     if body.lstrip().startswith(b"{"):
         return json.loads(body)
     # Some servers label events as JSON. They are read in pieces: a whole body would be decoded in one go on the loop.
@@ -278,7 +278,7 @@ class _Connections(openai.DefaultAioHttpClient):
                 request.headers.update(proxy.headers())
             other = self._other_client(proxy)
             response = await (super().send(request, **options) if other is None else other.send(request, **options))
-            refuse_proxy_reply(proxy, str(request.url), response.status_code)
+            check_no_proxy_reply(proxy, str(request.url), response.status_code)
         if proxy is not None:
             response.extensions["proxy"] = through(proxy)
         return response
@@ -314,7 +314,7 @@ def http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
     # aiohttp takes a third less CPU a call than the SDK's own transport.
     client = _Connections(
         loop,
-        event_hooks={"response": [refuse_redirect, cut_error_short]},
+        event_hooks={"response": [check_no_redirect, cut_error_short]},
         verify=trusted_certificates(),
         trust_env=False,  # proxies are chosen by address, see ``proxy_for``
     )

@@ -16,7 +16,7 @@ from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
 from ..digests import canonical_json
 from ..errors import ModelCallError, SettingsError
-from ..parts import Part, failing_as, find_part, made, plug_ins, remembered_as
+from ..parts import Part, find_part, instantiate, plug_ins, registered_object, wrap_errors
 from ..settings import Settings
 from ..storage.texts import storable
 from .call_gate import CallGate
@@ -58,7 +58,7 @@ class OwnLLM(ChatWrapper, JournaledLLM):
             noted = CallMeter(node=meter.node, chunk_id=meter.chunk_id, payer=None)
             started, failed = time.perf_counter(), ""
             try:
-                with failing_as(f"Model {self._part.name!r}", ModelCallError):
+                with wrap_errors(f"Model {self._part.name!r}", ModelCallError):
                     given = await self._inner.complete(messages, meter=noted, options=options, **listeners.given)
                     return _checked(given)
             except Exception as error:
@@ -93,7 +93,7 @@ def is_own(spec: str) -> bool:
     """Whether a spec names a model of one's own: ``module:name``, a plug-in, or an object that was given."""
     scheme, colon, name = spec.partition(":")
     is_path = bool(colon and name) and scheme not in _SCHEMES and not set("/#") & set(spec)
-    return remembered_as(spec) is not None or is_path or spec in plug_ins("llm")
+    return registered_object(spec) is not None or is_path or spec in plug_ins("llm")
 
 
 def find_own_llm(spec: str, *, forms: str) -> Part:
@@ -119,7 +119,7 @@ def create_own_llm(spec: str, settings: Settings, gate: CallGate, *, forms: str)
         SettingsError: It cannot be imported or made, is no model, or is one of LangChain beside a temperature.
     """
     part = find_own_llm(spec, forms=forms)
-    llm = made(part, settings=settings)
+    llm = instantiate(part, settings=settings)
     if isinstance(llm, BaseChatModel | BaseLLM):
         if settings.temperature:
             raise SettingsError(

@@ -38,7 +38,7 @@ _COMPLETION_TOKENS = 256
 
 
 @dataclass(kw_only=True)
-class Amount:
+class WindowEntry:
     """The use of a window by one call."""
 
     at_s: float
@@ -54,7 +54,7 @@ class SlidingWindow:
         """Allow at most ``limit`` (at least 1) in any ``minute_s`` seconds."""
         self._limit = limit
         self._minute_s = minute_s
-        self._amounts: deque[Amount] = deque()
+        self._amounts: deque[WindowEntry] = deque()
         self._used = 0
 
     def wait_s(self, amount: int, now_s: float) -> float:
@@ -69,13 +69,13 @@ class SlidingWindow:
             free_at_s = used.at_s + self._minute_s
         return free_at_s - now_s
 
-    def add(self, amount: int, now_s: float) -> Amount:
+    def add(self, amount: int, now_s: float) -> WindowEntry:
         """Record the use of ``amount`` now, whether it fits or not."""
-        self._amounts.append(used := Amount(at_s=now_s, amount=amount))
+        self._amounts.append(used := WindowEntry(at_s=now_s, amount=amount))
         self._used += amount
         return used
 
-    def correct(self, used: Amount, amount: int) -> None:
+    def correct(self, used: WindowEntry, amount: int) -> None:
         """Replace an estimated amount by the real one."""
         if not used.is_past:
             self._used += amount - used.amount
@@ -212,7 +212,7 @@ class RateLimit:
                 await self._sleep(random.uniform(0, self._spread_s))
             await slots.acquire()
 
-    async def _take_in_turn(self, slots: CallGate, tokens: int) -> Amount | None:
+    async def _take_in_turn(self, slots: CallGate, tokens: int) -> WindowEntry | None:
         async with self._turn:
             await self._rest_until_it_fits(tokens)
             await self._take(slots)
@@ -222,7 +222,7 @@ class RateLimit:
                 await self._take(slots)
             return self._count(tokens)
 
-    def _count(self, tokens: int) -> Amount | None:
+    def _count(self, tokens: int) -> WindowEntry | None:
         now_s = self._clock()
         if self._requests is not None:
             self._requests.add(1, now_s)
@@ -238,7 +238,7 @@ class RateLimit:
         for_tokens = self._tokens.wait_s(tokens, now_s) if self._tokens is not None else 0.0
         return max(for_request, for_tokens)
 
-    def _correct(self, used: Amount | None, really: int) -> None:
+    def _correct(self, used: WindowEntry | None, really: int) -> None:
         if used is not None and self._tokens is not None:
             self._tokens.correct(used, really)
 

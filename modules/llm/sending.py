@@ -9,10 +9,10 @@ from typing import Any
 import openai
 from langchain_core.messages import AIMessage
 
-from ..calls.completion import StreamedMessage, refuse_too_long
+from ..calls.completion import StreamedMessage, check_length
 from ..calls.growing_text import Listeners
 from ..calls.messages import Message
-from ..calls.reported_usage import NO_TOKENS, telling, usage_told
+from ..calls.reported_usage import NO_TOKENS, attach_usage, attached_usage
 from .openai_client import ReasoningChatOpenAI
 from .wire.chat_reply import starts_over, was_not_streamed
 from .wire.error_words import is_about_one_prompt
@@ -73,9 +73,9 @@ class Sender:
         except openai.APIError as error:
             if (written := failed_json_in(error)) is None:
                 raise
-            used = usage_told(error)
+            used = attached_usage(error)
             if not written:
-                with telling(used or NO_TOKENS):
+                with attach_usage(used or NO_TOKENS):
                     raise ValueError("the model wrote no valid JSON, and its endpoint refuses that") from error
             is_counted = used is not None and used["total_tokens"]
             ended = {"finish_reason": "json_validate_failed"}
@@ -103,8 +103,8 @@ class Sender:
         message = await chat.ainvoke(request.prompt, **params)
         if streams:  # the stream was refused and the call was not
             self._stop_streaming()
-        with telling(message.usage_metadata):
-            refuse_too_long(message, chat.max_reply_bytes)
+        with attach_usage(message.usage_metadata):
+            check_length(message, chat.max_reply_bytes)
         return message
 
     async def _stream(
@@ -118,18 +118,18 @@ class Sender:
                 if starts_over(piece):
                     listeners.start_over()
                     streamed = StreamedMessage(chat.max_reply_bytes, request.stop)
-                with telling(piece.usage_metadata):
+                with attach_usage(piece.usage_metadata):
                     streamed.feed(piece)
                 is_whole = is_whole or was_not_streamed(piece)
                 if not is_whole:
                     listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
         except Exception as error:
-            is_told = usage_told(error) is not None or not has_come
-            with telling(None if is_told else streamed.message().usage_metadata or NO_TOKENS):
+            is_told = attached_usage(error) is not None or not has_come
+            with attach_usage(None if is_told else streamed.message().usage_metadata or NO_TOKENS):
                 raise
         message = streamed.message()
         if not message.response_metadata.get("finish_reason"):
-            with telling(message.usage_metadata or NO_TOKENS):
+            with attach_usage(message.usage_metadata or NO_TOKENS):
                 raise ValueError("the stream broke off before the answer's end")
         return message
 

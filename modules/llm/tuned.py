@@ -15,11 +15,11 @@ from ..errors import SettingsError
 from .contract import ChatLLM, ChatWrapper, temperature_of, thinking_of
 
 
-class TunedLLM(ChatWrapper):
+class SampledLLM(ChatWrapper):
     """A chat model whose calls have their own temperature and thinking. It wraps a cache, whose keys hold both."""
 
     def __init__(self, inner: ChatLLM, *, temperature: float, thinking: bool | None) -> None:
-        """Tune the calls of ``inner``; ``tuned`` explains the arguments."""
+        """Tune the calls of ``inner``; ``with_sampling`` explains the arguments."""
         super().__init__(inner)
         self._temperature = temperature
         self._thinking = thinking
@@ -56,7 +56,7 @@ class TunedLLM(ChatWrapper):
         return await self._inner.complete(messages, meter=meter, options=own, **listeners)
 
 
-def tuned(llm: ChatLLM, *, temperature: float = 0.0, thinking: bool | None = None) -> ChatLLM:
+def with_sampling(llm: ChatLLM, *, temperature: float = 0.0, thinking: bool | None = None) -> ChatLLM:
     """Return ``llm`` with calls of its own temperature and thinking; ``llm`` itself where neither is given.
 
     Args:
@@ -69,7 +69,7 @@ def tuned(llm: ChatLLM, *, temperature: float = 0.0, thinking: bool | None = Non
     """
     if thinking is not None and (why := str(getattr(llm, "why_no_thinking", ""))):
         raise SettingsError(why)
-    return TunedLLM(llm, temperature=temperature, thinking=thinking) if temperature or thinking is not None else llm
+    return SampledLLM(llm, temperature=temperature, thinking=thinking) if temperature or thinking is not None else llm
 
 
 class BoundedLLM(ChatWrapper):

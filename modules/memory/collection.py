@@ -12,7 +12,7 @@ from ..embedding.embedder import embedder_name
 from ..errors import CollectionError, MilvusFailure
 from ..index.connection import MilvusConnection, OpenUses, connect
 from ..index.content import batches, read_pages
-from ..index.dense_fields import Embedders, refuse_other_embedders
+from ..index.dense_fields import Embedders, check_embedders
 from ..index.schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
 from .schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info
 
@@ -138,7 +138,7 @@ class MemoryCollection:
                     return None
                 create_memory(client, self.name, memory_info(embedder_name(self._embedders[DENSE_FIELD]), dimension))
         info = read_memory_info(client, self.name)
-        refuse_other_embedders(self.name, info, self._embedders)
+        check_embedders(self.name, info, self._embedders)
         load_memory(client, self.name)
         return info
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import httpx
 
 from .certificates import time_limits, trusted_certificates
-from .proxies import Proxy, naming_proxy, refuse_proxy_reply
+from .proxies import Proxy, check_no_proxy_reply, naming_proxy
 
 
 def async_client(*, timeout_s: float, verify: ssl.SSLContext) -> httpx.AsyncClient:
@@ -48,7 +48,7 @@ class _AsyncRoutes(httpx.AsyncBaseTransport):
             if (key := _key(proxy)) not in self._by_proxy:
                 self._by_proxy[key] = httpx.AsyncHTTPTransport(verify=self._verify, proxy=key or None)
             response = await self._by_proxy[key].handle_async_request(request)
-            refuse_proxy_reply(proxy, url, response.status_code)
+            check_no_proxy_reply(proxy, url, response.status_code)
         return response
 
     async def aclose(self) -> None:
@@ -67,7 +67,7 @@ class _Routes(httpx.BaseTransport):
             if (key := _key(proxy)) not in self._by_proxy:
                 self._by_proxy[key] = httpx.HTTPTransport(verify=self._verify, proxy=key or None)
             response = self._by_proxy[key].handle_request(request)
-            refuse_proxy_reply(proxy, url, response.status_code)
+            check_no_proxy_reply(proxy, url, response.status_code)
         return response
 
     def close(self) -> None:

@@ -122,7 +122,7 @@ def naming_proxy(url: str) -> Iterator[Proxy | None]:
         raise
 
 
-def refuse_proxy_reply(proxy: Proxy | None, url: str, status: int) -> None:
+def check_no_proxy_reply(proxy: Proxy | None, url: str, status: int) -> None:
     """Check the status of a reply that came through a proxy.
 
     Raises:

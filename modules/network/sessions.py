@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from .proxies import naming_proxy, refuse_proxy_reply
+from .proxies import check_no_proxy_reply, naming_proxy
 
 
 class RoutedSession(requests.Session):
@@ -26,5 +26,5 @@ class RoutedSession(requests.Session):
         with naming_proxy(url) as proxy:
             options["proxies"] = {} if proxy is None else {url.partition(":")[0].lower(): proxy.url}
             response = super().send(request, **options)
-            refuse_proxy_reply(proxy, url, response.status_code)
+            check_no_proxy_reply(proxy, url, response.status_code)
         return response

@@ -39,7 +39,7 @@ def open_starts(file: Path, size: int) -> Starts | None:
     return None
 
 
-class StartsWriter:
+class LineOffsetsWriter:
     """Writes the starts of lines, from the blocks of their file in order."""
 
     def __init__(self, folder: Path) -> None:
@@ -82,7 +82,7 @@ class StartsWriter:
 def found_starts(folder: Path, size: int, read: Callable[[Callable[[bytes], None]], str]) -> tuple[Starts, str]:
     """Find the lines of a file while ``read`` gives its blocks to a function and returns the digest."""
     private_folder(folder)
-    writer = StartsWriter(folder)
+    writer = LineOffsetsWriter(folder)
     try:
         digest = read(writer.take)
         return writer.finish(digest, size), digest

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt, TypeAda
 from ..calls.prompts import Prompt, Prompts
 from ..errors import SettingsError, did_you_mean, faults_of
 from ..reading.yaml_files import read_yaml
-from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ..storage.formats import FORMAT_KEY, check_format, format_of
 from ..storage.texts import check_text
 from .table import PROMPTS
 
@@ -78,7 +78,7 @@ def _checked(given: Mapping[str, object], *, where: str) -> Prompts:
     plain = {name: each.to_document() if isinstance(each, Prompt) else each for name, each in given.items()}
     declared = plain.pop(FORMAT_KEY, None)
     if declared is not None:
-        refuse_other_format(declared, "prompts", where=where, error=SettingsError)
+        check_format(declared, "prompts", where=where, error=SettingsError)
     faults, prompts = [*_unknown(plain), *_flat(plain)], []
     if not faults:
         try:

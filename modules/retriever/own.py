@@ -15,7 +15,16 @@ from ..digests import text_digest
 from ..errors import JudgetreeError, SettingsError
 from ..index.index import Index
 from ..llm.rate_limit import Admissions
-from ..parts import Part, digest_of_fields, failing_as, fingerprint_of, made, needs_making, part_of, wanted_by
+from ..parts import (
+    Part,
+    accepted_arguments,
+    digest_of_fields,
+    fingerprint_of,
+    instantiate,
+    needs_making,
+    part_of,
+    wrap_errors,
+)
 from ..prebuilt.files import SPEC, is_prebuilt
 from ..progress import StageProgress
 from ..settings import Settings
@@ -59,7 +68,7 @@ class LangChainRetriever:
             JudgetreeError: It failed; other questions may succeed.
         """
         name = type(self._inner).__qualname__
-        with failing_as(f"The retriever {name!r}", JudgetreeError):
+        with wrap_errors(f"The retriever {name!r}", JudgetreeError):
             found = await self._inner.ainvoke(query)
             hits = [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
         return _distinct(hits, name=name)
@@ -98,7 +107,7 @@ class OwnRetriever:
                 texts, or none.
             JudgetreeError: It failed; other questions may succeed.
         """
-        with failing_as(f"The retriever {self._part.name!r}", JudgetreeError):
+        with wrap_errors(f"The retriever {self._part.name!r}", JudgetreeError):
             return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
 
 
@@ -111,7 +120,7 @@ def needs_index(given: object) -> bool:
     if is_prebuilt(given):
         return False
     part = part_of("retriever", given)
-    wanted = wanted_by(part) if needs_making(part) else frozenset()
+    wanted = accepted_arguments(part) if needs_making(part) else frozenset()
     return wanted is None or not wanted.isdisjoint(("index", "vector_store"))
 
 
@@ -195,7 +204,7 @@ def create_own_retriever(given: object, *, index: Index | None, topk: int, setti
     """
     part = part_of("retriever", given)
     # A subclass of Retriever has the index for its vector store.
-    retriever = made(part, index=index, vector_store=index, topk=topk, settings=settings)
+    retriever = instantiate(part, index=index, vector_store=index, topk=topk, settings=settings)
     if not all(callable(getattr(retriever, method, None)) for method in ("fingerprint", "asearch")):
         if not isinstance(retriever, BaseRetriever):
             raise SettingsError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..calls.usage import CallMeter
 from ..errors import NoFailure, SearchArgumentError
-from .rerank import MODEL, PRE_PARAMS, RankerParams, RerankModel, create_reranker, model_of, refuse_unknown
+from .rerank import MODEL, PRE_PARAMS, RankerParams, RerankModel, check_params, create_reranker, model_of
 from .selection import OBJECTIVES, RELEVANCE, SELECTIONS, candidates_of, greedy
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def selection_params(ranker_type: str, params: RankerParams) -> dict[str, float]
         SearchArgumentError: A parameter is unknown or outside its range.
     """
     defaults = SELECTIONS[ranker_type]
-    refuse_unknown(params, {*defaults, *PRE_PARAMS}, ranker_type)
+    check_params(params, {*defaults, *PRE_PARAMS}, ranker_type)
     return {name: _checked(name, params.get(name, default)) for name, default in defaults.items()}
 
 

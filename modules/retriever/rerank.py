@@ -65,7 +65,7 @@ def reciprocal_rank_fusion(params: RankerParams, fields: Sequence[str]) -> BaseR
     """
     from pymilvus import RRFRanker  # noqa: PLC0415 - takes a second to import
 
-    refuse_unknown(params, {"k"}, "rrf")
+    check_params(params, {"k"}, "rrf")
     k = params.get("k", RRF_K)
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MAX_RRF_K:
         raise SearchArgumentError(f"ranker_params k={k!r} is not allowed. Give a whole number from 1 to {MAX_RRF_K}.")
@@ -80,7 +80,7 @@ def weighted_sum(params: RankerParams, fields: Sequence[str]) -> BaseRanker:
     """
     from pymilvus import WeightedRanker  # noqa: PLC0415 - takes a second to import
 
-    refuse_unknown(params, {"weights"}, "weighted")
+    check_params(params, {"weights"}, "weighted")
     weights = params.get("weights", [1 / len(fields)] * len(fields))
     if not isinstance(weights, Sequence) or isinstance(weights, str) or len(weights) != len(fields):
         raise SearchArgumentError(
@@ -266,7 +266,7 @@ def _read_results(
     return sorted(pairs, key=lambda pair: -pair[1])[:top_n]
 
 
-def refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> None:
+def check_params(params: RankerParams, allowed: set[str], ranker: str) -> None:
     """Check the names of parameters.
 
     Raises:

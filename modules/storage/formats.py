@@ -62,7 +62,7 @@ def format_of(thing: Thing) -> str:
     return f"judgetree-{thing}/{_VERSIONS.get(thing, VERSION)}"
 
 
-def refuse_other_format(
+def check_format(
     found: object, thing: Thing, *, where: str, remedy: str = "", error: type[UserError] = LoadingError
 ) -> None:
     """Check that saved data has the format that this version reads.

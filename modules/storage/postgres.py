@@ -110,7 +110,7 @@ class PostgresDatabase:
             for sql in tables.statements(prefix=_PREFIX, binary="BYTEA"):
                 self._connection.execute(sql)
         formats = self.read((f"SELECT * FROM {tables.names[-1]}", ()))  # by no name that could be a table's too
-        tables.refuse_other((found for (found,) in formats), name=self.name)
+        tables.check_format((found for (found,) in formats), name=self.name)
 
     def write_at_once(self, statement: Statement) -> bool:
         """Return False: every write waits for the server."""

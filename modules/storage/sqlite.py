@@ -46,7 +46,7 @@ def open_sqlite(
         # Switching to WAL fails at once while another process does it, whatever the timeout.
         with lock_beside(path):
             if tables is not None:
-                tables.refuse_other(_formats_in(connection, tables), name=str(path))
+                tables.check_format(_formats_in(connection, tables), name=str(path))
             if keeps_log:
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(_QUICK_COMMITS)
@@ -78,7 +78,7 @@ def read_sqlite(path: Path, tables: Tables, *, disk_is_full: bool = False) -> sq
     is_fixed = not has_log and (disk_is_full or not os.access(path.parent, os.W_OK))
     connection = _connect(f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if is_fixed else ''}")
     try:
-        tables.refuse_other(_formats_in(connection, tables), name=str(path))
+        tables.check_format(_formats_in(connection, tables), name=str(path))
     except BaseException:
         connection.close()
         raise

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import SettingsError
-from .formats import Thing, format_of, refuse_other_format
+from .formats import Thing, check_format, format_of
 
 Statement = tuple[str, Sequence[object]]
 """SQL with ``?`` for each of its parameters."""
@@ -37,7 +37,7 @@ class Tables:
             f"INSERT INTO {table} SELECT '{format_of(self.thing)}' WHERE NOT EXISTS (SELECT * FROM {table})",
         ]
 
-    def refuse_other(self, found: Iterable[object], *, name: str) -> None:
+    def check_format(self, found: Iterable[object], *, name: str) -> None:
         """Check the formats that a database declares; none for an empty database, None for one without a format.
 
         Raises:
@@ -45,4 +45,4 @@ class Tables:
         """
         where = f"The {self.thing.replace('-', ' ')} {name}"
         for each in found:
-            refuse_other_format(each, self.thing, where=where, remedy=self.remedy, error=SettingsError)
+            check_format(each, self.thing, where=where, remedy=self.remedy, error=SettingsError)

@@ -20,7 +20,7 @@ _MOST_EDGES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphPlace:
+class GraphNode:
     """A passage or a phrase of a neighbourhood."""
 
     node: int
@@ -35,7 +35,7 @@ class GraphPlace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bond:
+class GraphEdge:
     """An edge of a neighbourhood; of several between the same places in the same direction, one for each relation."""
 
     source: int
@@ -53,9 +53,9 @@ class Neighbourhood:
     query: str
     kind: str
     """Kind of the graph."""
-    places: tuple[GraphPlace, ...]
+    places: tuple[GraphNode, ...]
     """Best score first, passages before phrases."""
-    bonds: tuple[Bond, ...]
+    bonds: tuple[GraphEdge, ...]
     left_out: int
     """Passages and phrases that the walk reaches too, and that are not among ``places``."""
 
@@ -87,7 +87,7 @@ def neighbourhood(
         query=query,
         kind=graph.kind,
         places=tuple(
-            GraphPlace(
+            GraphNode(
                 node=node,
                 kind="passage" if graph.is_passage(node) else "phrase",
                 name=graph.name_of(node),
@@ -113,7 +113,7 @@ def _joining(graph: PassageGraph, kept: set[int], phrases: list[int]) -> Iterato
     yield from (node for node in phrases if len(ends[node]) > 1)
 
 
-def _bonds(graph: PassageGraph, nodes: set[int]) -> Iterator[Bond]:
+def _bonds(graph: PassageGraph, nodes: set[int]) -> Iterator[GraphEdge]:
     stated = _Stated(graph)
     plain: set[tuple[int, int]] = set()
     for name, edges in sorted(graph.edges.items()):
@@ -123,10 +123,10 @@ def _bonds(graph: PassageGraph, nodes: set[int]) -> Iterator[Bond]:
             if labels is not None:
                 label = int(labels[place])
                 passages = stated.by(source, label, target)
-                yield Bond(source=source, target=target, relation=graph.relations[label], passages=passages)
+                yield GraphEdge(source=source, target=target, relation=graph.relations[label], passages=passages)
             elif (source, target) not in plain:
                 plain.add((source, target))
-                yield Bond(source=source, target=target, relation="")
+                yield GraphEdge(source=source, target=target, relation="")
 
 
 class _Stated:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CollectionError
-from ..storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ..storage.formats import FORMAT_KEY, check_format, format_of
 
 Nodes = npt.NDArray[np.int32]
 EdgeWeights = npt.NDArray[np.float32]
@@ -184,7 +184,7 @@ class PassageGraph:
             said = header.pop(FORMAT_KEY, None)
         except _DAMAGED as error:
             raise CollectionError(f"{where} is damaged and cannot be read. {remedy}") from error
-        refuse_other_format(said, "passage-graph", where=where, remedy=remedy, error=CollectionError)
+        check_format(said, "passage-graph", where=where, remedy=remedy, error=CollectionError)
         try:
             digest = header.pop("digest")
             edge_types = sorted({name.split("/")[1] for name in arrays if name.startswith(_EDGES)})

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 
 from ..errors import SettingsError
-from ..parts import Part, check_name, made, part_of, source_of
+from ..parts import Part, check_name, instantiate, part_of, source_of
 from ..reader.multistep_prompts import FINISH_WORDS, SEARCH_WORDS
 from ..retriever.web import SearxngSearch, WebSearch
 from ..settings import Settings
@@ -112,7 +112,7 @@ def _created(given: str | BaseTool, settings: Settings) -> Tool:
         if given in TOOLS:
             return TOOLS[given](settings)
     part = tool_part(given)
-    tool = made(part, settings=settings)
+    tool = instantiate(part, settings=settings)
     if not isinstance(tool, BaseTool):
         raise SettingsError(
             f"The tool {part.name!r} is {tool!r:.100}. Give a tool of LangChain, such as a function under "

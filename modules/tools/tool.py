@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool
 
 from ..digests import canonical_json, text_digest
 from ..errors import NoFailure, UserError
-from ..parts import Part, surviving_exit
+from ..parts import Part, guard_exit
 from ..storage.texts import storable
 
 LONGEST_RESULT = 8_000
@@ -69,7 +69,7 @@ class LangChainTool:
         """Return the result as one passage; of a tool that raises, a passage that says so."""
         deadline = asyncio.timeout(self._timeout_s)
         try:
-            with surviving_exit(self._part.name):
+            with guard_exit(self._part.name):
                 async with deadline:
                     result = _text(await self._tool.ainvoke(self._arguments(given)))
         except Exception as error:

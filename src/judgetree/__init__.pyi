@@ -22,7 +22,7 @@ from .graphs.rag.tree_diff import TreeDiff as TreeDiff
 from .graphs.search.candidate import Candidate as Candidate
 from .graphs.search.candidate import Expansion as Expansion
 from .graphs.search.candidate import SearchLimits as SearchLimits
-from .graphs.search.candidate import Spent as Spent
+from .graphs.search.candidate import SearchProgress as SearchProgress
 from .graphs.search.policies.registry import POLICIES as POLICIES
 from .graphs.search.policies.registry import create_policy as create_policy
 from .graphs.search.policy import Policy as Policy

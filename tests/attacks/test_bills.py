@@ -18,8 +18,8 @@ from judgetree.evaluation.scoring.models import ScoringOptions
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.budget import CallBudget
-from judgetree.modules.calls.ledger import TreeLedger
+from judgetree.modules.calls.budget import TreeBudget
+from judgetree.modules.calls.ledger import SpendLimits
 from judgetree.modules.calls.prices import Prices
 from judgetree.modules.calls.usage import CallMeter, UsageTotals, total_usage
 from judgetree.modules.errors import ModelCallError, RunLimitReached, UserError
@@ -62,7 +62,7 @@ def test_the_books_of_a_call_are_its_bill(name: str, streams: str) -> None:
 @pytest.mark.parametrize("name", ["error-429", "error-503", "empty"])
 def test_a_call_that_is_cancelled_between_attempts_costs_what_was_billed(name: str) -> None:
     """It was booked by an estimate, though no attempt was in flight and none had been billed."""
-    budget = CallBudget(limit=5, ledger=TreeLedger(prices=Prices({}), max_tree_tokens=10_000))
+    budget = TreeBudget(limit=5, ledger=SpendLimits(prices=Prices({}), max_tree_tokens=10_000))
     spending = Spending(Experiment(dataset="standards", max_tokens=10_000), prices=Prices({}))
     meter = CallMeter(node="generate", budget=budget, payer=spending)
 

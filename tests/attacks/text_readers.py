@@ -24,7 +24,7 @@ from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
 from judgetree.modules.addresses import Address
 from judgetree.modules.calls.reported_usage import usage_in_events
-from judgetree.modules.calls.stops import UntilStop
+from judgetree.modules.calls.stops import StopTextFilter
 from judgetree.modules.calls.thinking import split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
 from judgetree.modules.digests import canonical_json
@@ -94,7 +94,7 @@ def _document(text: str) -> Document:
 
 
 def _stopped(text: str) -> None:
-    until = UntilStop(("\nObservation:", "\n\n", "User:"))
+    until = StopTextFilter(("\nObservation:", "\n\n", "User:"))
     for at in range(0, len(text), len(text) // 100 + 1):
         until.feed(text[at : at + len(text) // 100 + 1])
     until.finish()
@@ -147,7 +147,7 @@ READERS: Mapping[str, Reader] = {
     "graphs.tree.documents.json_text": lambda text: json_text({"text": text}),
     "modules.addresses.Address.secrets": lambda text: Address(text).secrets(),
     "modules.calls.reported_usage.usage_in_events": lambda text: usage_in_events(text.encode("utf-8", "replace")),
-    "modules.calls.stops.UntilStop.feed": _stopped,
+    "modules.calls.stops.StopTextFilter.feed": _stopped,
     "modules.reading.quotations.Quotations.feed": lambda text: split_thinking(f"{text}</think>{text}"),
     "modules.calls.thinking.ThinkingText.feed": lambda text: whole_text(text, ("\n\n",)).new_everything(),
     "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
@@ -255,7 +255,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.config.config.Config.key",
             "app.server.keys.book._key",
             "modules.lazy_exports.lazy_exports",
-            "modules.calls.kept.KeptCall.from_json",
+            "modules.calls.kept.CallResult.from_json",
             "modules.calls.transcripts._reply_of",
             "modules.index.writer_lock._parsed",
             "evaluation.reports.html_parts.render_markdown",
@@ -274,7 +274,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.index.schema.list_collections",
             "modules.tools.factory.create_tools",
             "graphs.tree.places.find_place",
-            "evaluation.calibration.data.refuse_held_back",
+            "evaluation.calibration.data.check_not_held_back",
             "evaluation.datasets.musique._hops",
             "evaluation.reports.report._cut_offs_in",
             "evaluation.runs.services.collection_of",

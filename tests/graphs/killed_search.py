@@ -27,7 +27,7 @@ LIMITS = {"max_rec_depth": 2, "max_llm_calls": 60}
 LATENCY_S = 0.02
 
 
-class NotedLLM(JournaledLLM):
+class RecordingLLM(JournaledLLM):
     """Answers what does not matter, after writing into a file that it was called."""
 
     model = "noted"
@@ -55,7 +55,7 @@ class NotedLLM(JournaledLLM):
 class CallingJudge(BushyJudge):
     """Judges as in the bushy world, after a call."""
 
-    llm: NotedLLM | None = None
+    llm: RecordingLLM | None = None
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         assert self.llm is not None
@@ -71,7 +71,7 @@ class CallingJudge(BushyJudge):
 class CallingWriter(BushyWriter):
     """Asks again as in the bushy world, after a call."""
 
-    llm: NotedLLM
+    llm: RecordingLLM
 
     async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
         chunk_id = chunk.metadata["chunk_id"]
@@ -83,7 +83,7 @@ def search(
     url: str, policy: str, width: int, calls: Path, *, expansion: str = "sub_question", last_call: int | None = None
 ) -> dict[str, object]:
     """Run or resume the search, and return its outline; call ``last_call`` of all runs kills the process."""
-    llm = NotedLLM(calls, last_call)
+    llm = RecordingLLM(calls, last_call)
     context = bushy_context(policy, topk=4, width=width, expansion=expansion, **LIMITS)
     assert isinstance(context.judge, BushyJudge)
     judge = CallingJudge(0, context.judge.timing, llm=llm)

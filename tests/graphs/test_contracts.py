@@ -40,7 +40,7 @@ from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.modules.calls.growing_text import Delta
 from judgetree.modules.calls.messages import CallOptions
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
-from judgetree.modules.llm.tuned import tuned
+from judgetree.modules.llm.tuned import with_sampling
 from judgetree.testing import ContractError, check_chat_model, check_judge, check_retriever, check_system
 from tests.app.conftest import CHAIN, write_corpus
 
@@ -65,7 +65,7 @@ def test_the_built_in_judges_keep_the_contract(llm: ChatLLM) -> None:
 
 def test_the_built_in_models_keep_the_contract(llm: ChatLLM, tmp_path: Path) -> None:
     check_chat_model(llm)
-    check_chat_model(tuned(llm, temperature=0.5))
+    check_chat_model(with_sampling(llm, temperature=0.5))
     with CompletionCache(tmp_path / "cache.sqlite") as cache:
         for mode in ("write", "off"):
             check_chat_model(CachedLLM(llm, cache, endpoint="contract", mode=mode))

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from judgetree.modules import parts
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.parts import check_name, find_part, fingerprint_of, made, part_of, remembered
+from judgetree.modules.parts import check_name, find_part, fingerprint_of, instantiate, part_of, register_object
 from tests.plug_ins import install_plug_in
 
 
@@ -35,8 +35,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_part_is_imported_from_the_working_directory(module: Path) -> None:
     part = find_part("judge", "own_parts:Mine")
     assert (part.name, len(part.source), part.is_built_in) == ("own_parts:Mine", 12, False)
-    assert made(part, llm=7, settings="not taken").llm == 7  # type: ignore[attr-defined]
-    assert made(find_part("judge", "own_parts:mine"), llm=7).llm == 3  # type: ignore[attr-defined]
+    assert instantiate(part, llm=7, settings="not taken").llm == 7  # type: ignore[attr-defined]
+    assert instantiate(find_part("judge", "own_parts:mine"), llm=7).llm == 3  # type: ignore[attr-defined]
     del sys.modules["own_parts"]
     module.write_text(module.read_text() + "# another version\n")
     assert find_part("judge", "own_parts:Mine").source != part.source
@@ -48,9 +48,9 @@ def test_an_object_is_found_by_its_name_in_this_process_only(module: Path, monke
             return {"kind": "a"}
 
     given = Named()
-    name = remembered(given)
+    name = register_object(given)
     assert find_part("judge", name).value is part_of("judge", given).value is given
-    assert remembered(Named()) == name, "equal fingerprints are one part"
+    assert register_object(Named()) == name, "equal fingerprints are one part"
     monkeypatch.setattr(parts, "_GIVEN", {})
     with pytest.raises(SettingsError, match="was given as an object"):
         find_part("judge", name)
@@ -68,11 +68,11 @@ def test_what_is_made_with_other_values_has_another_name() -> None:
 
     given = [Pieces(k=1), Pieces(k=5), Pieces(kwargs={"k": 1}), Pieces(k=1).build, Pieces(k=5).build]
     given += [partial(Pieces, k=1), partial(Pieces, k=5), builder(1), builder(5)]
-    names = [remembered(each) for each in given]
+    names = [register_object(each) for each in given]
     assert len(set(names)) == len(names)
     assert [find_part("retriever", name).value for name in names] == given
     assert part_of("retriever", given[5]).source == part_of("retriever", Pieces).source
-    again = [remembered(each) for each in (Pieces(k=5), partial(Pieces, k=5), builder(5))]
+    again = [register_object(each) for each in (Pieces(k=5), partial(Pieces, k=5), builder(5))]
     assert again == [names[1], names[6], names[8]]
 
 
@@ -83,10 +83,10 @@ def test_plain_objects_have_the_digest_of_their_attributes_but_of_no_lists() -> 
             self.seen: list[str] = []
 
     one, other = Plain("a"), Plain("b")
-    name = remembered(one)
-    assert remembered(other) != name
+    name = register_object(one)
+    assert register_object(other) != name
     one.seen.append("a call")
-    assert remembered(one) == name
+    assert register_object(one) == name
     assert find_part("llm", name).value is one
 
 
@@ -138,16 +138,16 @@ def test_values_of_any_kind_tell_parts_apart(one: object, other: object) -> None
         return partial(choose, value=value)
 
     for make in (bound, closure, with_default, lambda value: Pieces(value=value), Printed):
-        assert remembered(make(one)) != remembered(make(other))
+        assert register_object(make(one)) != register_object(make(other))
 
 
 def test_lambdas_of_one_line_are_told_apart() -> None:
     more, less, each, none = [lambda x: x > 0, lambda x: x < 0, lambda x: all(y > 0 for y in x), lambda x: all(not y for y in x)]  # fmt: skip  # noqa: E501
-    assert len({remembered(one) for one in (more, less, each, none)}) == 4
+    assert len({register_object(one) for one in (more, less, each, none)}) == 4
 
 
 def test_lambdas_of_one_file_are_told_apart() -> None:
-    assert len({remembered(each) for each in (lambda: 1, lambda: 2, lambda: [choose])}) == 3
+    assert len({register_object(each) for each in (lambda: 1, lambda: 2, lambda: [choose])}) == 3
 
 
 NAMES = """
@@ -182,7 +182,7 @@ def test_an_object_that_answers_to_every_name_is_a_part() -> None:
         def __getattr__(self, name: str) -> object:
             return lambda *arguments: {}
 
-    assert remembered(Anything()) == remembered(Anything())
+    assert register_object(Anything()) == register_object(Anything())
 
 
 def test_a_file_that_changed_after_its_import_is_refused(module: Path) -> None:
@@ -227,8 +227,8 @@ def test_what_cannot_be_imported_is_named(module: Path, name: str, problem: str)
 def test_what_needs_more_than_is_offered_says_so(module: Path) -> None:
     module.write_text("def make(corpus):\n    return corpus\n\ndef take(**anything):\n    return anything\n")
     with pytest.raises(SettingsError, match=r"missing 1 required .*'corpus'. It may take index, topk, by these names"):
-        made(find_part("retriever", "own_parts:make"), index=1, topk=2)
-    assert made(find_part("retriever", "own_parts:take"), index=1, topk=2) == {"index": 1, "topk": 2}
+        instantiate(find_part("retriever", "own_parts:make"), index=1, topk=2)
+    assert instantiate(find_part("retriever", "own_parts:take"), index=1, topk=2) == {"index": 1, "topk": 2}
 
 
 def test_a_plug_in_is_found_by_its_name(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ def test_a_part_whose_making_or_fingerprint_fails_is_named(module: Path) -> None
             return None
 
     with pytest.raises(SettingsError, match=r"fail' cannot be made: RuntimeError: half-way"):
-        made(part_of("judge", fail))
+        instantiate(part_of("judge", fail))
     part = part_of("judge", Odd)
     with pytest.raises(SettingsError, match=r"fingerprint of .*Odd' is None. Give texts by name"):
         fingerprint_of(part, Odd())  # type: ignore[arg-type]

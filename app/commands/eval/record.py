@@ -12,7 +12,7 @@ from ....graphs.search.depth import MAX_REC_DEPTH
 from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
-from ..config_options import refuse_lists, takes
+from ..config_options import check_no_lists, takes
 from ..options import Json, Questions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def record(
         from ....evaluation.runs.experiment import experiment_keys, load_experiment
 
     config |= {"questions": questions} if questions is not None else {}
-    refuse_lists(Experiment, experiment_keys(config_file, **config))
+    check_no_lists(Experiment, experiment_keys(config_file, **config))
     with progress_bar() as on_setup, counting_bar("questions") as show:
         coverage = record_experiment(
             load_experiment(config_file, **config, systems=["judge"]),

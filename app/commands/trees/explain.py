@@ -43,7 +43,7 @@ def explain(
     """
     with busy("starting"):
         from ....graphs.forks.explain import NoJudge
-        from ....modules.parts import remembered
+        from ....modules.parts import register_object
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
 
@@ -51,12 +51,12 @@ def explain(
     files = TreeFiles.named(svg=svg, html=html)
     files.check(stdout_is_free=False)
     # What only searches call may be missing here by now.
-    unneeded: dict[str, Any] = {"judge": remembered(NoJudge), "policy": "breadth", "stop": "set"}
+    unneeded: dict[str, Any] = {"judge": register_object(NoJudge), "policy": "breadth", "stop": "set"}
     with session_of_thread(thread_id, config, settings, of_judges=unneeded) as session:
         cost = session.explain_cost(thread_id, max_depth=max_depth)
         if not cost.left_out:
             raise SettingsError(f"The reader of {thread_id!r} saw no chunk, so that nothing can be left out.")
-        say(_cost_words(cost, settings))
+        say(_format_cost(cost, settings))
         if not yes and not agrees("Ask again?"):
             raise typer.Exit
         with busy("answering"):
@@ -68,9 +68,9 @@ def explain(
     files.write(explanation)
 
 
-def _cost_words(cost: ExplainCost, settings: Settings) -> str:
-    from ....graphs.drawing.words import count_of, usage_words
+def _format_cost(cost: ExplainCost, settings: Settings) -> str:
+    from ....graphs.drawing.words import count_of, format_usage
     from ....modules.calls.prices import load_prices, usage_by_model
 
     money = load_prices(settings.home).cost_of(usage_by_model(cost.records))
-    return f"{count_of(cost.left_out, 'part')} to leave out: at most {usage_words(cost.usage)}, cost {money}."
+    return f"{count_of(cost.left_out, 'part')} to leave out: at most {format_usage(cost.usage)}, cost {money}."

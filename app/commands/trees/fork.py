@@ -107,11 +107,11 @@ def _pairs(given: list[str]) -> dict[str, str]:
 
 
 def _say_outcome(result: RagResult, origin: str) -> None:
-    from ....graphs.drawing.words import failed_verdict_words, usage_words
+    from ....graphs.drawing.words import format_failed_verdict, format_usage
 
-    if failed := failed_verdict_words(result.tree.root):
+    if failed := format_failed_verdict(result.tree.root):
         say(failed, style="red" if result.judging_failed else "yellow")
-    cost = f"{result.status} · {usage_words(result.usage_this_run)} · saved: {usage_words(result.tree.saved)}"
+    cost = f"{result.status} · {format_usage(result.usage_this_run)} · saved: {format_usage(result.tree.saved)}"
     say(f"{cost} · {result.wall_s:.1f} s in all", style="dim")
     say_caveats(result.tree.caveats)
     say(f"tree:   judgetree tree {result.thread_id} · diff: judgetree diff {origin} {result.thread_id}", style="dim")

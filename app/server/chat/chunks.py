@@ -60,7 +60,7 @@ class GrowingCompletion:
             case ContentEvent():
                 yield from self._content(event)
             case TreeEvent():
-                if words := _progress_words(event):
+                if words := _format_progress(event):
                     yield self._event("status", {"description": words, "done": False})
             case SourceEvent():
                 self.sources.append(event)
@@ -192,7 +192,7 @@ def data_of(document: Mapping[str, object] | ErrorBody) -> str:
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
 
-def _progress_words(event: TreeEvent) -> str:
+def _format_progress(event: TreeEvent) -> str:
     """Describe a step of the search for people; ``""`` for steps that say nothing new."""
     query = event.event.get("query")
     return f"searched: {query}" if event.event.get("event") == "chunks" and isinstance(query, str) else ""

@@ -28,7 +28,7 @@ LOCK = LockOptions(wait_s=30.0)  # also the longest time that the end of the ser
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrived:
+class PendingUpload:
     """A file of an upload, not yet among those of its collection."""
 
     name: str
@@ -47,7 +47,7 @@ def uploads_folder(settings: Settings, collection: str) -> Path:
 
 def fill(
     collection: str,
-    arrived: Sequence[Arrived],
+    arrived: Sequence[PendingUpload],
     settings: Settings,
     *,
     max_file_bytes: int,

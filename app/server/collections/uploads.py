@@ -23,7 +23,7 @@ from ..serving.errors import ApiError, as_api_error
 from ..serving.options import ServerOptions
 from ..serving.validity import Validity, key_ended
 from .arriving import check_unpacked, file_names
-from .filling import Arrived, fill
+from .filling import PendingUpload, fill
 
 logger = logging.getLogger(__name__)
 
@@ -145,11 +145,11 @@ class Uploads:
         while len(self._jobs) > _MOST_REMEMBERED:
             del self._jobs[next(known.id for known in self._jobs.values() if not known.is_open)]
 
-    async def _index(self, job: UploadJob, arrived: Sequence[Arrived], folder: Path) -> None:
+    async def _index(self, job: UploadJob, arrived: Sequence[PendingUpload], folder: Path) -> None:
         with self._watch.watched(job.owner, Validity(job.stop)):
             await self._indexed(job, arrived, folder)
 
-    async def _indexed(self, job: UploadJob, arrived: Sequence[Arrived], folder: Path) -> None:
+    async def _indexed(self, job: UploadJob, arrived: Sequence[PendingUpload], folder: Path) -> None:
         try:
             # The turn first: an upload that waits for its collection keeps none of another from running.
             async with self._turns.setdefault(job.collection, asyncio.Lock()), self._running:
@@ -165,7 +165,7 @@ class Uploads:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             logger.info("upload %s of %s files into %s: %s", job.id, len(job.files), job.collection, job.status)
 
-    def _fill(self, job: UploadJob, arrived: Sequence[Arrived]) -> str:
+    def _fill(self, job: UploadJob, arrived: Sequence[PendingUpload]) -> str:
         """Index an upload; returns which files could not be read, in words."""
 
         def on_progress(done: int, total: int, stage: str) -> None:
@@ -184,14 +184,14 @@ class Uploads:
         return f"{len(skipped)} of {len(job.files)} files could not be read. {reasons}." if skipped else ""
 
 
-def _store(folder: Path, names: Sequence[str], streams: Sequence[BinaryIO], max_bytes: int) -> list[Arrived]:
+def _store(folder: Path, names: Sequence[str], streams: Sequence[BinaryIO], max_bytes: int) -> list[PendingUpload]:
     arrived = []
     for number, (name, stream) in enumerate(zip(names, streams, strict=True)):
         path = folder / str(number)
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file)
         check_unpacked(path, name, max_bytes=max_bytes)
-        arrived.append(Arrived(name=name, path=path))
+        arrived.append(PendingUpload(name=name, path=path))
     return arrived
 
 

@@ -31,7 +31,7 @@ _HELD_S = 5.0
 """Time after which to ask again where running questions hold what is left."""
 
 
-class DayIsSpent(JudgetreeError):
+class DailyBudgetExhausted(JudgetreeError):
     """A key's budget of the day has no room for another question."""
 
     def __init__(self, message: str, *, renews_in_s: float, is_held: bool) -> None:
@@ -70,7 +70,7 @@ class KeyLedger:
         """Reserve what a run may use at most, and return the id of the reservation.
 
         Raises:
-            DayIsSpent: Too little is left of the day's budget.
+            DailyBudgetExhausted: Too little is left of the day's budget.
             SettingsError: The ledger cannot be used.
         """
         run_id, day = uuid.uuid4().hex, self._day()
@@ -189,7 +189,7 @@ class KeyLedger:
         usd, tokens, seconds = (float(cast(float, value)) for value in row)
         return Spend(usd=usd, tokens=int(tokens), seconds=seconds)
 
-    def _spent(self, key_id: str, day: str, needed: Sequence[float], limits: Sequence[float]) -> DayIsSpent:
+    def _spent(self, key_id: str, day: str, needed: Sequence[float], limits: Sequence[float]) -> DailyBudgetExhausted:
         used, settled = self._used(key_id, day), self._used(key_id, day, _SETTLED)
         spent = _too_little(settled, needed, limits)
         name = spent or _too_little(used, needed, limits) or "usd"  # a question may have ended meanwhile
@@ -198,10 +198,10 @@ class KeyLedger:
         if spent is None:
             advice = "Ask again when one of them has ended."
             message = f"{full} {amount} or held for questions that are being answered. {advice}"
-            return DayIsSpent(message, renews_in_s=_HELD_S, is_held=True)
+            return DailyBudgetExhausted(message, renews_in_s=_HELD_S, is_held=True)
         now = datetime.fromtimestamp(self._clock(), UTC)
         midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        return DayIsSpent(
+        return DailyBudgetExhausted(
             f"{full} {amount}. It renews at {midnight.isoformat(timespec='minutes')}.",
             renews_in_s=(midnight - now).total_seconds(),
             is_held=False,

@@ -11,7 +11,7 @@ from fastapi.responses import Response, StreamingResponse
 from sse_starlette import ServerSentEvent
 
 from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent
-from ..serving.asking import OwnTask, asked, check_question
+from ..serving.asking import DetachedTask, asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error
 from ..serving.served import Served, ServedBy
@@ -22,7 +22,7 @@ from .turn_lines import TurnLines
 
 router = APIRouter(tags=["knowledge chat"])
 
-Events = OwnTask[ConversationEvent]
+Events = DetachedTask[ConversationEvent]
 _STREAM: dict[str, object] = {
     "content": described_events(data="^(SESSION|THINK|CONTENT|SOURCE|RESTART|ERROR|DONE): "),
     "description": "Named events, as the data of server-sent events.",

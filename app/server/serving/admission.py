@@ -16,7 +16,7 @@ from ....modules.calls.record import NOTHING, CallRecord, Spend
 from ....modules.calls.usage import PAYER
 from ....modules.errors import BudgetSpent
 from ..keys.key import Budget
-from ..keys.spending import DayIsSpent, KeyLedger, reserved_at_first
+from ..keys.spending import DailyBudgetExhausted, KeyLedger, reserved_at_first
 from .caller import Caller
 from .errors import ApiError
 from .options import ServerOptions
@@ -157,7 +157,7 @@ class QuestionAdmissions:
         per_question = per_question_of(caller, self._options)
         try:
             run_id = await self._reserve(caller, per_question)
-        except DayIsSpent as error:
+        except DailyBudgetExhausted as error:
             kind, code = ("rate_limit_error", "budget_held") if error.is_held else (_NO_QUOTA, _NO_QUOTA)
             raise ApiError(
                 429,
@@ -180,7 +180,7 @@ class QuestionAdmissions:
         wanted = (caller.key_id, caller.per_day, per_question)
         try:
             return await asyncio.to_thread(self._ledger.reserve, *wanted)
-        except DayIsSpent as error:
+        except DailyBudgetExhausted as error:
             if not error.is_held:
                 raise
         for run in await asyncio.to_thread(self._ledger.open_runs, caller.key_id):

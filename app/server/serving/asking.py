@@ -42,7 +42,7 @@ def asked(  # noqa: PLR0913 - the last five have defaults
     regenerate: bool = False,
     chat_history: GivenHistory = (),
     keys: Mapping[str, object] | None = None,
-) -> OwnTask[ConversationEvent]:
+) -> DetachedTask[ConversationEvent]:
     """Return the events of a question, which is asked once they are awaited; closing them cancels the turn.
 
     It keeps to the limits of the caller's key, holds a place among the questions of the server, and is charged to the
@@ -69,7 +69,7 @@ def asked(  # noqa: PLR0913 - the last five have defaults
         if isinstance(event, DoneEvent):
             delivery.confirm()
 
-    return OwnTask(_events(served, caller, conversation, events), sent, caller.validity)
+    return DetachedTask(_events(served, caller, conversation, events), sent, caller.validity)
 
 
 async def _events(
@@ -105,7 +105,7 @@ class _End:
 _END: Final = _End()
 
 
-class OwnTask(Generic[T]):
+class DetachedTask(Generic[T]):
     """Iterates an asynchronous generator in a task of its own, which nothing but ``aclose`` cancels.
 
     What the generator does at its end is then done once and in full, while the scopes of a request that was cancelled

@@ -22,7 +22,7 @@ from ....graphs.systems.registry import SYSTEMS, find_system, retrieves
 from ....modules.calls.prices import load_prices
 from ....modules.calls.record import CallRecord
 from ....modules.config.effects import lacking, words_without_effect
-from ....modules.index.schema import refuse_reserved
+from ....modules.index.schema import check_not_reserved
 from ....modules.llm.call_gate import CallGate
 from ....modules.llm.contract import ChatLLM
 from ....modules.llm.factory import create_llm
@@ -72,7 +72,7 @@ class Served:
 
     def __init__(self, settings: Settings, options: ServerOptions) -> None:
         for name in options.collections or ():
-            refuse_reserved(name, settings)
+            check_not_reserved(name, settings)
         _name_unused_keys(options)
         self.settings = settings
         self.options = options
@@ -157,7 +157,7 @@ class Served:
         if model_id not in found:
             collection, slash, _ = model_id.partition("/")
             if slash and self.may_use(caller, collection):
-                refuse_reserved(collection, self.settings)
+                check_not_reserved(collection, self.settings)
             allowed = ", ".join([*found, FAST])
             message = f"There is no model {model_id!r:.200}. Models: {allowed}."
             raise ApiError(404, message, param="model", code="model_not_found")

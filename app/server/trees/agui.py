@@ -110,7 +110,7 @@ class AgUiRun:
         message_id = f"{query.thread_id}:{chunk.chunk_id}"
         within = query.thread_id if query.thread_id in self._open else None
         yield ReasoningMessageStartEvent(message_id=message_id, subagent_run_id=within)
-        yield ReasoningMessageContentEvent(message_id=message_id, subagent_run_id=within, delta=_verdict_words(chunk))
+        yield ReasoningMessageContentEvent(message_id=message_id, subagent_run_id=within, delta=_format_verdict(chunk))
         yield ReasoningMessageEndEvent(message_id=message_id, subagent_run_id=within)
 
 
@@ -128,7 +128,7 @@ def _outcome(node: QueryNode) -> dict[str, object]:
     return {"answer": node.answer, "answer_status": node.answer_status}
 
 
-def _verdict_words(chunk: ChunkNode) -> str:
+def _format_verdict(chunk: ChunkNode) -> str:
     parts = [f"{chunk.source or chunk.chunk_id}: {VERDICT_WORDS[chunk.verdict_label]}.", chunk.reason]
     if chunk.next_query:
         parts.append(f"Asks: {chunk.next_query}")

@@ -22,23 +22,23 @@ from ...drawing.boxes import (
     text_rows,
 )
 from ...drawing.layout import shorten
-from ...drawing.words import count_of, usage_words
+from ...drawing.words import count_of, format_usage
 from .turn_tree import Lane, Reuse, TurnTree
 from .words import (
     ANSWERED_WORDS,
     OPEN_WORDS,
     answered_counts,
-    basis_words,
-    conversation_words,
-    needed_words,
-    open_search_words,
+    format_basis,
+    format_conversation,
+    format_needed,
+    format_open_search,
+    format_reuse,
+    format_search,
+    format_source,
+    format_standalone,
+    format_switch,
     origin_of,
     refusals,
-    reuse_words,
-    search_words,
-    source_words,
-    standalone_words,
-    switch_words,
 )
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -107,8 +107,8 @@ def _turn_box(name: str, tree: TurnTree, turn: QaPair) -> str:
     refused = turn["status"] == "refused"
     if refused:
         look = Look(fill=look.fill, line=ALARM_INK, style="filled,rounded,bold", pen_width=2.6)
-    head = f"{basis_words(turn)}{' · REFUSED' if refused else ''}"
-    standalone, costs = standalone_words(turn), _costs(tree, turn)
+    head = f"{format_basis(turn)}{' · REFUSED' if refused else ''}"
+    standalone, costs = format_standalone(turn), _costs(tree, turn)
     rows = [
         badge_row(
             str(turn["turn_number"]),
@@ -122,7 +122,7 @@ def _turn_box(name: str, tree: TurnTree, turn: QaPair) -> str:
         text_rows(box_lines(f"→ {turn['answer']}", 4), ink=ALARM_INK if refused else INK),
         *(text_rows(box_lines(cost, 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK) for cost in costs),
     ]
-    sources = [f"source: {source_words(ref)}" for ref in turn["chunks"]]
+    sources = [f"source: {format_source(ref)}" for ref in turn["chunks"]]
     tooltip = [f"turn {turn['turn_number']} · {head}", turn["query"], f"= {standalone}" if standalone else ""]
     tooltip += [f"→ {turn['answer']}", *costs, *sources, turn["turn_id"]]
     css_class = f"turn {turn['answered_from']}{' refused' if refused else ''}"
@@ -130,7 +130,7 @@ def _turn_box(name: str, tree: TurnTree, turn: QaPair) -> str:
 
 
 def _open_box(name: str, tree: TurnTree, turn: OpenTurn) -> str:
-    searched = open_search_words(tree)
+    searched = format_open_search(tree)
     rows = [
         badge_row(str(turn["turn_number"]), OPEN_LOOK.line, f"OPEN · {OPEN_WORDS}", width=_MARK_WIDTH_PT),
         text_rows(box_lines(turn["query"], 4, bold=True), bold=True),
@@ -142,8 +142,8 @@ def _open_box(name: str, tree: TurnTree, turn: OpenTurn) -> str:
 
 def _costs(tree: TurnTree, turn: QaPair) -> list[str]:
     """List the turn's usage, the size of its search tree, the turns it needs, and a switch of collections."""
-    more = search_words(tree, turn), needed_words(tree, turn), switch_words(tree, turn)
-    return [f"turn: {usage_words(turn['usage'])}", *filter(None, more)]
+    more = format_search(tree, turn), format_needed(tree, turn), format_switch(tree, turn)
+    return [f"turn: {format_usage(turn['usage'])}", *filter(None, more)]
 
 
 def _path_edge(tree: TurnTree, turn: QaPair | OpenTurn, names: dict[str, str]) -> str:
@@ -162,7 +162,7 @@ def _reuse_edge(reuse: Reuse, names: dict[str, str]) -> str:
     ports = "tailport=e, headport=e" if found_in["branch_id"] == used_in["branch_id"] else "tailport=e"
     return (
         f'  {ends} [class="reuse", style=dashed, constraint=false, {ports}, color="{REUSE_COLOUR}", '
-        f"tooltip={quoted(reuse_words(reuse))}];"
+        f"tooltip={quoted(format_reuse(reuse))}];"
     )
 
 
@@ -176,4 +176,4 @@ def _legend(tree: TurnTree) -> str:
         entries.append((" ", ALARM_INK, f"refused ({refused})"))
     if reused := len(tree.reuses()):
         entries.append(("- -", REUSE_COLOUR, f"{count_of(reused, 'answer')} from evidence found by an earlier turn"))
-    return legend_label(entries, conversation_words(tree))
+    return legend_label(entries, format_conversation(tree))

@@ -22,7 +22,7 @@ from ...drawing.html import (
     query_data,
 )
 from ...drawing.layout import one_line, shorten
-from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, usage_words
+from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, format_usage
 from ...rag.search_tree import SearchTree
 from ...tree.nodes import ChunkNode, VerdictLabel
 from .text import draw_conversation_text
@@ -30,15 +30,15 @@ from .turn_tree import Lane, TurnTree
 from .words import (
     ANSWERED_WORDS,
     OPEN_WORDS,
-    basis_words,
-    conversation_words,
-    needed_words,
-    open_search_words,
+    format_basis,
+    format_conversation,
+    format_needed,
+    format_open_search,
+    format_search,
+    format_source,
+    format_standalone,
+    format_switch,
     origin_of,
-    search_words,
-    source_words,
-    standalone_words,
-    switch_words,
 )
 
 PICTURE_MAX_TURNS = 500
@@ -66,7 +66,7 @@ def draw_conversation_html(tree: TurnTree, draw: Callable[[], str], *, picture: 
         title=html_text(shorten(title, _TITLE_COLUMNS)),
         heading=html_text(one_line(title)),
         conversation=html_text(one_line(tree.name)),
-        totals=html_text(conversation_words(tree)),
+        totals=html_text(format_conversation(tree)),
         picture=picture_block(draw, wanted=picture, is_small=is_small, css_class=picture_class),
         text=html_text(draw_conversation_text(tree)),
         index=json_in_html(_index(tree)),
@@ -111,8 +111,8 @@ def _branch(tree: TurnTree, lane: Lane, places: Mapping[str, int]) -> Json:
 
 def _turn(tree: TurnTree, turn: QaPair, places: Mapping[str, int], finders: Mapping[str, QaPair]) -> Json:
     facts = {
-        "earlier turns": needed_words(tree, turn),
-        "collection": switch_words(tree, turn) or turn["collection"],
+        "earlier turns": format_needed(tree, turn),
+        "collection": format_switch(tree, turn) or turn["collection"],
         "answered": turn["timestamp"],
         "turn": turn["turn_id"],
         "request": turn["request_id"],
@@ -124,14 +124,14 @@ def _turn(tree: TurnTree, turn: QaPair, places: Mapping[str, int], finders: Mapp
         "number": turn["turn_number"],
         "from": turn["answered_from"],
         "mark": ANSWERED_WORDS[turn["answered_from"]],
-        "basis": basis_words(turn),
+        "basis": format_basis(turn),
         "status": turn["status"],
         "query": printable(turn["query"]),
-        "standalone": printable(standalone_words(turn)),
+        "standalone": printable(format_standalone(turn)),
         "answer": printable(turn["answer"]),
         "summary": printable(turn["summary"]),
-        "cost": usage_words(turn["usage"]),
-        "searched": search_words(tree, turn),
+        "cost": format_usage(turn["usage"]),
+        "searched": format_search(tree, turn),
         "sources": [_source(ref, turn, places, finders) for ref in turn["chunks"]],
         "facts": [[name, printable(fact)] for name, fact in facts.items() if fact],
     }
@@ -151,7 +151,7 @@ def _open_turn(tree: TurnTree, turn: OpenTurn) -> Json:
         "answer": "",
         "summary": "",
         "cost": "",
-        "searched": open_search_words(tree),
+        "searched": format_open_search(tree),
         "sources": [],
         "facts": [[name, printable(fact)] for name, fact in facts.items() if fact],
     }
@@ -166,7 +166,7 @@ def _source(ref: ChunkRef, turn: QaPair, places: Mapping[str, int], finders: Map
         "label": label,
         "mark": VERDICT_MARKS[label],
         "words": VERDICT_WORDS[label],
-        "source": printable(source_words(ref)),
+        "source": printable(format_source(ref)),
         "score": "" if ref["retrieval_score"] is None else f"{ref['retrieval_score']:.3f}",
         "found_by": f"found by turn {finder['turn_number']}" if finder and is_reused else "",
         "finder": places[finder["turn_id"]] if finder and is_reused else None,

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...drawing.layout import columns, one_line, shorten
-from ...drawing.words import usage_words
+from ...drawing.words import format_usage
 from .turn_tree import Lane, TurnTree
 from .words import (
     ANSWERED_WORDS,
     OPEN_WORDS,
     answered_counts,
-    basis_words,
-    conversation_words,
-    needed_words,
+    format_basis,
+    format_conversation,
+    format_needed,
+    format_said,
+    format_search,
+    format_standalone,
+    format_switch,
     origin_of,
     refusals,
-    said_words,
-    search_words,
-    standalone_words,
-    switch_words,
 )
 
 _LEAST_TEXT = 20
@@ -34,9 +34,9 @@ def draw_conversation_text(tree: TurnTree, *, width: int = 100) -> str:
     lines = [shorten(head, width)]
     for lane in tree.lanes():
         lines += [_fit(text, aside, width) for text, aside in _lane_lines(tree, lane)]
-    lines.append(shorten(conversation_words(tree), width))
+    lines.append(shorten(format_conversation(tree), width))
     if tree.turns:
-        lines.append(shorten(f"answered: {_counts_words(tree)}", width))
+        lines.append(shorten(f"answered: {_format_counts(tree)}", width))
     return "\n".join(lines)
 
 
@@ -61,13 +61,13 @@ def _lane_lines(tree: TurnTree, lane: Lane) -> Iterator[tuple[str, str]]:
     finders = _finders(tree)
     for number, turn in turns:
         yield f"  {number:>{digits}} Q: {one_line(turn['query'])}", ""
-        if standalone := standalone_words(turn):
+        if standalone := format_standalone(turn):
             yield f"{indent}=: {one_line(standalone)}", ""
-        for words in filter(None, (needed_words(tree, turn), switch_words(tree, turn))):
+        for words in filter(None, (format_needed(tree, turn), format_switch(tree, turn))):
             yield f"{indent}<: {one_line(words)}", ""
-        aside = f"  ({basis_words(turn)}{finders.get(turn['turn_id'], '')} · {usage_words(turn['usage'])})"
-        yield f"{indent}A: {one_line(said_words(turn))}", aside
-        if search_words(tree, turn).endswith("gone"):
+        aside = f"  ({format_basis(turn)}{finders.get(turn['turn_id'], '')} · {format_usage(turn['usage'])})"
+        yield f"{indent}A: {one_line(format_said(turn))}", aside
+        if format_search(tree, turn).endswith("gone"):
             yield f"{indent}! its search tree is gone", ""
     if waiting := lane.open_turn:
         yield f"  {waiting['turn_number']:>{digits}} Q: {one_line(waiting['query'])}", ""
@@ -82,7 +82,7 @@ def _finders(tree: TurnTree) -> dict[str, str]:
     return {turn_id: f" of turn {', '.join(map(str, sorted(found)))}" for turn_id, found in numbers.items()}
 
 
-def _counts_words(tree: TurnTree) -> str:
+def _format_counts(tree: TurnTree) -> str:
     counts = [f"{ANSWERED_WORDS[kind]} × {count}" for kind, count in answered_counts(tree).items()]
     refused = refusals(tree)
     return ", ".join([*counts, f"refused × {refused}"] if refused else counts)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import get_args
 
 from ....modules.memory.turns import AnsweredFrom, ChunkRef, QaPair
-from ...drawing.words import count_of, usage_words
+from ...drawing.words import count_of, format_usage
 from ...rag.search_tree import SearchTree
 from .turn_tree import Lane, Reuse, TurnTree
 
@@ -20,30 +20,30 @@ ANSWERED_WORDS: dict[AnsweredFrom, str] = {
 OPEN_WORDS = "not answered yet"
 
 
-def basis_words(turn: QaPair) -> str:
+def format_basis(turn: QaPair) -> str:
     """Format the basis of the answer and the number of its sources: "from a search · 2 sources"."""
     words = ANSWERED_WORDS[turn["answered_from"]]
     return f"{words} · {count_of(len(turn['chunks']), 'source')}" if turn["chunks"] else words
 
 
-def said_words(turn: QaPair) -> str:
+def format_said(turn: QaPair) -> str:
     """Return the answer, marked if it is a refusal."""
     return f"[refused] {turn['answer']}".rstrip() if turn["status"] == "refused" else turn["answer"]
 
 
-def standalone_words(turn: QaPair) -> str:
+def format_standalone(turn: QaPair) -> str:
     """Return the stand-alone question; ``""`` if it is the question in the user's words."""
     return turn["standalone_query"] if turn["standalone_query"] != turn["query"] else ""
 
 
-def needed_words(tree: TurnTree, turn: QaPair) -> str:
+def format_needed(tree: TurnTree, turn: QaPair) -> str:
     """List the earlier turns that the question needs: "needs turn 1, 3"; ``""`` if none are known."""
     numbers = {known["turn_id"]: str(known["turn_number"]) for known in tree.turns}
     needed = [numbers.get(each, each) for each in turn["needed_chat_history"] or ()]
     return f"needs turn {', '.join(needed)}" if needed else ""
 
 
-def switch_words(tree: TurnTree, turn: QaPair) -> str:
+def format_switch(tree: TurnTree, turn: QaPair) -> str:
     """Name both collections if the turn searched another one than the turns before it; ``""`` otherwise."""
     before = tree.parent_of(turn)
     while before is not None and not before["collection"]:
@@ -53,33 +53,33 @@ def switch_words(tree: TurnTree, turn: QaPair) -> str:
     return f"collection switched to {turn['collection']}, from {before['collection']}"
 
 
-def open_search_words(tree: TurnTree) -> str:
+def format_open_search(tree: TurnTree) -> str:
     """Format the size of the open turn's unfinished search tree; ``""`` without one."""
-    return _size_words(tree.open_tree) if tree.open_tree else ""
+    return _format_size(tree.open_tree) if tree.open_tree else ""
 
 
-def search_words(tree: TurnTree, turn: QaPair) -> str:
+def format_search(tree: TurnTree, turn: QaPair) -> str:
     """Format the size of the turn's search tree; ``""`` if the turn made no search."""
     if not turn["rag_thread_id"]:
         return ""
     found = tree.tree_of(turn)
-    return _size_words(found) if found else "search tree: gone"
+    return _format_size(found) if found else "search tree: gone"
 
 
-def _size_words(tree: SearchTree) -> str:
+def _format_size(tree: SearchTree) -> str:
     chunks = sum(1 for _ in tree.chunk_nodes())
     return f"search tree: {count_of(tree.sub_runs + 1, 'query')}, {count_of(chunks, 'chunk')}"
 
 
-def reuse_words(reuse: Reuse) -> str:
+def format_reuse(reuse: Reuse) -> str:
     """Format shared evidence: "turn 3 answers from what turn 1 found: a.md, b.md"."""
-    sources = ", ".join(dict.fromkeys(map(source_words, reuse.chunks)))
+    sources = ", ".join(dict.fromkeys(map(format_source, reuse.chunks)))
     return (
         f"turn {reuse.used_in['turn_number']} answers from what turn {reuse.found_in['turn_number']} found: {sources}"
     )
 
 
-def source_words(ref: ChunkRef) -> str:
+def format_source(ref: ChunkRef) -> str:
     """Return the source of a chunk, or its id without one."""
     return ref["source"] or ref["chunk_id"]
 
@@ -94,10 +94,10 @@ def origin_of(tree: TurnTree, lane: Lane) -> str:
     return f"from turn {branch['fork_number']} of {parent}"
 
 
-def conversation_words(tree: TurnTree) -> str:
+def format_conversation(tree: TurnTree) -> str:
     """Format size and cost of the whole conversation on one line."""
     turns, branches = count_of(len(tree.turns), "turn"), len(tree.branches)
-    parts = [turns, f"{branches:,} {'branch' if branches == 1 else 'branches'}", usage_words(tree.usage)]
+    parts = [turns, f"{branches:,} {'branch' if branches == 1 else 'branches'}", format_usage(tree.usage)]
     return " · ".join([*parts, "one turn open"] if tree.open_turn else parts)
 
 

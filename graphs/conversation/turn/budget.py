@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....modules.calls.budget import CallBudget
-from ....modules.calls.ledger import Share
+from ....modules.calls.budget import TreeBudget
+from ....modules.calls.ledger import ExpectedSpend
 from ....modules.calls.record import CANCELLED, INTERRUPTED, CallRecord, Spend
 from ....modules.memory.turns import OpenTurn
 from ...rag.search_tree import SearchTree
@@ -18,7 +18,7 @@ from .context import ANSWER, TurnContext
 
 async def open_budget(
     context: TurnContext, turn: OpenTurn, saved: Sequence[CallRecord], tree: SearchTree | None
-) -> CallBudget:
+) -> TreeBudget:
     """Return the budget of a turn's own calls: what the limits of a question leave after what earlier runs have used.
 
     A call and the tokens of the shortest answer are kept for the answer. What does not fit beside them is not asked,
@@ -38,10 +38,10 @@ async def open_budget(
     if tree is not None:
         count_search(budget, tree)
         return budget
-    budget.hold(ANSWER)
+    budget.reserve_answer(ANSWER)
     if budget.ledger.limits_amounts:
         least = answer_amount(turn["query"], context.limits.max_rewrite_tokens, services, budget.ledger)
-        budget.ledger.plan(ANSWER, Share(least, least))
+        budget.ledger.plan(ANSWER, ExpectedSpend(least, least))
     return budget
 
 
@@ -58,7 +58,7 @@ def before_search(context: TurnContext) -> Spend:
     return replace(used, seconds=limit - (ledger.deadline - asyncio.get_running_loop().time()))
 
 
-def count_search(budget: CallBudget, tree: SearchTree) -> None:
+def count_search(budget: TreeBudget, tree: SearchTree) -> None:
     """Count the calls of a search that has ended, for the calls that follow it."""
     records = [record for node in tree.query_nodes() for record in node.paid if record["kind"] == "chat"]
     budget.used += len(records)
@@ -78,4 +78,4 @@ async def is_spent(services: RagContext, query: str, calls: Sequence[CallRecord]
     if budget.used + len(paid) >= budget.limit:
         return True
     ledger.book("", *paid)
-    return ledger.short_of(answer_amount(query, 0, services, ledger)) is not None
+    return ledger.exhausted_limit(answer_amount(query, 0, services, ledger)) is not None

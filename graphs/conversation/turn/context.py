@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ....modules.calls.budget import CallBudget
+from ....modules.calls.budget import TreeBudget
 from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
@@ -194,7 +194,7 @@ class TurnContext:
     options: ConversationOptions = field(default_factory=ConversationOptions)
     limits: TurnLimits = field(default_factory=TurnLimits)
     web: WebSearch | None = None
-    budget: CallBudget | None = None
+    budget: TreeBudget | None = None
     """What the limits of the question leave for the turn's own calls; None without a search that limits them."""
     calls: ThreadCalls | None = None
     """Journal of the turn's own model calls; None for a store in memory."""

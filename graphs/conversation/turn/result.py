@@ -14,7 +14,7 @@ from ....modules.calls.usage import UsageTotals
 from ....modules.caveats.kinds import CaveatKind
 from ....modules.memory.turns import AnsweredFrom, QaPair
 from ....modules.storage.texts import html_text
-from ...drawing.words import usage_words
+from ...drawing.words import format_usage
 from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus
 from ...tree.counts import has_no_verdict
@@ -106,7 +106,7 @@ class TurnResult:
     def _repr_html_(self) -> str:
         basis = ANSWERED_WORDS[self.answered_from] if self.answered_from else OPEN_WORDS
         shown = html_text(self)
-        head = f"<p>{shown}<br><small>{basis} · {usage_words(self.usage)}</small></p>"
+        head = f"<p>{shown}<br><small>{basis} · {format_usage(self.usage)}</small></p>"
         return head + (self.tree._repr_html_() if self.tree else "")
 
     def to_document(self) -> dict[str, object]:

@@ -20,7 +20,7 @@ from ....modules.memory.turns import (
     UsedModel,
     new_branch,
 )
-from ....modules.storage.formats import FORMAT_KEY, format_of, refuse_other_format
+from ....modules.storage.formats import FORMAT_KEY, check_format, format_of
 from ...threads.state import merge_usage
 
 
@@ -111,7 +111,7 @@ def read_state(saved: Mapping[str, object], name: str) -> ConversationState:
     Raises:
         LoadingError: The state has another format than judgetree reads.
     """
-    refuse_other_format(
+    check_format(
         saved.get(FORMAT_KEY),
         "conversation",
         where=f"The conversation {name!r}",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..candidate import Candidate, SearchLimits, Spent
+from ..candidate import Candidate, SearchLimits, SearchProgress
 from ..policy import NamedPolicy
 
 
@@ -22,7 +22,9 @@ class BestFirst(NamedPolicy):
     rank_weight: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of the rank in the score; 0 orders by probability alone, 1 by rank alone."""
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return all candidates, best first."""
         return sorted(candidates, key=lambda each: (-self.score(each), each.order))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..candidate import Candidate, SearchLimits, Spent
+from ..candidate import Candidate, SearchLimits, SearchProgress
 from ..policy import NamedPolicy
 
 
@@ -15,6 +15,8 @@ class Breadth(NamedPolicy):
 
     name = "breadth"
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return all candidates."""
         return sorted(candidates, key=lambda each: each.order)

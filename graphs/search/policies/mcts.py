@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..candidate import Candidate, Expansion, Path, SearchLimits, Spent
+from ..candidate import Candidate, Expansion, Path, SearchLimits, SearchProgress
 from ..policy import NamedPolicy
 
 
@@ -36,7 +36,9 @@ class Mcts(NamedPolicy):
     discount: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Factor of a chunk's P(needed) for each earlier try, as the expected worth of the next one."""
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return as many candidates as a round grants, each as if those before it had brought nothing new."""
         tree = _Tree(self, spent.expansions)
         left = {each.chunk_path: each for each in sorted(candidates, key=lambda each: each.order)}
@@ -47,7 +49,7 @@ class Mcts(NamedPolicy):
             tree.visit(one.path)
         return chosen
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         """Return True while tries are left and the last of them did not suffice."""
         return len(tries) < self.tries and not (tries and tries[-1].suffices)
 

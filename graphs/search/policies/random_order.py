@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....modules.digests import text_digest
-from ..candidate import Candidate, SearchLimits, Spent
+from ..candidate import Candidate, SearchLimits, SearchProgress
 from ..policy import NamedPolicy
 
 
@@ -18,7 +18,9 @@ class RandomOrder(NamedPolicy):
 
     seed: int = 0
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return all candidates."""
         return sorted(candidates, key=lambda each: (self._draw(each), each.order))
 

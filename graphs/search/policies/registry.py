@@ -11,9 +11,9 @@ from itertools import islice
 from typing import cast
 
 from ....modules.errors import SettingsError, UserError
-from ....modules.parts import FROM_OUTSIDE, Part, check_name, fingerprint_of, made, part_of
-from ....modules.specs import made_of_spec, name_in
-from ..candidate import Candidate, Expansion, SearchLimits, Spent
+from ....modules.parts import CANCELLATIONS, Part, check_name, fingerprint_of, instantiate, part_of
+from ....modules.specs import name_in, parse_spec
+from ..candidate import Candidate, Expansion, SearchLimits, SearchProgress
 from ..policy import NamedPolicy, Policy
 from .best_first import BestFirst
 from .breadth import Breadth
@@ -28,7 +28,7 @@ POLICIES: Mapping[str, type[NamedPolicy]] = {
 }
 """In the order of reports."""
 
-_METHODS = ("choose", "asks_again", "fingerprint")
+_METHODS = ("choose", "allows_retry", "fingerprint")
 
 
 def check_policy(spec: str) -> None:
@@ -38,7 +38,7 @@ def check_policy(spec: str) -> None:
         SettingsError: The name or a parameter is unknown, or a value is wrong.
     """
     if name_in(spec) in POLICIES:
-        made_of_spec("policy", spec, POLICIES)
+        parse_spec("policy", spec, POLICIES)
     else:
         check_name("policy", spec, POLICIES)
 
@@ -59,9 +59,9 @@ def create_policy(given: str | object) -> Policy:
     if isinstance(given, str):
         check_policy(given)
         if name_in(given) in POLICIES:
-            return made_of_spec("policy", given, POLICIES)
+            return parse_spec("policy", given, POLICIES)
     part = part_of("policy", given)
-    policy = made(part)
+    policy = instantiate(part)
     if not all(callable(getattr(policy, method, None)) for method in _METHODS):
         raise SettingsError(
             f"{part.name!r} gives {policy!r:.100}. Give it the methods {', '.join(_METHODS)} of a Policy."
@@ -95,7 +95,9 @@ class OwnPolicy:
         with self._named():
             return {"name": self._part.name, **fingerprint_of(self._part, self._inner)}
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return the choice of the inner policy.
 
         Raises:
@@ -110,21 +112,21 @@ class OwnPolicy:
             )
         return chosen
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         """Return what the inner policy says.
 
         Raises:
             SettingsError: It failed.
         """
         with self._named():
-            return bool(self._inner.asks_again(tries))
+            return bool(self._inner.allows_retry(tries))
 
     @contextmanager
     def _named(self) -> Iterator[None]:
         """Raise errors of the inner policy as settings errors that name it."""
         try:
             yield
-        except (UserError, *FROM_OUTSIDE):
+        except (UserError, *CANCELLATIONS):
             raise
         except BaseException as error:
             raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ....modules.digests import text_digest
 from ....modules.errors import needs_extra
-from ..candidate import Candidate, Expansion, Path, SearchLimits, Spent
+from ..candidate import Candidate, Expansion, Path, SearchLimits, SearchProgress
 from .wider import Wider
 
 _ACTIONS = ["ask"]
@@ -46,7 +46,9 @@ class TreeQuest(Wider):
         drawn_by = ", ".join(f"{name} {version(name)}" for name in ("treequest", "numpy", "scipy"))
         return {**super().fingerprint(), "libraries": drawn_by}
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return as many candidates as a round grants, in the order in which AB-MCTS draws them."""
         left = list(super().choose(candidates, spent, limits))
         most = len(left) if limits.width is None else min(limits.width, len(left))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..candidate import Candidate, SearchLimits, Spent
+from ..candidate import Candidate, SearchLimits, SearchProgress
 from ..policy import NamedPolicy
 
 
@@ -27,7 +27,9 @@ class ValueCost(NamedPolicy):
     worth: Annotated[float, Field(gt=0)] = 20.0
     """Worth of one more fact, in model calls."""
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         """Return the candidates whose value is above 0, highest first."""
         values = {id(each): self.value(each) for each in candidates}
         paying = (each for each in candidates if values[id(each)] > 0)

@@ -29,7 +29,7 @@ class Wider(BestFirst):
         """Return the score of ``BestFirst``, discounted for a further try."""
         return super().score(candidate) * self.discount ** (candidate.attempt - 1)
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         """Return True while tries are left and none of them brought something."""
         return len(tries) < self.tries and not any(map(self._brought_something, tries))
 

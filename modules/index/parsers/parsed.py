@@ -73,10 +73,10 @@ def titled(title: str) -> Metadata:
     return {"title": clean_text(title).strip()[:MAX_TITLE_CHARACTERS]}
 
 
-def left_out_words(left_out: Mapping[str, int]) -> str:
+def format_left_out(left_out: Mapping[str, int]) -> str:
     """Format what was left out, by kind.
 
-    >>> left_out_words({"scanned page": 2, "equation": 1})
+    >>> format_left_out({"scanned page": 2, "equation": 1})
     '1 equation, 2 scanned pages'
     """
     return ", ".join(f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in sorted(left_out.items()))

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from ...calls.reported_usage import keep_known_usage, usage_in
+from ...calls.reported_usage import sanitize_usage, usage_in
 from .error_words import ReportedError, error_in
 
 _WHOLE = "was_not_streamed"
@@ -18,7 +18,7 @@ _STARTS_OVER = "starts_over"
 
 
 def result_of(reply: Any) -> ChatResult:
-    """Return a whole reply, whose usage ``keep_known_usage`` has read; of several choices it is one.
+    """Return a whole reply, whose usage ``sanitize_usage`` has read; of several choices it is one.
 
     Raises:
         ReportedError: The endpoint reports an error in place of a reply.
@@ -74,7 +74,7 @@ class ChoiceOfStream:
             AttributeError: It is no JSON object.
         """
         piece, is_new = self._narrow(event)
-        keep_known_usage(piece)
+        sanitize_usage(piece)
         usage = usage_in(piece)
         _refuse_error(piece)
         if not piece.get("choices"):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from langchain_core.messages import AIMessage
 
 from ...calls.completion import completion_of
-from ...calls.reported_usage import NO_TOKENS, telling
+from ...calls.reported_usage import NO_TOKENS, attach_usage
 from .error_words import is_about_one_prompt
 from .refusals import refused_by
 
@@ -57,7 +57,7 @@ class StopTexts:
             repeats: The error of an earlier request of the call; it is sent without them.
 
         Raises:
-            NoAnswer: The reply with stop texts holds no answer; its usage is noted (``usage_told``).
+            NoAnswer: The reply with stop texts holds no answer; its usage is noted (``attached_usage``).
         """
         if not stop or not self._are_sent:
             return await send(())
@@ -76,7 +76,7 @@ class StopTexts:
             return second
         if _has_answer(first):
             return first
-        with telling(first.usage_metadata or NO_TOKENS):
+        with attach_usage(first.usage_metadata or NO_TOKENS):
             raise NoAnswer(has_text=bool(first.text or first.additional_kwargs.get("reasoning")))
 
     def _send_no_more(self, why: str) -> None:

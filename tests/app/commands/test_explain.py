@@ -46,7 +46,7 @@ class All(Needed):
     def choose(self, candidates, spent, limits):
         return candidates
 
-    def asks_again(self, tries):
+    def allows_retry(self, tries):
         return False
 """
 

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs import crew
+from judgetree.evaluation.runs import job_workers
 from judgetree.modules import cluster
 from judgetree.modules.embedding import cache, worker_pool
 from judgetree.modules.index.factory import open_index
@@ -306,7 +306,7 @@ def test_workers_need_their_number_and_a_cluster_that_answers(
     cli("index", str(corpus), *there).refused("behind an endpoint")
 
 
-@pytest.mark.parametrize("module", [cache, cluster, crew, worker_pool])
+@pytest.mark.parametrize("module", [cache, cluster, job_workers, worker_pool])
 def test_what_becomes_of_workers_and_saved_vectors_is_said_on_the_terminal(
     cli: Cli, capsys: pytest.CaptureFixture[str], module: ModuleType
 ) -> None:

@@ -16,7 +16,7 @@ from judgetree.app.scripted.answers import (
     evidence_reply,
     parse_prompt,
 )
-from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply
+from judgetree.app.scripted.conversation import ScriptedConversation, conversation_reply
 from judgetree.app.scripted.multistep import step_scripts
 from judgetree.app.scripted.strategies import strategy_scripts
 from judgetree.app.scripted.templates import PromptMismatch
@@ -117,7 +117,7 @@ def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ParsedPrompt
 
 
 def converse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    return conversation_reply(ScriptedTalk(answers), messages)
+    return conversation_reply(ScriptedConversation(answers), messages)
 
 
 @pytest.mark.parametrize("reply", [by_strategy, in_rounds, converse])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted.answers import ScriptedAnswers
-from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply, standalone_questions
+from judgetree.app.scripted.conversation import ScriptedConversation, conversation_reply, standalone_questions
 from judgetree.app.scripted.server import find_dialogues
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.modules.calls.messages import Message
@@ -18,7 +18,7 @@ from judgetree.modules.reader.prompts import REFUSAL, digest_messages
 from tests.app.talks import AGAIN, COST, DRUM, FIRST, NAMED, PAINT, STANDALONE_THICKNESS, THICK, THICKNESS
 
 DATA = Path(__file__).parents[3] / "data"
-TALK = ScriptedTalk(ScriptedAnswers(standalone_questions([DRUM])), [DRUM])
+TALK = ScriptedConversation(ScriptedAnswers(standalone_questions([DRUM])), [DRUM])
 STANDALONE_AGAIN = DRUM.turns[2].standalone
 PASSAGES = f"[1] a.md\n# Norm A\n\n{NAMED.quote}\n\n[2] b.md\n{THICK.quote}\n\n[3] c.md\nLadders are steep."
 

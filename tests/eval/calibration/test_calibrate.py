@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.evaluation.calibration.calibrate import CalibrationPlan
-from judgetree.evaluation.calibration.data import Bm25, cases_of, refuse_held_back, refuse_reported
+from judgetree.evaluation.calibration.data import Bm25, cases_of, check_not_held_back, check_not_reported
 from judgetree.evaluation.calibration.fit import (
     RatedCase,
     RatedPassage,
@@ -58,7 +58,7 @@ from tests.eval.run_rows import run_row
 )
 def test_only_training_questions_are_taken(name: str, split: str | None, said: str) -> None:
     with pytest.raises(SettingsError, match=said) if said else nullcontext():
-        refuse_held_back(name, split)
+        check_not_held_back(name, split)
 
 
 def a_run(folder: Path, question_id: str, question: str, digest: str) -> RunStore:
@@ -85,15 +85,15 @@ def test_questions_of_a_run_are_refused(
 ) -> None:
     store = a_run(tmp_path / "run", question_id, question, digest)
     with pytest.raises(SettingsError) as told:
-        refuse_reported(Dataset(name="x", questions=(OIL,)), "same", store)
+        check_not_reported(Dataset(name="x", questions=(OIL,)), "same", store)
     assert said in str(told.value)
 
 
 def test_run_of_other_questions_is_no_hindrance_and_no_run_is_told(tmp_path: Path) -> None:
     dataset = Dataset(name="x", questions=(OIL,))
-    refuse_reported(dataset, "same", a_run(tmp_path / "run", "another", "Another?", "other"))
+    check_not_reported(dataset, "same", a_run(tmp_path / "run", "another", "Another?", "other"))
     with pytest.raises(SettingsError, match="is not a run"):
-        refuse_reported(dataset, "same", RunStore(tmp_path / "nowhere"))
+        check_not_reported(dataset, "same", RunStore(tmp_path / "nowhere"))
 
 
 # --- which passages are asked about ---

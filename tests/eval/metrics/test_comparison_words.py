@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.evaluation.metrics.comparison_words import verdict_in_words
+from judgetree.evaluation.metrics.comparison_words import format_verdict
 from judgetree.evaluation.metrics.intervals import MeanInterval
 from judgetree.evaluation.metrics.statistics import PairedComparison, adjust_comparisons, compare_paired
 
@@ -25,7 +25,7 @@ SHOWN = PairedComparison(
 
 
 def test_a_difference_that_was_shown_is_said_with_its_evidence() -> None:
-    assert verdict_in_words(SHOWN, a="judge", b="naive") == (
+    assert format_verdict(SHOWN, a="judge", b="naive") == (
         "judge is better than naive by 3.2 points of EM "
         "(95 % interval 0.4 to 6.0; exact McNemar test, p = 0.021; 500 questions)."
     )
@@ -33,7 +33,7 @@ def test_a_difference_that_was_shown_is_said_with_its_evidence() -> None:
 
 def test_the_better_system_is_named_first() -> None:
     worse = replace(SHOWN, difference=MeanInterval(mean=-0.032, low=-0.06, high=-0.004, n=500), p_value=0.0001)
-    assert verdict_in_words(worse, a="judge", b="naive") == (
+    assert format_verdict(worse, a="judge", b="naive") == (
         "naive is better than judge by 3.2 points of EM "
         "(95 % interval 0.4 to 6.0; exact McNemar test, p < 0.001; 500 questions)."
     )
@@ -42,7 +42,7 @@ def test_the_better_system_is_named_first() -> None:
 def test_a_correction_can_take_a_difference_back() -> None:
     [corrected, other] = adjust_comparisons([replace(SHOWN, p_value=0.03), replace(SHOWN, p_value=0.2)])
     assert other.adjusted_p_value == pytest.approx(0.2)
-    assert verdict_in_words(corrected, a="judge", b="naive") == (
+    assert format_verdict(corrected, a="judge", b="naive") == (
         "No difference in EM was shown; judge less naive is +3.2 points "
         "(95 % interval +0.4 to +6.0; exact McNemar test, p = 0.060 after Holm's correction for 2 comparisons; "
         "500 questions). "
@@ -52,18 +52,18 @@ def test_a_correction_can_take_a_difference_back() -> None:
 
 def test_a_difference_beyond_all_scores_is_no_number_of_points() -> None:
     doubtful = replace(SHOWN, p_value=0.5, smallest_detectable=8.167)
-    assert verdict_in_words(doubtful, a="judge", b="naive").endswith(
+    assert format_verdict(doubtful, a="judge", b="naive").endswith(
         "With so few questions, not even the largest possible difference would be found four times out of five."
     )
 
 
 def test_an_interval_around_zero_shows_no_difference() -> None:
     doubtful = replace(SHOWN, difference=MeanInterval(mean=0.032, low=-0.001, high=0.06, n=500))
-    assert verdict_in_words(doubtful, a="judge", b="naive").startswith("No difference in EM was shown")
+    assert format_verdict(doubtful, a="judge", b="naive").startswith("No difference in EM was shown")
 
 
 def test_one_question_is_said_to_be_too_few() -> None:
-    words = verdict_in_words(compare_paired([1.0], [0.0], metric="EM", test="mcnemar"), a="judge", b="naive")
+    words = format_verdict(compare_paired([1.0], [0.0], metric="EM", test="mcnemar"), a="judge", b="naive")
     assert words == (
         "No difference in EM was shown; judge less naive is +100.0 points "
         "(no interval; exact McNemar test, p = 1.000; 1 question). "
@@ -72,9 +72,7 @@ def test_one_question_is_said_to_be_too_few() -> None:
 
 
 def test_systems_that_never_differ_have_no_interval_of_nothing() -> None:
-    words = verdict_in_words(
-        compare_paired([0.5] * 9, [0.5] * 9, metric="F1", test="permutation"), a="judge", b="naive"
-    )
+    words = format_verdict(compare_paired([0.5] * 9, [0.5] * 9, metric="F1", test="permutation"), a="judge", b="naive")
     assert words.startswith(
         "No difference in F1 was shown; judge less naive is +0.0 points (the same score on each of them, from which no "
         "interval follows; paired permutation test, p = 1.000; 9 questions)."
@@ -86,23 +84,23 @@ def test_a_bound_of_a_p_value_is_not_below_it() -> None:
     f1 = compare_paired([1.0] * 14 + [0.0] * 11, [0.0] * 25, metric="F1", test="permutation")
     corrected = adjust_comparisons([em, f1])[1]
     assert corrected.adjusted_p_value == pytest.approx(2 * 2 * 0.5**14), "0.000244: Holm's steps do not fall"
-    assert "p < 0.00025 after Holm's correction for 2 comparisons" in verdict_in_words(corrected, a="a", b="b")
+    assert "p < 0.00025 after Holm's correction for 2 comparisons" in format_verdict(corrected, a="a", b="b")
 
 
 def test_the_floor_of_a_permutation_test_is_said() -> None:
     floor = 2 / 10_001
     least = replace(SHOWN, test="permutation", p_value=floor, least_p_value=floor, resamples=10_000, b_better=0)
     [corrected, _] = adjust_comparisons([least, replace(SHOWN, p_value=0.5)])
-    assert "p < 0.0002, the least that 10,000 random exchanges can give; 500" in verdict_in_words(least, a="a", b="b")
-    assert "p < 0.0004 after Holm's correction for 2 comparisons, the l" in verdict_in_words(corrected, a="a", b="b")
+    assert "p < 0.0002, the least that 10,000 random exchanges can give; 500" in format_verdict(least, a="a", b="b")
+    assert "p < 0.0004 after Holm's correction for 2 comparisons, the l" in format_verdict(corrected, a="a", b="b")
 
 
 def test_few_differing_questions_are_said_to_be_unable_to_give_less() -> None:
     few = compare_paired([0.5, 0.75, 1.0], [0.0, 0.0, 0.0], metric="F1", test="permutation")
-    assert "p = 0.250, the least that so few differing questions can give; 3" in verdict_in_words(few, a="a", b="b")
+    assert "p = 0.250, the least that so few differing questions can give; 3" in format_verdict(few, a="a", b="b")
 
 
 def test_dialogues_are_counted() -> None:
     scores = [1.0, 0.0, 0.5, 0.25]
     compared = compare_paired(scores, scores[::-1], metric="F1", test="permutation", dialogues=["d1", "d1", "d2", "d2"])
-    assert "; 4 questions of 2 dialogues)" in verdict_in_words(compared, a="a", b="b")
+    assert "; 4 questions of 2 dialogues)" in format_verdict(compared, a="a", b="b")

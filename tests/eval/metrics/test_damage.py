@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.evaluation.metrics.damage import caveats_besides, damage_in_words, damage_of, damage_to_calls
+from judgetree.evaluation.metrics.damage import caveats_besides, damage_of, damage_to_calls, format_damage
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
@@ -64,7 +64,7 @@ def test_sub_runs_count_and_failed_reranks_do() -> None:
     below = QueryNode(thread_id="s", query="q", depth=1, chunks=(chunk("unknown"), chunk("unknown")), usage=(rerank,))
     counted = damage(chunk("judged", child=below), chunk("unknown"), usage=(came, ANSWERED))
     assert counted == {"failed_verdicts": 2, "unusable_verdicts": 1, "failed_reranks": 1}
-    assert damage_in_words(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
+    assert format_damage(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
 
 
 def cut_off(node: str) -> CallRecord:
@@ -86,7 +86,7 @@ NO_QUESTION = chunk("judged", sub_run_error="no sub-question: it was cut off")
 )
 def test_cut_off_reply_counts_where_it_was_used(found: ChunkNode, usage: tuple[CallRecord, ...], count: int) -> None:
     assert damage(found, usage=usage).get("cut_off_replies", 0) == count
-    assert damage_in_words(damage_to_calls([cut_off("condense")])) == "1 cut-off reply"
+    assert format_damage(damage_to_calls([cut_off("condense")])) == "1 cut-off reply"
 
 
 @pytest.mark.parametrize("kind", CAVEAT_KINDS)
@@ -123,4 +123,4 @@ def test_step_of_a_conversation_is_damaged_by_its_last_call_alone() -> None:
 def test_tree_without_chunks_has_no_damage() -> None:
     root = QueryNode(thread_id="t", query="q")
     assert damage_of(SearchTree(root=replace(root, usage=(OF_READER,)))) == {}
-    assert damage_in_words({}) == ""
+    assert format_damage({}) == ""

@@ -10,10 +10,10 @@ from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
 from judgetree.evaluation.replay.noisy_world import NoisyWorld
-from judgetree.evaluation.replay.play import Played, play
+from judgetree.evaluation.replay.play import Episode, run_episode
 from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
-from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery, RecordedWorld, World
+from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery, RecordedWorld, ReplayEnvironment
 from judgetree.evaluation.runs.gold import gold_table
 from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.search.policies.registry import create_policy
@@ -50,9 +50,9 @@ class Finder:
         return [(Document(page_content=f"{each['title']}: text", metadata=each), 1.0) for each in metadata]
 
 
-def outcome(world: World, policy: str, stop: str) -> tuple[object, ...]:
+def outcome(world: ReplayEnvironment, policy: str, stop: str) -> tuple[object, ...]:
     limits = Limits(max_rec_depth=2, max_llm_calls=40, width=1)
-    played: Played = play(world, create_policy(policy), create_stop(stop), limits)
+    played: Episode = run_episode(world, create_policy(policy), create_stop(stop), limits)
     chosen = [(each.candidate.path, each.found, each.suffices) for each in played.expansions]
     return played.calls, played.found, played.misses, chosen
 

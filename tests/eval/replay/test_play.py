@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from judgetree.evaluation.replay.play import play
+from judgetree.evaluation.replay.play import run_episode
 from judgetree.evaluation.replay.world import JudgedChunk, JudgedQuery
 from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -65,7 +65,7 @@ def test_a_replay_makes_the_choices_and_the_calls_of_a_live_search(policy: str, 
     with build_judge_rag(context=context) as graph:
         graph.invoke(ROOT, thread("t"))
         tree = SearchTree.from_history(graph, "t")
-    played = play(BushyWorld(), create_policy(policy), create_stop("set"), limits)
+    played = run_episode(BushyWorld(), create_policy(policy), create_stop("set"), limits)
     assert {each.candidate.next_query: (each.round, each.priority) for each in played.expansions} == grants_of(tree)
     assert sorted(each.chunk_id for each, _ in played.skipped if each.attempt == 1) == sorted(
         chunk.chunk_id for chunk in tree.chunk_nodes() if chunk.skipped

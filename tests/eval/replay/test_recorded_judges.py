@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
-from judgetree.evaluation.replay.play import Played, play
+from judgetree.evaluation.replay.play import Episode, run_episode
 from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -139,13 +139,13 @@ def searched(context: RagContext) -> SearchTree:
         return SearchTree.from_history(graph, "t")
 
 
-def replayed(context: RagContext, folder: Path, *, gold: tuple[str, ...]) -> Played:
+def replayed(context: RagContext, folder: Path, *, gold: tuple[str, ...]) -> Episode:
     question = EvalQuestion(id="one", question=ROOT, answers=("an answer",), supporting=gold)
     dataset = Dataset(name="bushy", questions=(question,), key_field="chunk_id")
     recording = SearchRecording(folder / FILE_NAME, of={"judge.kind": "own", "depth": "2", "tries": "1"})
     record(dataset, recording, context, depth=2, max_llm_calls=1000)
     world = SearchRecording(folder / FILE_NAME).worlds()["one"]
-    return play(world, context.policy, context.stop, context.limits)
+    return run_episode(world, context.policy, context.stop, context.limits)
 
 
 @pytest.mark.parametrize("stop", ["set", "any"])

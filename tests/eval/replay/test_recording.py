@@ -9,7 +9,7 @@ import pytest
 
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
 from judgetree.evaluation.record_and_replay import replay_recording
-from judgetree.evaluation.replay.play import play
+from judgetree.evaluation.replay.play import run_episode
 from judgetree.evaluation.replay.recorder import record
 from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
 from judgetree.evaluation.rows.json_lines import append_line
@@ -52,7 +52,7 @@ def test_a_recording_replays_as_the_live_search(tmp_path: Path, policy: str) -> 
         graph.invoke(ROOT, thread("t"))
         live = SearchTree.from_history(graph, "t")
     world = recorded(tmp_path, bushy_context("breadth"), width=2).worlds()["one"]
-    played = play(world, create_policy(policy), create_stop("set"), Limits(**limits))
+    played = run_episode(world, create_policy(policy), create_stop("set"), Limits(**limits))
     assert {each.candidate.next_query: (each.round, each.priority) for each in played.expansions} == grants_of(live)
     assert (played.calls, played.misses) == (live.usage["llm_calls"], 0)
 

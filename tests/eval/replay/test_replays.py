@@ -9,7 +9,7 @@ import pytest
 
 from judgetree.evaluation.replay.oracle_order import OracleOrder
 from judgetree.evaluation.replay.replays import replay
-from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
+from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, SearchProgress
 from judgetree.graphs.search.policies.best_first import BestFirst
 from judgetree.graphs.search.policies.breadth import Breadth
 from judgetree.graphs.search.policies.wider import Wider
@@ -26,10 +26,12 @@ class LastFirst:
     def fingerprint(self) -> dict[str, str]:
         return {"most": str(self.most)}
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         return list(reversed(candidates))[: self.most]
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         return False
 
 

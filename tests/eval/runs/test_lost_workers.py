@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from judgetree.evaluation.runs.crew import MOST_DEATHS, MOST_OPENINGS, AskingWorkers, WorkerHandle, finish_opening
+from judgetree.evaluation.runs.job_workers import MOST_DEATHS, MOST_OPENINGS, JobWorkers, WorkerHandle, finish_opening
 from judgetree.evaluation.runs.jobs import Job
 from judgetree.evaluation.runs.limits import Spending
 from judgetree.evaluation.runs.worker import NotOpened, Worker, WorkOrder
@@ -28,7 +28,7 @@ async def stop(*_: object) -> None:
     """Answer as a worker does once a limit is reached."""
 
 
-def crew_that_dies(openings: list[object], ledger: object = None) -> AskingWorkers:
+def crew_that_dies(openings: list[object], ledger: object = None) -> JobWorkers:
     async def reopen(holder: str) -> object:
         outcome = openings.pop(0)
         if isinstance(outcome, Died):
@@ -39,12 +39,12 @@ def crew_that_dies(openings: list[object], ledger: object = None) -> AskingWorke
         await asyncio.sleep(0)
 
     hand = WorkerHandle(SimpleNamespace(ask=SimpleNamespace(remote=die)), reopen)
-    return AskingWorkers(
+    return JobWorkers(
         [hand], ledger, (Died,), lambda job: (), cast(Spending, SimpleNamespace(adopt=None)), sleep=no_time
     )
 
 
-def ask(crew: AskingWorkers) -> object:
+def ask(crew: JobWorkers) -> object:
     job = cast(Job, SimpleNamespace(question=SimpleNamespace(id="q1"), system="judge"))
     return asyncio.run(asyncio.wait_for(crew.ask(job), 60))
 

@@ -12,9 +12,9 @@ from judgetree.evaluation.runs.batch_run import with_experiment
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import (
     accepted_changes,
+    check_run,
     identity_of,
     manifest_of,
-    refuse_other_run,
     with_prompts,
 )
 from judgetree.evaluation.runs.rerun import load_rerun
@@ -62,18 +62,18 @@ def test_run_goes_on_whatever_prompts_of_other_systems_its_manifest_names() -> N
         {**wanted, "judge_prompt": "old", "self_ask_prompt": "old", "gone_prompt": "old"},
         {name: value for name, value in wanted.items() if name not in ("history", "conversation")},
     ):
-        refuse_other_run({"identity": stored}, wanted, where="here")
+        check_run({"identity": stored}, wanted, where="here")
 
 
 def test_prompts_of_new_systems_are_taken_down_and_held_from_then_on() -> None:
     manifest = {"identity": identity("naive")}
-    refuse_other_run(manifest, identity("naive", "judge"), where="here")
+    check_run(manifest, identity("naive", "judge"), where="here")
     grown = with_prompts(manifest, identity("naive", "judge"))
     assert prompts(dict(grown["identity"])) == {"reader_prompt", *JUDGES}  # type: ignore[call-overload]
     assert with_prompts(grown, identity("naive")) is grown
     other = {**identity("judge"), "judge_prompt": "new"}
     with pytest.raises(SettingsError, match=r"judge_prompt: .* now"):
-        refuse_other_run(grown, other, where="here")
+        check_run(grown, other, where="here")
 
 
 def test_accepted_changes_of_a_system_of_ones_own_are_taken_down() -> None:

@@ -93,7 +93,7 @@ class OutsidePolicy:
     def choose(self, candidates, spent, limits):
         return candidates
 
-    def asks_again(self, tries):
+    def allows_retry(self, tries):
         return False
 
 

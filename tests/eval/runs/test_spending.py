@@ -12,14 +12,14 @@ from langchain_core.language_models import FakeListChatModel
 
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.limits import Spending, cost_of_row, refuse_unpriced
+from judgetree.evaluation.runs.limits import Spending, check_priced, cost_of_row
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JournaledCall
-from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.kept import CallResult
 from judgetree.modules.calls.prices import ModelUsage, Price, Prices, load_prices
 from judgetree.modules.calls.record import Spend
 from judgetree.modules.errors import RunLimitReached, SettingsError
-from judgetree.modules.parts import remembered
+from judgetree.modules.parts import register_object
 from judgetree.modules.settings import load_settings
 from tests.call_records import call_record
 from tests.eval.run_rows import run_row
@@ -89,7 +89,7 @@ def test_calls_at_once_are_reserved_within_the_limit(limits: dict[str, float]) -
 def test_row_takes_the_place_of_what_was_known_of_its_calls() -> None:
     spending = Spending(limited(max_calls=10), prices=PRICES)
     record = call_record(prompt_tokens=100_000, completion_tokens=0)
-    kept = KeptCall(completion=Completion(text="", thinking="", finish_reason="stop"), record=record)
+    kept = CallResult(completion=Completion(text="", thinking="", finish_reason="stop"), record=record)
     spending.recover([JournaledCall(kept=kept, booked_to="t"), JournaledCall(kept=kept, booked_to="other")])
     assert spending.cost.usd == pytest.approx(0.2), "what was paid before the kill"
     spending.add(replace(ROW, paid=(CHAT,)))
@@ -138,10 +138,10 @@ def test_limit_on_money_needs_all_prices(
     settings: dict[str, str], experiment: dict[str, object], unpriced: str, tmp_path: Path
 ) -> None:
     chosen, limit = load_settings(home=tmp_path, **settings), limited(max_cost=1.0, **experiment)  # type: ignore[arg-type]
-    refuse_unpriced(limit.model_copy(update={"max_cost": None}), chosen, load_prices())
+    check_priced(limit.model_copy(update={"max_cost": None}), chosen, load_prices())
     refused = pytest.raises(SettingsError, match=rf"{unpriced} is unknown.*prices\.toml") if unpriced else nullcontext()
     with refused:
-        refuse_unpriced(limit, chosen, load_prices())
+        check_priced(limit, chosen, load_prices())
 
 
 class Named(FakeListChatModel):
@@ -151,8 +151,8 @@ class Named(FakeListChatModel):
 
 
 def test_a_model_of_ones_own_has_the_price_of_the_name_in_its_records(tmp_path: Path) -> None:
-    spec = remembered(Named(model_name="m", responses=["Vellin"]))
+    spec = register_object(Named(model_name="m", responses=["Vellin"]))
     settings = load_settings(home=tmp_path, llm=spec)
-    refuse_unpriced(limited(max_cost=1.0), settings, PRICES)
+    check_priced(limited(max_cost=1.0), settings, PRICES)
     with pytest.raises(SettingsError, match="price of the chat model 'm' is unknown"):
-        refuse_unpriced(limited(max_cost=1.0), settings, Prices({"chat": {spec: Price(prompt=1.0, completion=1.0)}}))
+        check_priced(limited(max_cost=1.0), settings, Prices({"chat": {spec: Price(prompt=1.0, completion=1.0)}}))

@@ -10,18 +10,18 @@ import pytest
 
 from judgetree.graphs.neighbourhood.shown import ShownGraph
 from judgetree.graphs.neighbourhood.words import PassageText, shown_phrases
-from judgetree.modules.structure.neighbourhood import Bond, GraphPlace, Neighbourhood
+from judgetree.modules.structure.neighbourhood import GraphEdge, GraphNode, Neighbourhood
 
 HOSTILE = 'a "b"\\N <script>alert(1)</script>\n&\x07\x1b[2J ]]> \ud800 汉字' + "长" * 300
 
 
 def shown(text: str) -> ShownGraph:
     places = (
-        GraphPlace(node=0, kind="passage", name=text, score=0.5, seed=0.5),
-        GraphPlace(node=1, kind="phrase", name=text, score=0.2, seed=0.0),
-        GraphPlace(node=2, kind="phrase", name="j r r tolkien", score=0.1, seed=0.5),
+        GraphNode(node=0, kind="passage", name=text, score=0.5, seed=0.5),
+        GraphNode(node=1, kind="phrase", name=text, score=0.2, seed=0.0),
+        GraphNode(node=2, kind="phrase", name="j r r tolkien", score=0.1, seed=0.5),
     )
-    bonds = (Bond(source=0, target=1, relation=""), Bond(source=1, target=2, relation=text, passages=(text,)))
+    bonds = (GraphEdge(source=0, target=1, relation=""), GraphEdge(source=1, target=2, relation=text, passages=(text,)))
     found = Neighbourhood(query=text, kind="triples", places=places, bonds=bonds, left_out=7)
     return ShownGraph(neighbourhood=found, texts={text: PassageText(title=text, text=f"{text} J. R. R. Tolkien")})
 
@@ -55,17 +55,17 @@ def test_every_form_holds_any_text(text: str) -> None:
     ],
 )
 def test_a_phrase_is_shown_whole_and_as_written(phrase: str, text: str, written: str) -> None:
-    places = (GraphPlace(node=1, kind="phrase", name=phrase, score=0.1, seed=0.0),)
+    places = (GraphNode(node=1, kind="phrase", name=phrase, score=0.1, seed=0.0),)
     found = Neighbourhood(query="?", kind="entities", places=places, bonds=(), left_out=0)
     assert shown_phrases(found, {"c": PassageText(title="t", text=text)}) == {1: written}
 
 
 def test_passages_stand_in_one_column_whichever_way_their_edges_go() -> None:
     places = tuple(
-        GraphPlace(node=node, kind="phrase" if node > 1 else "passage", name=str(node), score=0.1, seed=0.0)
+        GraphNode(node=node, kind="phrase" if node > 1 else "passage", name=str(node), score=0.1, seed=0.0)
         for node in range(3)
     )
-    bonds = (Bond(source=0, target=2, relation=""), Bond(source=2, target=1, relation=""))
+    bonds = (GraphEdge(source=0, target=2, relation=""), GraphEdge(source=2, target=1, relation=""))
     found = Neighbourhood(query="?", kind="links", places=places, bonds=bonds, left_out=0)
     dot = ShownGraph(neighbourhood=found, texts={}).to_dot()
     assert [line.strip() for line in dot.splitlines() if " -- " in line] == ["n0 -- n2;", "n1 -- n2;"]
@@ -74,10 +74,10 @@ def test_passages_stand_in_one_column_whichever_way_their_edges_go() -> None:
 def test_what_is_connected_with_the_best_place_is_drawn_at_the_top_and_what_has_no_edge_at_the_bottom() -> None:
     scores = {3: 0.4, 0: 0.3, 1: 0.2, 2: 0.1}
     places = [
-        GraphPlace(node=node, kind="passage", name=f"c{node}", score=each, seed=0.1) for node, each in scores.items()
+        GraphNode(node=node, kind="passage", name=f"c{node}", score=each, seed=0.1) for node, each in scores.items()
     ]
-    places += [GraphPlace(node=node, kind="phrase", name=f"p{node}", score=0.01, seed=0.0) for node in (4, 5)]
-    bonds = (Bond(source=0, target=4, relation=""), Bond(source=1, target=5, relation=""))
+    places += [GraphNode(node=node, kind="phrase", name=f"p{node}", score=0.01, seed=0.0) for node in (4, 5)]
+    bonds = (GraphEdge(source=0, target=4, relation=""), GraphEdge(source=1, target=5, relation=""))
     found = Neighbourhood(query="?", kind="links", places=tuple(places), bonds=bonds, left_out=0)
     svg = ET.fromstring(ShownGraph(neighbourhood=found, texts={}).to_svg())
     top = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-from judgetree.graphs.rag.earlier_runs import open_sub_runs, restore_settled
+from judgetree.graphs.rag.earlier_runs import open_sub_runs, restore_outcomes
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from tests.graphs.fakes import answered
 
 
@@ -28,10 +28,10 @@ def test_answers_of_sub_runs_that_had_begun_are_held_before_they_run_again() -> 
         chunk("b", answered("waiting", "q2", "", status="open")),
         status="open",
     )
-    budget = CallBudget(limit=10, used=3)
+    budget = TreeBudget(limit=10, used=3)
     context = SimpleNamespace(budget=budget, frontier=SimpleNamespace(shared=None))
-    asyncio.run(restore_settled(context, root))  # type: ignore[arg-type]
-    assert budget.held == {"begun", "below"}
+    asyncio.run(restore_outcomes(context, root))  # type: ignore[arg-type]
+    assert budget.reserved_for_answers == {"begun", "below"}
     assert budget.committed == 5
 
 

@@ -12,15 +12,15 @@ from judgetree.graphs.search.candidate import Candidate
 from judgetree.graphs.search.frontier import Frontier, Grant
 from judgetree.graphs.threads.candidates import frontier_of
 from judgetree.graphs.threads.eager import JudgeCalls
-from judgetree.modules.calls.budget import CallBudget
-from judgetree.modules.calls.record import Taken
+from judgetree.modules.calls.budget import TreeBudget
+from judgetree.modules.calls.record import BudgetSource
 from judgetree.modules.calls.usage import CallMeter
 from tests.graphs.bushy import bushy_context
 
 SERVICES = bushy_context("breadth")
 
 
-def honoured(budget: CallBudget, *, has_ended: bool) -> Frontier:
+def honoured(budget: TreeBudget, *, has_ended: bool) -> Frontier:
     frontier = frontier_of(SERVICES, budget, "root", "q", "")
     candidate = Candidate(
         thread_id="root",
@@ -34,13 +34,13 @@ def honoured(budget: CallBudget, *, has_ended: bool) -> Frontier:
         ancestors=(),
         calls=4,
     )
-    frontier.honour(candidate, "sub", Grant(round=1, priority=0, grants=""), has_ended=has_ended)
+    frontier.restore_grant(candidate, "sub", Grant(round=1, priority=0, grants=""), has_ended=has_ended)
     return frontier
 
 
 def test_a_sub_run_that_ended_reserves_nothing() -> None:
     """Its calls counted twice until its thread was read: another sub-run's chunk was refused its judgement."""
-    budgets = [CallBudget(limit=10, used=4) for _ in range(2)]
+    budgets = [TreeBudget(limit=10, used=4) for _ in range(2)]
     for budget, has_ended in zip(budgets, (True, False), strict=True):
         honoured(budget, has_ended=has_ended)
     assert [budget.committed for budget in budgets] == [4, 8]
@@ -51,7 +51,7 @@ def test_the_calls_of_a_sub_run_that_ended_count_though_only_the_journal_had_the
     meter = CallMeter(node="generate")
     meter.record(kind="chat", model="m", started=0.0)
     [record] = meter.records
-    budget = CallBudget(limit=10, awaited={record["call_id"]: Taken(held_by="sub")})
+    budget = TreeBudget(limit=10, replayable={record["call_id"]: BudgetSource(held_by="sub")})
     state = {"query": "c?", "answer": "yes", "usage": [record]}
     saved = StateSnapshot(state, (), {}, {}, "2026-01-01", None, (), ())  # type: ignore[arg-type]
     child = SimpleNamespace(
@@ -63,4 +63,4 @@ def test_the_calls_of_a_sub_run_that_ended_count_though_only_the_journal_had_the
         thread_id="sub",
     )
     assert asyncio.run(run_sub_thread("c?", child, saved)) == state  # type: ignore[arg-type]
-    assert (budget.used, budget.awaited, budget.committed) == (1, {}, 1)
+    assert (budget.used, budget.replayable, budget.committed) == (1, {}, 1)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgetree.graphs.config.limits import Limits
-from judgetree.graphs.drawing.words import spent_words
+from judgetree.graphs.drawing.words import format_spent
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.policies.registry import POLICIES
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
-from judgetree.modules.calls.budget import Halt
+from judgetree.modules.calls.budget import StopSignal
 from judgetree.modules.calls.prices import Cost, usage_by_model
 from judgetree.modules.errors import ModelCallError, SettingsError
 from tests.graphs.bushy import ROOT, outline
@@ -157,7 +157,7 @@ def test_calls_are_cancelled_once_the_time_is_over_and_the_root_answers_from_wha
 
 
 def test_a_stop_from_outside_ends_a_search_as_the_end_of_its_time_does() -> None:
-    halt = Halt()
+    halt = StopSignal()
     context = replace(priced_context(suffices=0.0, max_rec_depth=2), halt=halt)
     llm = llm_of(context)
     answering = llm._call
@@ -176,12 +176,12 @@ def test_a_stop_from_outside_ends_a_search_as_the_end_of_its_time_does() -> None
     below = [each for each in tree.chunk_nodes() if each.verdict_label == "cancelled"]
     assert below and all(each.spent_limit == "stopped" for each in below)
     assert SearchTree.from_json(tree.to_json()).spent_limits == {"stopped"}
-    assert spent_words(tree.spent_limits) == "The search was stopped"
+    assert format_spent(tree.spent_limits) == "The search was stopped"
 
 
 @pytest.mark.parametrize("limits", [{}, {"max_tree_seconds": 1000.0, "max_tree_tokens": 9000}])
 def test_a_search_that_was_stopped_before_it_began_pays_for_its_answer_alone(limits: dict[str, float]) -> None:
-    halt = Halt()
+    halt = StopSignal()
     halt.set()
     context = replace(priced_context(**limits), halt=halt)  # type: ignore[arg-type]
     tree = searched(context)
@@ -191,7 +191,7 @@ def test_a_search_that_was_stopped_before_it_began_pays_for_its_answer_alone(lim
 
 def test_a_search_that_may_be_stopped_and_is_not_takes_the_same_course() -> None:
     limits = {"seed": 2, "topk": 4, "max_rec_depth": 2, "width": 2}
-    plain, stoppable = (searched(replace(priced_context(**limits), halt=halt)) for halt in (None, Halt()))  # type: ignore[arg-type]
+    plain, stoppable = (searched(replace(priced_context(**limits), halt=halt)) for halt in (None, StopSignal()))  # type: ignore[arg-type]
     assert outline(plain) == outline(stoppable)
 
 

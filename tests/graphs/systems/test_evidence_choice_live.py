@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.evaluation.replay.play import play
+from judgetree.evaluation.replay.play import run_episode
 from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
@@ -83,7 +83,7 @@ def test_a_replay_counts_what_the_readers_of_the_live_search_see(
     choice = EvidenceChoice(evidence=kind, evidence_tokens=tokens, evidence_ranker=ranker)  # type: ignore[arg-type]
     context = replace(bushy_context("breadth", topk=4, max_rec_depth=0), evidence=choice)
     seen = {each.chunk_id for each in searched(context).root.shown_chunks}
-    played = play(World(), context.policy, context.stop, Limits(max_rec_depth=0), choice)
+    played = run_episode(World(), context.policy, context.stop, Limits(max_rec_depth=0), choice)
     assert played.found == seen
 
 

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
+from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, SearchProgress
 from judgetree.graphs.search.policies.mcts import Mcts
 from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.systems.judge_rag import build_judge_rag
@@ -136,10 +136,12 @@ class Wrong:
     def fingerprint(self) -> dict[str, str]:
         return {}
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         return [replace(candidates[0], chunk_id="another")]
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         return False
 
 
@@ -154,7 +156,9 @@ def test_a_policy_of_ones_own_that_chooses_wrongly_is_told() -> None:
 class Endless(Wrong):
     """A policy of one's own that never stops choosing."""
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         return itertools.cycle(candidates)  # type: ignore[return-value]
 
 
@@ -187,10 +191,12 @@ def test_an_exploration_that_is_no_number_from_0_on_is_refused(c: str) -> None:
 class FailsLater(Wrong):
     """A policy of one's own that fails when a chunk has been asked on."""
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         return candidates
 
-    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+    def allows_retry(self, tries: Sequence[Expansion]) -> bool:
         return not tries or bool(tries[0].missing)  # type: ignore[attr-defined]
 
 
@@ -257,7 +263,9 @@ class Overheard(Mcts):
     shown: ClassVar[dict[object, list[object]]] = {}
     """Paths of the candidates, by what was expanded before."""
 
-    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+    def choose(
+        self, candidates: Sequence[Candidate], spent: SearchProgress, limits: SearchLimits
+    ) -> Sequence[Candidate]:
         self.shown.setdefault(spent.expansions, []).append([each.path for each in candidates])
         return super().choose(candidates, spent, limits)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.graphs.search.candidate import Ancestor, Candidate, Expansion, SearchLimits, Spent
+from judgetree.graphs.search.candidate import Ancestor, Candidate, Expansion, SearchLimits, SearchProgress
 from judgetree.graphs.search.policies.registry import create_policy, spec_of
 from judgetree.modules.errors import DependencyError
 
@@ -35,7 +35,7 @@ def granted(each: Candidate, number: int, **found: object) -> Expansion:
 
 
 def drawn(spec: str, candidates: Sequence[Candidate], *expansions: Expansion) -> str:
-    (chosen,) = create_policy(spec).choose(candidates, Spent(expansions=expansions), NARROW)
+    (chosen,) = create_policy(spec).choose(candidates, SearchProgress(expansions=expansions), NARROW)
     return chosen.chunk_id
 
 
@@ -71,7 +71,7 @@ def test_a_query_with_nothing_left_to_ask_is_stood_in_for_by_the_nearest() -> No
     tried = [granted(candidate("a"), 1), granted(candidate("b"), 2)]
     assert {drawn(f"treequest:seed={seed}", [candidate("c")], *tried) for seed in range(10)} == {"c"}
     wide = create_policy("treequest").choose(
-        [candidate(name) for name in "cde"], Spent(expansions=tuple(tried)), replace(NARROW, width=None)
+        [candidate(name) for name in "cde"], SearchProgress(expansions=tuple(tried)), replace(NARROW, width=None)
     )
     assert sorted(each.chunk_id for each in wide) == ["c", "d", "e"]
 

@@ -23,9 +23,9 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.savers.sqlite_saver import ThreadedSqliteSaver
 from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.checkpoints import (
+    check_storable,
     keep_latest,
     open_checkpointer,
-    refuse_unstorable,
     serializer,
     store_errors,
 )
@@ -332,4 +332,4 @@ def test_metadata_that_cannot_be_saved_is_named(value: object, kind: str) -> Non
     ids=lambda value: type(value).__name__,
 )
 def test_metadata_that_can_be_saved_is_taken(value: object) -> None:
-    refuse_unstorable([Document(page_content="a", metadata={"chunk_id": "a", "seen": value})])
+    check_storable([Document(page_content="a", metadata={"chunk_id": "a", "seen": value})])

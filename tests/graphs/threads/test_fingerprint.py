@@ -8,10 +8,10 @@ import pytest
 from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, sub_thread_id
-from judgetree.graphs.threads.mismatch import refuse_mismatch
+from judgetree.graphs.threads.mismatch import check_match
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge
-from judgetree.modules.llm.tuned import tuned
+from judgetree.modules.llm.tuned import with_sampling
 from tests.graphs.fakes import FakeLLM, TableRetriever
 
 READER = FakeLLM(lambda messages: "")
@@ -28,8 +28,12 @@ BASE = fingerprint_of(query="q", system="judge", services=SERVICES)
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(max_rec_depth=1))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(max_llm_calls=7))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(judge_leaves=False))),
-        fingerprint_of(query="q", system="judge", services=replace(SERVICES, reader=tuned(READER, temperature=0.7))),
-        fingerprint_of(query="q", system="judge", services=replace(SERVICES, reader=tuned(READER, thinking=False))),
+        fingerprint_of(
+            query="q", system="judge", services=replace(SERVICES, reader=with_sampling(READER, temperature=0.7))
+        ),
+        fingerprint_of(
+            query="q", system="judge", services=replace(SERVICES, reader=with_sampling(READER, thinking=False))
+        ),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, retriever=TableRetriever({"q": []}))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, judge=OracleJudge({"q": []}))),
     ],
@@ -37,7 +41,7 @@ BASE = fingerprint_of(query="q", system="judge", services=SERVICES)
 def test_everything_that_determines_a_run_changes_the_digest(changed: dict[str, str]) -> None:
     assert digest_of(changed) != digest_of(BASE)
     with pytest.raises(ThreadMismatch):
-        refuse_mismatch("t", BASE, changed)
+        check_match("t", BASE, changed)
 
 
 def test_digest_does_not_depend_on_the_order_of_keys() -> None:
@@ -46,16 +50,16 @@ def test_digest_does_not_depend_on_the_order_of_keys() -> None:
 
 def test_mismatch_names_each_difference_and_nothing_else() -> None:
     with pytest.raises(ThreadMismatch, match=r"\(a: 1 then, 2 now; b: none then, 3 now\)"):
-        refuse_mismatch("t", {"a": "1", "same": "x"}, {"a": "2", "same": "x", "b": "3"})
+        check_match("t", {"a": "1", "same": "x"}, {"a": "2", "same": "x", "b": "3"})
 
 
 def test_a_graph_that_was_made_anew_is_named_with_what_to_do() -> None:
     then, now = ({"retriever.graph": json.dumps({"kind": "triples", "graph": digest})} for digest in ("0a", "0b"))
     said = r"\(retriever\.graph\.graph: 0a then, 0b now\).* The graph of the collection was made anew since then"
     with pytest.raises(ThreadMismatch, match=said):
-        refuse_mismatch("t", then, now)
+        check_match("t", then, now)
     with pytest.raises(ThreadMismatch, match=r"now\)[^:]*another thread id\.$"):
-        refuse_mismatch("t", then, {})
+        check_match("t", then, {})
 
 
 def test_sub_threads_are_stable_and_differ_in_every_part() -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import BOOKED_TO, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journaled import JournaledLLM
@@ -84,7 +84,7 @@ def test_same_calls_of_the_same_thread_are_answered_in_their_order(reopened: Ope
         return [await ask(model, meter), await ask(model, meter), await ask(model, meter, "How hot?")]
 
     async def second(journal: CallJournal) -> list[str]:
-        budget = CallBudget(limit=0)
+        budget = TreeBudget(limit=0)
         meter = CallMeter(node="judge", chunk_id="c", budget=budget, calls=await calls_of(journal))
         said = [await ask(later, meter, "How hot?"), await ask(later, meter), await ask(later, meter)]
         assert [record["prompt_tokens"] for record in meter.records] == [7, 7, 7]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from judgetree.modules.embedding.worker_pool import MOST_DEATHS, EmbeddingHandle, WorkerPool
+from judgetree.modules.embedding.worker_pool import MOST_DEATHS, EmbeddingWorkerHandle, WorkerPool
 from judgetree.modules.errors import UserError
 
 
@@ -33,8 +33,8 @@ class OrderedRay:
         self.embedded: list[str] = []
         self.waits = 0
 
-    def hand(self) -> EmbeddingHandle:
-        return EmbeddingHandle(open=lambda: ("open", object()), embed=self._embed)
+    def hand(self) -> EmbeddingWorkerHandle:
+        return EmbeddingWorkerHandle(open=lambda: ("open", object()), embed=self._embed)
 
     def _embed(self, texts: list[str]) -> tuple[str, object]:
         self.embedded.append(texts[0])

@@ -13,7 +13,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelSetupError
 from judgetree.modules.judge.batched import BatchedJudge, parse_set_verdict
@@ -168,10 +168,10 @@ def test_an_unusable_reply_leaves_every_chunk_unknown(server: ScriptedServer) ->
 
 def test_a_spent_budget_keeps_what_is_known_and_a_refused_key_is_raised(server: ScriptedServer) -> None:
     server.responses = Judging({TEXTS[0]: (0, "")})
-    given = judged(server, meter=CallMeter(node="judge_set", budget=CallBudget(limit=1)))
+    given = judged(server, meter=CallMeter(node="judge_set", budget=TreeBudget(limit=1)))
     assert [each.status for each in given.verdicts] == ["judged", "unknown", "unknown"]
     with pytest.raises(BudgetSpent):
-        judged(server, meter=CallMeter(node="judge_set", budget=CallBudget(limit=0)))
+        judged(server, meter=CallMeter(node="judge_set", budget=TreeBudget(limit=0)))
     server.responses = saying(ChatReply(status=401, text="who are you?"))
     with pytest.raises(ModelSetupError):
         judged(server)

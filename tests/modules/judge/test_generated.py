@@ -11,7 +11,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.messages import JSON_REPAIR
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelSetupError
@@ -217,7 +217,7 @@ def test_endpoint_that_fails_makes_the_verdict_unknown(server: ScriptedServer) -
 
 def test_budget_that_is_spent_before_the_first_call_is_told(server: ScriptedServer) -> None:
     with pytest.raises(BudgetSpent):
-        verdict_of(judge_at(server), CallMeter(node="judge", budget=CallBudget(limit=0)))
+        verdict_of(judge_at(server), CallMeter(node="judge", budget=TreeBudget(limit=0)))
     assert server.requests["judge"] == 0
 
 
@@ -233,5 +233,5 @@ def test_budget_that_is_spent_before_the_first_call_is_told(server: ScriptedServ
 )
 def test_budget_spent_before_a_repair_is_kept_to(server: ScriptedServer, first: ChatReply, expected: Verdict) -> None:
     server.responses = saying(first, PART)
-    assert verdict_of(judge_at(server), CallMeter(node="judge", budget=CallBudget(limit=1))) == expected
+    assert verdict_of(judge_at(server), CallMeter(node="judge", budget=TreeBudget(limit=1))) == expected
     assert server.requests["judge"] == 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelSetupError
@@ -84,7 +84,7 @@ def test_a_failed_model_leaves_the_chunk_in(said: str | Exception) -> None:
 
 def test_a_spent_budget_leaves_the_chunks_in() -> None:
     say: dict[str, str | Exception] = {"Delta": reply(False), "Ropes": reply(False), "Salt": reply(False)}
-    blocks = blocks_of(say, meter=CallMeter(node="n", budget=CallBudget(limit=1)))
+    blocks = blocks_of(say, meter=CallMeter(node="n", budget=TreeBudget(limit=1)))
     assert sorted(str(block.belongs) for block in blocks) == ["False", "None", "None"]
 
 

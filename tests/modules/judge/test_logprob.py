@@ -16,7 +16,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.usage import CallMeter
@@ -246,7 +246,7 @@ def test_verdict_is_unknown_when_a_question_has_no_answer(llm: FakeLLM, problem:
 
 @pytest.mark.parametrize(("limit", "llm"), [(0, script(p_yes(0.9))), (1, script(p_yes(0.9), p_yes(0.9)))])
 def test_spent_budget_comes_through_while_there_is_no_score(limit: int, llm: FakeLLM) -> None:
-    meter = CallMeter(node="judge", budget=CallBudget(limit=limit))
+    meter = CallMeter(node="judge", budget=TreeBudget(limit=limit))
     with pytest.raises(BudgetSpent):
         verdict_of(LogprobJudge(llm, thresholds=BOTH), meter)
     assert len(llm.asked) == limit
@@ -295,7 +295,7 @@ def test_a_one_stays_one_when_no_question_can_be_had(written: Reply, problem: st
 
 
 def test_a_one_stays_one_when_the_budget_has_no_call_left_for_its_question() -> None:
-    meter = CallMeter(node="judge", budget=CallBudget(limit=2))
+    meter = CallMeter(node="judge", budget=TreeBudget(limit=2))
     verdict = verdict_of(LogprobJudge(script(p_yes(0.9), p_yes(0.1)), thresholds=BOTH), meter)
     assert (verdict.score, verdict.next_query) == (1, "")
     assert "budget of 2" in verdict.problem

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion, TokenLogprob
-from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.kept import CallResult
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.usage import CallMeter, total_usage
 from judgetree.modules.config.models import CacheMode
@@ -194,7 +194,7 @@ def test_failed_call_is_not_kept(cache: CompletionCache) -> None:
 
 def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> None:
     ask(cached_llm(numbered(), cache))
-    budget = CallBudget(limit=1)
+    budget = TreeBudget(limit=1)
     llm = cached_llm(numbered(), cache)
     assert ask(llm, CallMeter(node="judge", budget=budget)) == "1"
     with pytest.raises(BudgetSpent):
@@ -214,7 +214,7 @@ def test_listeners_hear_a_call_grow_and_a_kept_answer_at_once(cache: CompletionC
 
 def test_two_processes_agree_on_what_was_kept_first(cache: CompletionCache, tmp_path: Path) -> None:
     one, two = (
-        KeptCall(completion=Completion(text=text, thinking="", finish_reason="stop"), record=RECORD)
+        CallResult(completion=Completion(text=text, thinking="", finish_reason="stop"), record=RECORD)
         for text in ("one", "two")
     )
     with CompletionCache(tmp_path / "calls.sqlite") as other:
@@ -234,7 +234,7 @@ def test_completion_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, thinking: str, tokens: list[TokenLogprob]
 ) -> None:
     completion = Completion(text=text, thinking=thinking, finish_reason="stop", first_token=tuple(tokens))
-    kept = KeptCall(completion=completion, record=RECORD)
+    kept = CallResult(completion=completion, record=RECORD)
     with CompletionCache(tmp_path_factory.mktemp("cache") / "calls.sqlite") as cache:
         cache.put(b"key", HERE, "m", kept)
         assert cache.get(b"key") == kept

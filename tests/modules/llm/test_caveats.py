@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JOURNAL_TABLES, CallJournal, thread_calls
-from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.kept import CallResult
 from judgetree.modules.calls.ledger import Ledger
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.prices import Price, Prices, usage_by_model
@@ -297,7 +297,7 @@ def test_a_resumed_call_has_its_caveats_once(raw: RawEndpoint, tmp_path: Path) -
 def test_replies_and_records_of_older_versions_have_none() -> None:
     record = call_record(cut_off=True)
     old = {"text": "4", "thinking": "", "finish_reason": "length", "first_token": []}
-    kept = KeptCall.from_json(json.dumps({"completion": old, "record": record}))
+    kept = CallResult.from_json(json.dumps({"completion": old, "record": record}))
     assert (kept.completion.refusal, kept.completion.is_from_thinking) == ("", False)
     assert caveats_of(kept.record) == ("reply_cut",)
 

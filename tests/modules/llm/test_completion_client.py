@@ -24,7 +24,7 @@ from judgetree.modules.llm.completion_client import MOST_TOKENS
 from judgetree.modules.llm.contract import model_fingerprint
 from judgetree.modules.llm.factory import is_local, resolve_endpoint
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
-from judgetree.modules.llm.tuned import tuned
+from judgetree.modules.llm.tuned import with_sampling
 from judgetree.testing import check_chat_model
 from tests.app.conftest import CHAIN, write_corpus
 from tests.modules.llm.test_langchain_chat import ask as ask_langchain
@@ -177,7 +177,7 @@ def test_spec_is_read_with_its_secrets_and_named_apart_from_the_chat() -> None:
     with pytest.raises(SettingsError, match="Unknown model"):
         resolve_endpoint("completion:openai:m", load_settings(llm_api_key="k"))  # as embeddings would
     with pytest.raises(SettingsError, match="completes texts"):
-        tuned(text, thinking=False)
+        with_sampling(text, thinking=False)
 
 
 @pytest.mark.parametrize("system", ["naive", "judge"])

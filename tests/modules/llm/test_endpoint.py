@@ -12,9 +12,9 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.ledger import TreeLedger
+from judgetree.modules.calls.ledger import SpendLimits
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.llm.call_gate import CallGate
@@ -328,7 +328,7 @@ def test_seconds_include_the_waits_between_attempts(server: ScriptedServer) -> N
 
 def test_budget_is_reserved_once_a_call_whatever_its_attempts(server: ScriptedServer) -> None:
     server.configure(faults={"500": 1.0}, fault_attempts=2)
-    budget = CallBudget(limit=1)
+    budget = TreeBudget(limit=1)
     meter = CallMeter(node="generate", budget=budget)
     assert ask(llm_at(server.base_url), meter).text == "42"
     assert (budget.used, meter.records[0]["attempts"]) == (1, 3)
@@ -342,7 +342,7 @@ def test_budget_is_reserved_once_a_call_whatever_its_attempts(server: ScriptedSe
 def test_attempts_that_may_be_billed_count_as_calls(server: ScriptedServer, limit: int) -> None:
     """Four billed requests were one call, so that a limit of 10 calls let 40 through."""
     server.responses = saying(ChatReply(text=""))
-    budget = CallBudget(limit=limit)
+    budget = TreeBudget(limit=limit)
     meter = CallMeter(node="generate", budget=budget)
     with pytest.raises(ModelCallError, match="the answer is empty"):
         ask(llm_at(server.base_url, retries=2), meter)
@@ -353,7 +353,7 @@ def test_attempts_that_may_be_billed_count_as_calls(server: ScriptedServer, limi
 def test_tokens_of_attempts_that_may_be_billed_count(server: ScriptedServer) -> None:
     """A second attempt is not made where what the first one used leaves no room."""
     server.responses = saying(ChatReply(text="<think>" + "six by nine " * 50 + "</think>"))
-    budget = CallBudget(limit=9, ledger=TreeLedger(max_tree_tokens=400))
+    budget = TreeBudget(limit=9, ledger=SpendLimits(max_tree_tokens=400))
     meter = CallMeter(node="generate", budget=budget)
     with pytest.raises(ModelCallError, match="no further attempt was made: The budget of 400 tokens"):
         ask(llm_at(server.base_url, retries=2), meter)

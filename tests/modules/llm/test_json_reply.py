@@ -16,7 +16,7 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.config.models import CacheMode
@@ -145,7 +145,7 @@ def test_failure_while_probing_leaves_the_format_to_the_next(server: ScriptedSer
 def test_budget_that_is_spent_while_probing_is_told(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=400, text="Bad request"))
     with pytest.raises(BudgetSpent):
-        complete(chat_at(server), CallMeter(node="judge", budget=CallBudget(limit=1)))
+        complete(chat_at(server), CallMeter(node="judge", budget=TreeBudget(limit=1)))
 
 
 def test_replay_steps_down_as_the_run_did_though_refusals_are_not_kept(server: ScriptedServer, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from judgetree.modules.errors import ModelCallError, SettingsError
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.llm.own import OwnLLM
-from judgetree.modules.parts import remembered
+from judgetree.modules.parts import register_object
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.testing import check_chat_model
 
@@ -95,7 +95,7 @@ def test_a_model_is_named_by_its_import_path(name: str, settings: Settings) -> N
 
 
 def test_an_object_is_named_once_it_was_given(settings: Settings) -> None:
-    assert asked(remembered(Mine(lambda: "Corvin")), settings)[0] == "Corvin"
+    assert asked(register_object(Mine(lambda: "Corvin")), settings)[0] == "Corvin"
 
 
 def test_the_least_that_a_model_must_do_keeps_the_contract(settings: Settings) -> None:
@@ -131,7 +131,7 @@ def test_objects_of_one_class_are_told_apart_by_what_they_say_of_themselves(told
             model.fields = style  # type: ignore[attr-defined]
         elif told_by == "fingerprint":
             model.fingerprint = lambda: {"style": style}  # type: ignore[attr-defined]
-        llm = create_llm(remembered(model), settings, CallGate(2))
+        llm = create_llm(register_object(model), settings, CallGate(2))
         assert isinstance(llm, OwnLLM)
         return llm.endpoint
 
@@ -140,7 +140,7 @@ def test_objects_of_one_class_are_told_apart_by_what_they_say_of_themselves(told
 
 
 def test_a_failure_names_the_model(settings: Settings) -> None:
-    spec = remembered(Mine(lambda: {}["oil"]))
+    spec = register_object(Mine(lambda: {}["oil"]))
     with pytest.raises(ModelCallError, match=r"Model '.*Mine.*' failed: KeyError: 'oil'"):
         asked(spec, settings)
 
@@ -163,7 +163,7 @@ def test_a_call_counts_all_that_it_records_and_never_nothing(
     requests: int, attempts: int, prompt_tokens: int | None, settings: Settings
 ) -> None:
     text, meter = asked(
-        remembered(Recording(requests, Completion(text="a\x00b\ud800", finish_reason="stop"))), settings
+        register_object(Recording(requests, Completion(text="a\x00b\ud800", finish_reason="stop"))), settings
     )
     (record,) = meter.records
     assert (text, record["attempts"]) == ("ab?", attempts)
@@ -173,7 +173,7 @@ def test_a_call_counts_all_that_it_records_and_never_nothing(
 @pytest.mark.parametrize("returned", [None, "Vellin", Completion(text=None, finish_reason="stop")])  # type: ignore[arg-type]
 def test_what_is_no_completion_is_a_failed_call(returned: object, settings: Settings) -> None:
     with pytest.raises(ModelCallError, match=r"Model '.*Recording.*' failed: TypeError: complete returned"):
-        asked(remembered(Recording(1, returned)), settings)
+        asked(register_object(Recording(1, returned)), settings)
 
 
 @pytest.mark.parametrize(

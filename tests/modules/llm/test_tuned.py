@@ -13,7 +13,7 @@ from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, call_key
 from judgetree.modules.errors import ModelRequestError, ModelSetupError, SettingsError
 from judgetree.modules.llm.contract import temperature_of, thinking_of
 from judgetree.modules.llm.request_params import must_stream, request_params
-from judgetree.modules.llm.tuned import tuned
+from judgetree.modules.llm.tuned import with_sampling
 from tests.modules.llm.test_langchain_chat import ask as ask_langchain
 from tests.modules.model_endpoints import QUESTION, RawEndpoint, ask, llm_at, stream_reply
 
@@ -45,7 +45,11 @@ def test_each_endpoint_is_told_in_its_own_words(base_url: str, off: object, on: 
 
 def test_requests_and_keys_have_it_only_where_it_is_said(raw: RawEndpoint) -> None:
     llm = llm_at(raw.base_url)
-    for model in (llm, tuned(llm, thinking=False), tuned(tuned(llm, thinking=True, temperature=0.5), thinking=False)):
+    for model in (
+        llm,
+        with_sampling(llm, thinking=False),
+        with_sampling(with_sampling(llm, thinking=True, temperature=0.5), thinking=False),
+    ):
         ask(model)
     sent = [(body["temperature"], body.get(KWARGS)) for body in raw.bodies]
     assert sent == [(0.0, None), (0.0, {"enable_thinking": False}), (0.5, {"enable_thinking": False})]
@@ -55,15 +59,15 @@ def test_requests_and_keys_have_it_only_where_it_is_said(raw: RawEndpoint) -> No
 
 def test_what_is_not_said_is_that_of_the_model_beneath(raw: RawEndpoint) -> None:
     llm = llm_at(raw.base_url)
-    assert tuned(llm) is llm
-    warm = tuned(llm, temperature=0.5, thinking=True)
-    both = tuned(warm, thinking=False)
+    assert with_sampling(llm) is llm
+    warm = with_sampling(llm, temperature=0.5, thinking=True)
+    both = with_sampling(warm, thinking=False)
     assert (temperature_of(both), thinking_of(both), thinking_of(warm), thinking_of(llm)) == (0.5, False, True, None)
 
 
 def test_dashscope_thinks_in_streams(raw: RawEndpoint) -> None:
     raw.will_send(stream_reply({"reasoning_content": "hm"}, {"content": "42"}))
-    llm = tuned(llm_at(raw.base_url.replace("/v1", "/compatible-mode/v1")), thinking=True)
+    llm = with_sampling(llm_at(raw.base_url.replace("/v1", "/compatible-mode/v1")), thinking=True)
     assert (ask(llm).text, raw.bodies[0]["stream"], raw.bodies[0]["enable_thinking"]) == ("42", True, True)
     assert not must_stream(CallOptions(thinking=False), "https://dashscope.aliyuncs.com/compatible-mode/v1")
 
@@ -80,7 +84,7 @@ def test_refusal_names_the_remedy(raw: RawEndpoint) -> None:
 def test_langchain_model_is_set_where_it_is_made() -> None:
     llm: Any = from_langchain(FakeListChatModel(responses=["42"]))
     with pytest.raises(SettingsError, match="switch its thinking where it is made"):
-        tuned(llm, thinking=True)
+        with_sampling(llm, thinking=True)
     with pytest.raises(SettingsError, match="switch its thinking where it is made"):
         ask_langchain(llm, thinking=False)
 

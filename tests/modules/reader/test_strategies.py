@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.calls.budget import CallBudget
+from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.config.reading import AnswerStrategy
@@ -80,8 +80,8 @@ def read(
     """``free_calls`` is what the budget has beside the held call; None for no budget at all."""
     budget = None
     if free_calls is not None:
-        budget = CallBudget(limit=free_calls + 1)
-        assert budget.hold(THREAD)
+        budget = TreeBudget(limit=free_calls + 1)
+        assert budget.reserve_answer(THREAD)
     meter, grown = CallMeter(node="generate", budget=budget, held_by=THREAD), Snapshots()
     context = CONTEXT if passages is PASSAGES else "\n\n".join(passages)
     answer = asyncio.run(read_evidence(strategy, llm, QUERY, context, passages, meter=meter, on_text=grown))
@@ -286,7 +286,7 @@ def test_no_reading_needs_more_than_the_budget_or_fails_on_it(
 
 @pytest.mark.parametrize("strategy", get_args(AnswerStrategy))
 def test_without_any_call_there_is_no_answer(strategy: AnswerStrategy) -> None:
-    meter = CallMeter(node="generate", budget=CallBudget(limit=0), held_by=THREAD)
+    meter = CallMeter(node="generate", budget=TreeBudget(limit=0), held_by=THREAD)
     with pytest.raises(BudgetSpent):
         asyncio.run(read_evidence(strategy, model({}), QUERY, CONTEXT, PASSAGES, meter=meter))
 

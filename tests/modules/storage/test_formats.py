@@ -18,15 +18,15 @@ from judgetree.modules.errors import CollectionError, LoadingError, SettingsErro
 from judgetree.modules.index.schema import CollectionInfo
 from judgetree.modules.judge.thresholds import read_calibrations
 from judgetree.modules.llm.cache import CompletionCache
-from judgetree.modules.storage.formats import Thing, format_of, refuse_other_format
+from judgetree.modules.storage.formats import Thing, check_format, format_of
 
 
 def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:
-    refuse_other_format("judgetree-rows/6", "rows", where="x")
+    check_format("judgetree-rows/6", "rows", where="x")
     with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/6' only\. Go\."):
-        refuse_other_format("judgetree-rows/1", "rows", where="x", remedy="Go.", error=SettingsError)
+        check_format("judgetree-rows/1", "rows", where="x", remedy="Go.", error=SettingsError)
     with pytest.raises(LoadingError, match=r"x has no format; .* 'judgetree-run/3' only\.$"):
-        refuse_other_format(None, "run", where="x")
+        check_format(None, "run", where="x")
 
 
 def old_sqlite(file: Path) -> Path:

@@ -51,7 +51,7 @@ Run = tuple[int, int, frozenset[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TablePart:
     """Rows below each other."""
 
     rows: Sequence[Row]
@@ -70,7 +70,7 @@ class _Found:
     """None if it cannot be said in which columns its words stand, which are read across."""
 
 
-def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
+def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[TablePart]:
     """Yield rows in order, those of tables apart.
 
     Args:
@@ -89,11 +89,11 @@ def parts_of(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[Part]:
                 waiting += _halves(split, each) if halves > 0 else []
                 continue
             if begin < found.start:
-                yield Part(rows=rows[begin : found.start])
-            yield Part(rows=rows[found.start : found.stop], lines=found.lines)
+                yield TablePart(rows=rows[begin : found.start])
+            yield TablePart(rows=rows[found.start : found.stop], lines=found.lines)
             begin = found.stop
     if begin < len(rows):
-        yield Part(rows=rows[begin:])
+        yield TablePart(rows=rows[begin:])
 
 
 def _halves(rows: Sequence[Row], run: Run) -> list[Run]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from .aligned import Part, parts_of
+from .aligned import TablePart, parts_of
 from .bands import bands_of, begins_with_mark, grids_in, tables_in
 from .grids import grids_of
 from .letters import CELL
@@ -115,7 +115,7 @@ def _lines(rows: Sequence[Row], rules: Sequence[Rule], depth: int, *, are_placed
     yield from _across(across, rules)
 
 
-def _whole(part: Part) -> Row:
+def _whole(part: TablePart) -> Row:
     """Return the rows of a table as one."""
     places = [segment for row in part.rows for segment in row.segments]
     word = replace(places[0].words[0], left=min(each.left for each in places), right=max(each.right for each in places))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from judgetree.app.server.keys.key import NO_LIMITS, Budget
-from judgetree.app.server.keys.spending import DayIsSpent, KeyLedger
+from judgetree.app.server.keys.spending import DailyBudgetExhausted, KeyLedger
 from judgetree.app.server.serving.admission import KeyDay
 from judgetree.app.server.serving.caller import Caller
 from judgetree.modules.calls.prices import load_prices
@@ -24,7 +24,7 @@ def test_workers_together_reserve_no_more_than_the_budget(tables: OpenTables) ->
     def reserve(number: int) -> bool:
         try:
             workers[number % 4].reserve("k1", Budget(usd=1.0), Budget(usd=0.1))
-        except DayIsSpent:
+        except DailyBudgetExhausted:
             return False
         return True
 
@@ -38,7 +38,9 @@ def test_what_a_run_did_not_use_is_free_again(tables: OpenTables) -> None:
     ledger = KeyLedger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000, seconds=100), Budget(tokens=800, seconds=50)
     run = ledger.reserve("k1", day, question)
-    with pytest.raises(DayIsSpent, match="800 of 1000 tokens are used or held for questions that are being answered"):
+    with pytest.raises(
+        DailyBudgetExhausted, match="800 of 1000 tokens are used or held for questions that are being answered"
+    ):
         ledger.reserve("k1", day, question)
     ledger.reserve("k2", day, question)
     ledger.settle(run, Spend(usd=0.5, tokens=100, seconds=7.5))
@@ -51,11 +53,11 @@ def test_a_spent_day_renews_at_midnight_and_a_held_one_soon(tables: OpenTables, 
     ledger = KeyLedger(tables(), clock=lambda: NOON)
     day, question = Budget(tokens=1000), Budget(tokens=800)
     run = ledger.reserve("k1", day, question)
-    with pytest.raises(DayIsSpent) as held:
+    with pytest.raises(DailyBudgetExhausted) as held:
         ledger.reserve("k1", day, question)
     assert (held.value.is_held, held.value.renews_in_s < 60) == (True, True)
     ledger.settle(run, Spend(tokens=300), turn_id=turn_id)
-    with pytest.raises(DayIsSpent, match=r"300 of 1000 tokens are used\. It renews at .*T00:00") as spent:
+    with pytest.raises(DailyBudgetExhausted, match=r"300 of 1000 tokens are used\. It renews at .*T00:00") as spent:
         ledger.reserve("k1", day, question)
     assert (spent.value.is_held, spent.value.renews_in_s) == (False, 43_200)
 
@@ -64,7 +66,7 @@ def test_a_new_day_renews_the_budget(tables: OpenTables) -> None:
     now = [NOON]
     ledger = KeyLedger(tables(), clock=lambda: now[0])
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=10))
-    with pytest.raises(DayIsSpent):
+    with pytest.raises(DailyBudgetExhausted):
         ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
     now[0] += 43_200
     ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
@@ -94,7 +96,7 @@ def test_what_a_killed_run_reserved_ends_with_its_turn(tables: OpenTables) -> No
         (killed, "t1", "k1/monday"),
         (other, "t2", "k1/t1:tuesday"),
     }
-    with pytest.raises(DayIsSpent) as held:
+    with pytest.raises(DailyBudgetExhausted) as held:
         ledger.reserve("k1", day, question)
     assert held.value.is_held
     ledger.settle(other, Spend(tokens=50), turn_id="t2")
@@ -117,7 +119,7 @@ def test_a_clock_that_goes_back_over_midnight_gives_no_second_budget(tables: Ope
     ledger, other = (KeyLedger(tables(), clock=lambda: now[0]), KeyLedger(tables(), clock=lambda: now[0] - 60))
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=10))
     for behind in (other, ledger, other):
-        with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
+        with pytest.raises(DailyBudgetExhausted, match="10 of 10 tokens are used"):
             behind.reserve("k1", Budget(tokens=10), NO_LIMITS)
         assert behind.used("k1").tokens == 10
         now[0] -= 60
@@ -149,7 +151,7 @@ def test_a_clock_that_was_days_ahead_and_is_set_back_locks_no_key_out(tables: Op
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=4))
     now[0] = NOON
     ledger.settle(ledger.reserve("k1", Budget(tokens=10), NO_LIMITS), Spend(tokens=6))
-    with pytest.raises(DayIsSpent, match="10 of 10 tokens are used"):
+    with pytest.raises(DailyBudgetExhausted, match="10 of 10 tokens are used"):
         ledger.reserve("k1", Budget(tokens=10), NO_LIMITS)
     now[0] += 86_400
     assert ledger.used("k1") == Spend()

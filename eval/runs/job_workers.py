@@ -51,7 +51,7 @@ class WorkerHandle:
 
 
 @dataclass(eq=False)
-class AskingWorkers:
+class JobWorkers:
     """Gives each job to the worker with the fewest; gives it to another one if that one dies."""
 
     hands: Sequence[WorkerHandle]
