@@ -76,9 +76,11 @@ SETUP: dict[str, Misbehaviour] = {
     "404": says("404 Not Found", _error("no such model")),
     "429-quota": says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
     "redirects-to-itself": says("308 Permanent Redirect", b"", "Location: /v1/chat/completions"),
-    "html": says("200 OK", b"<html>Log in</html>", "X: y"),
 }
 """After these nothing else is worth asking."""
+
+PAGE = says("200 OK", b"<html>Log in</html>", "X: y")
+"""It may be that of a proxy whose server starts anew, or of an address that is wrong."""
 
 REQUEST: dict[str, Misbehaviour] = {
     "403-flagged": says("403 Forbidden", _error("your input was flagged")),

@@ -9,7 +9,7 @@ from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSet
 from judgetree.modules.llm.endpoint import EndpointLLM
 from tests.modules.model_endpoints import llm_at
 
-from .servers import OTHER, REQUEST, SETUP, Misbehaviour, misbehaving
+from .servers import OTHER, PAGE, REQUEST, SETUP, Misbehaviour, misbehaving
 from .watch import survive
 
 FINAL = {ModelSetupError: SETUP, ModelRequestError: REQUEST}
@@ -41,6 +41,14 @@ def test_a_refusal_for_good_is_not_repeated(behave: Misbehaviour, kind: type[Mod
         failure = _failure(llm_at(server.base_url, retries=3, timeout_s=TIMEOUT_S), streams=streams)
         assert isinstance(failure, kind)
         assert server.asked <= 2  # a refused stream is asked for once more, whole
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_a_page_in_place_of_a_reply_is_tried_again_and_then_a_fault_of_the_address(streams: bool) -> None:
+    with misbehaving(PAGE) as server:
+        failure = _failure(llm_at(server.base_url, retries=1, timeout_s=TIMEOUT_S), streams=streams)
+        assert isinstance(failure, ModelSetupError)
+        assert "in attempt 2 of 2" in str(failure)
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])

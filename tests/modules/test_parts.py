@@ -152,7 +152,7 @@ def test_lambdas_of_one_file_are_told_apart() -> None:
 
 NAMES = """
 from functools import partial
-from judgetree.modules.parts import fingerprint_of, part_of, remembered
+from judgetree.modules.parts import fingerprint_of, part_of, register_object
 
 class Mine:
     def __init__(self, stop):
@@ -162,7 +162,8 @@ class Mine:
         return {"stop": self.stop, "self": [object()]}
 
 mine = Mine(frozenset("abcdefgh"))
-print(remembered(mine), remembered(partial(Mine, {"x", "y", "z"}, object())), remembered(lambda: mine))
+print(register_object(mine), register_object(partial(Mine, {"x", "y", "z"}, object())))
+print(register_object(lambda: mine))
 print(fingerprint_of(part_of("judge", Mine), mine)["own.stop"])
 """
 

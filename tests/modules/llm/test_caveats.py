@@ -16,7 +16,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JOURNAL_TABLES, CallJournal, thread_calls
 from judgetree.modules.calls.kept import CallResult
-from judgetree.modules.calls.ledger import Ledger
+from judgetree.modules.calls.ledger import SpendLimits
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.prices import Price, Prices, usage_by_model
 from judgetree.modules.calls.record import CallRecord, caveats_of, count_caveats
@@ -212,7 +212,7 @@ def test_limits_count_what_the_texts_have_at_least_where_far_too_little_is_repor
         least = least_tokens([text for _, text in LONG]) + least_tokens([said])
         spend = prices.spend_of(CallRecord(**{**record, "model": "m"}))
         assert (spend.tokens, round(spend.usd * 1_000_000)) == (least, least)
-        assert Ledger(max_tree_tokens=9).of_record(record).tokens == least
+        assert SpendLimits(max_tree_tokens=9).of_record(record).tokens == least
     (usage,) = usage_by_model(meter.records)
     assert (usage.tokens, usage.as_counted().tokens) == (4, 2 * least)
     (warned,) = [each.getMessage() for each in caplog.records if "limits count" in each.getMessage()]

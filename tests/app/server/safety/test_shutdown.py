@@ -15,7 +15,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
+from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.modules.settings import Settings
 from tests.app.conftest import CHAIN, COLLECTION, Dam, command
 from tests.app.server.safety.test_client_gone import until
@@ -80,7 +80,7 @@ def test_a_question_that_waits_for_a_rate_limit_ends_at_once_and_is_resumed_by_t
 ) -> None:
     limited = threading.Event()
 
-    def respond(request: ChatRequest) -> ChatReply | None:
+    def respond(request: ReceivedRequest) -> ChatReply | None:
         if request.prompt.kind != "read":
             return None
         limited.set()
