@@ -220,7 +220,7 @@ def test_graph_by_hand_when_run(run: Callable[[str], Outputs]) -> None:
     assert "    scores [2, 0, 0], next nothing" in said["state-history"].splitlines()
     assert "budget spent: True" in said["budget-spent"]
     assert "(query: " in said["mismatches"]
-    assert "max_rec_depth: '3' then, '1' now" in said["mismatches"]
+    assert "max_rec_depth: 3 then, 1 now" in said["mismatches"]
 
     by_depth = list(_table(said["oracle-table"], columns=5).values())
     assert len(by_depth) == 4
