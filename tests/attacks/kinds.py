@@ -152,6 +152,9 @@ ATTACKS: dict[str, Attack] = {
     "test_reserved_names.test_documents_that_have_the_name_from_before_are_kept_and_renamed": Attack(world="name"),
     "test_reserved_names.test_the_library_refuses_it": Attack(world="name", kind="reserved", doors="name"),
     "test_reserved_names.test_what_was_renamed_stays_when_another_collection_takes_its_name": Attack(world="name"),
+    "test_servers.test_a_page_in_place_of_a_reply_is_tried_again_and_then_a_fault_of_the_address": Attack(
+        world="server", kind="html", doors="streams"
+    ),
     "test_servers.test_a_refusal_for_good_is_not_repeated": Attack(world="server", kinds="behave", doors="streams"),
     "test_servers.test_a_server_that_misbehaves_fails_the_attempt_in_time": Attack(
         world="server", kinds="behave", doors="streams"

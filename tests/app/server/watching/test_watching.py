@@ -10,6 +10,7 @@ from logging.handlers import QueueHandler
 import httpx
 import pytest
 
+from judgetree.app.server.watching import health
 from judgetree.app.server.watching.request_log import JsonLines
 from judgetree.modules.settings import Settings
 from tests.app.conftest import COLLECTION
@@ -17,6 +18,12 @@ from tests.app.server.serving import serving
 from tests.app.talks import FIRST
 
 SECRET = "sk-abcdefghijklmnop"
+
+
+@pytest.fixture(autouse=True)
+def patient_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, a model that answers takes longer than a probe waits for it."""
+    monkeypatch.setattr(health, "_TIMEOUT_S", 60.0)
 
 
 def ask(http: httpx.Client, question: str = FIRST, **headers: str) -> httpx.Response:
