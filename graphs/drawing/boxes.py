@@ -65,8 +65,9 @@ def text_rows(lines: Sequence[str], *, size: float = TEXT_SIZE_PT, ink: str = IN
 
 def font(text: str, *, size: float = TEXT_SIZE_PT, ink: str, bold: bool = False) -> str:
     """Escape a text and set its size and ink."""
-    # Entities are read before \N and the like are expanded, so only a doubled backslash stays one.
-    escaped = html.escape(text).replace("\\", "\\\\")
+    # Entities are read before \N and the like are expanded, so only a doubled backslash stays one. A text of closing
+    # brackets alone is a syntax error to Graphviz 2.43.
+    escaped = html.escape(text).replace("\\", "\\\\").replace("]", "&#93;")
     weight = f"<B>{escaped}</B>" if bold else escaped
     return f'<FONT POINT-SIZE="{size}" COLOR="{ink}">{weight}</FONT>'
 

@@ -191,6 +191,11 @@ def test_svg_is_xml_and_its_titles_hold_the_text_whatever_it_is(text: str, nasty
     assert expected in " ".join(title(drawn["c0"]).split())
 
 
+@pytest.mark.parametrize("text", ["]", "]]"])
+def test_a_text_of_closing_brackets_is_drawn(text: str) -> None:
+    assert title(boxes(tree_with(chunk(0, text=text), query=text, answer=text).to_svg())["q0"])
+
+
 def test_dot_needs_no_graphviz_and_names_every_edge() -> None:
     dot = tree_with(chunk(0, sub_query()), chunk(1)).to_dot()
 
