@@ -56,7 +56,7 @@ _LATER_STATUS = frozenset({408, 409, 425, 429})
 """HTTP statuses from 400 to 499 after which the same request may succeed later."""
 
 
-_TWO_STOPS = re.compile(r"(?<=[^\W_]|[)\]'\"”’»`])\.\.(?=\s|$)")
+_TWO_STOPS = re.compile(r"(?<=[^\W_]|[)\]'\"”’»`])\.\.(?=\s+[A-Z]|$)")
 """The end of a reason that is a sentence itself, within a sentence."""
 
 

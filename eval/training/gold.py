@@ -35,7 +35,7 @@ class GoldBranch:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldTree:
-    """The tree of one answer, with what is known of it."""
+    """The search tree of one answer, with the right scores of its chunks."""
 
     row: RunRow
     question: EvalQuestion

@@ -135,7 +135,7 @@ def _settings_table(settings: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _pair_html(pair: QueryPair) -> tuple[str, bool]:
-    """Draw a query with everything below it, open if something in it differs; returns whether all of it is alike."""
+    """Draw a query and all below it, unfolded where the two trees differ; return it, and whether they are alike."""
     drawn: dict[int, tuple[list[str], bool]] = {}
     for each in reversed([*walk_pairs(pair)]):  # the deepest first, without recursion
         drawn[id(each)] = _pair_parts(each, [drawn.pop(id(child)) for child in each.children])

@@ -23,7 +23,7 @@ from .threads import PathThread, answered, context_of_thread, with_sub_answer
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRun:
-    """The readers' answers to the evidence of a tree, each time without one part of it."""
+    """Asks the readers of a tree again, each time without one part of its evidence."""
 
     context: RunContext
     """Context whose thread is that of the explanation."""

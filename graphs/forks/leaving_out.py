@@ -1,4 +1,4 @@
-"""What can be left out of the evidence of a search tree, what asking again without it costs, and what came of it."""
+"""Parts of a tree's evidence that an explanation leaves out, the cost of asking without each, and its effect."""
 
 from __future__ import annotations
 

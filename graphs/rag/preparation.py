@@ -42,7 +42,7 @@ class RunRequest:
     options: Options
     """Keyword arguments for LangGraph."""
     is_new: bool
-    """Whether the thread was named just now, so that nothing is to be read of it."""
+    """Whether the thread was named just now, so that no state of it is saved yet."""
     streams: bool
     outer: Outer | None = None
 

@@ -36,9 +36,7 @@ def read_yaml(file: Path, *, what: str) -> object:
         return yaml.load(read_regular(file, max_bytes=MAX_YAML_BYTES).decode("utf-8"), _Loader)
     except RecursionError as error:
         raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
-    except (
-        Exception
-    ) as error:  # PyYAML raises ValueError, KeyError and others for values such as !!timestamp 2020-13-45
+    except Exception as error:  # PyYAML raises ValueError, KeyError and others, as for !!timestamp 2020-13-45
         raise SettingsError(f"The {what} {file} cannot be read: {error}. {_ADVICE}") from error
 
 

@@ -14,7 +14,7 @@ from .best_first import BestFirst
 
 @dataclass(frozen=True, kw_only=True)
 class Wider(BestFirst):
-    """Chooses as ``BestFirst``, and asks a chunk again as long as no try of it found a needed chunk."""
+    """Chooses as ``BestFirst``, and asks a further question about a chunk until one has found a needed chunk."""
 
     name = "wider"
 
