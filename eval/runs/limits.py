@@ -137,7 +137,7 @@ class Spending:
         return any(limit is not None for limit in self._limits.values())
 
     def has_room_for(self, more: Spend) -> bool:
-        """Return whether the limits leave room for an amount; calls that have not ended count as a part of the amount."""
+        """Return whether the limits leave room for an amount, which holds that of the calls in flight."""
         return not self._limit_below(self.spent + more)
 
     def add(self, row: RunRow) -> Spend:
