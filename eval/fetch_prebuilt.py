@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import httpx
 
-from ..modules.errors import LoadingError, SettingsError
+from ..modules.errors import LoadingError, SettingsError, reason_of
 from ..modules.prebuilt.files import YAML_NAME
 from ..modules.progress import ByteProgress
 from ..modules.storage.atomic import replacing, write_atomic
@@ -129,7 +129,9 @@ def _downloaded(file: PublicFile, folder: Path, on_progress: ByteProgress | None
         if not part.exists() or part.stat().st_size != file.size:
             download(file.url, part, max_bytes=file.size, on_progress=on_progress, loopback_http=loopback_http)
     except (httpx.HTTPError, httpx.InvalidURL, LoadingError) as error:
-        raise LoadingError(f"{file.url} could not be fetched: {error}. Try again: what has arrived is kept.") from error
+        raise LoadingError(
+            f"{file.url} could not be fetched: {reason_of(error)}. Try again: what has arrived is kept."
+        ) from error
     with part.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != file.sha256:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from langchain_core.documents import Document
 
 from ..modules.background_loop import background_loop
+from ..modules.errors import reason_of
 from ..modules.judge.contract import AnyJudge
 from ..modules.retriever.contract import ChunkRetriever
 
@@ -33,7 +34,7 @@ def check_fingerprint(part: AnyJudge | ChunkRetriever) -> None:
         first = part.fingerprint()
     except Exception as error:
         raise ContractError(
-            f"{rule}; it raised {type(error).__name__}: {error}. Give an object, not its class"
+            f"{rule}; it raised {type(error).__name__}: {reason_of(error)}. Give an object, not its class"
         ) from error
     is_text = isinstance(first, Mapping) and all(isinstance(each, str) for pair in first.items() for each in pair)
     require(is_text, rule, first)

@@ -35,7 +35,6 @@ where they are called, with ``raise … from``.
 from __future__ import annotations
 
 import difflib
-import re
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -56,15 +55,8 @@ _LATER_STATUS = frozenset({408, 409, 425, 429})
 """HTTP statuses from 400 to 499 after which the same request may succeed later."""
 
 
-_TWO_STOPS = re.compile(r"(?<=[^\W_]|[)\]'\"”’»`])\.\.(?=\s+[A-Z]|$)")
-"""The end of a reason that is a sentence itself, within a sentence."""
-
-
 class JudgetreeError(Exception):
-    """The base class of all errors; a reason that ends in a full stop may end a sentence of the message."""
-
-    def __init__(self, *said: object) -> None:
-        super().__init__(*(_TWO_STOPS.sub(".", each) if isinstance(each, str) else each for each in said))
+    """The base class of all errors."""
 
 
 class UserError(JudgetreeError):
@@ -257,7 +249,7 @@ def faults_of(error: ValidationError, *, whole: str = "", shown: Callable[[objec
     faults = []
     for fault in error.errors(include_url=False, include_input=shown is not None, include_context=False):
         place = ".".join(map(str, fault["loc"])) or whole
-        said = fault["msg"].removeprefix("Value error, ")
+        said = reason_of(fault["msg"].removeprefix("Value error, "))
         if shown is not None and fault["type"] not in _WITH_VALUE:
             said = f"{said} (it is {shown(fault['input'])})"
             said += ": write it in quotes" if _is_number_for_text(fault["type"], fault["input"]) else ""
@@ -267,6 +259,15 @@ def faults_of(error: ValidationError, *, whole: str = "", shown: Callable[[objec
 
 def _is_number_for_text(kind: str, value: object) -> bool:
     return kind == "string_type" and isinstance(value, int | float)
+
+
+def reason_of(error: BaseException | str) -> str:
+    """Return what an error says, to stand before a full stop: without its own.
+
+    >>> f"The file cannot be read: {reason_of('It is empty.')}."
+    'The file cannot be read: It is empty.'
+    """
+    return str(error).removesuffix(".")
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from .cell_code import cell_code, shape_of
 from .digests import canonical_json, text_digest
-from .errors import JudgetreeError, NoFailure, SettingsError, UserError
+from .errors import JudgetreeError, NoFailure, SettingsError, UserError, reason_of
 from .trust.own_modules import import_own
 
 PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
@@ -198,11 +198,15 @@ def find_part(kind: PartKind, name: str) -> Part:
         for attribute in attributes.split("."):
             value = getattr(value, attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"The {kind} {name!r} cannot be imported: {error}. Write module:name.") from error
+        raise SettingsError(
+            f"The {kind} {name!r} cannot be imported: {reason_of(error)}. Write module:name."
+        ) from error
     except CANCELLATIONS:
         raise
     except BaseException as error:  # a script without a guard exits
-        raise SettingsError(f"The module of the {kind} {name!r} failed: {type(error).__name__}: {error}.") from error
+        raise SettingsError(
+            f"The module of the {kind} {name!r} failed: {type(error).__name__}: {reason_of(error)}."
+        ) from error
     return Part(name=name, value=value, source=source_of(value))
 
 
@@ -222,12 +226,12 @@ def instantiate(part: Part, **offered: object) -> object:
         raise
     except TypeError as error:
         raise SettingsError(
-            f"{part.name!r} cannot be made: {error}. It may take {', '.join(offered)}, by these names."
+            f"{part.name!r} cannot be made: {reason_of(error)}. It may take {', '.join(offered)}, by these names."
         ) from error
     except CANCELLATIONS:
         raise
     except BaseException as error:
-        raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {error}.") from error
+        raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {reason_of(error)}.") from error
 
 
 def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
@@ -249,7 +253,9 @@ def _said_by(part: _Fingerprinted, name: str) -> object:
     except (JudgetreeError, *CANCELLATIONS):
         raise
     except BaseException as error:
-        raise SettingsError(f"The fingerprint of {name!r} failed: {type(error).__name__}: {error}.") from error
+        raise SettingsError(
+            f"The fingerprint of {name!r} failed: {type(error).__name__}: {reason_of(error)}."
+        ) from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
@@ -132,17 +132,18 @@ def pairs_of(pairs: list[str], model: type[Config]) -> dict[str, object]:
         if not equals or not name.strip():
             raise SettingsError(f"--set {pair!r} is not KEY=VALUE, such as --set evidence_tokens=2000.")
         try:
-            value = parse_value(text)
-            is_text = isinstance(value, int | float) and _takes_texts(model, name.strip())
-            keys[name.strip()] = text.strip() if is_text else value
+            keys[name.strip()] = text.strip() if _is_as_typed(text.strip(), model, name.strip()) else parse_value(text)
         except ValueError as error:
             raise SettingsError(f"--set {pair!r}: the value is no YAML ({error}).") from error
     return keys
 
 
-def _takes_texts(model: type[Config], name: str) -> bool:
-    """Whether a key has a text, so that a name such as 4.1 or true is no number or switch."""
-    return name in model.model_fields and typed_as(model.model_fields[name].annotation) not in (int, float, bool)
+def _is_as_typed(text: str, model: type[Config], name: str) -> bool:
+    """Whether a value is the text of a key, such as 4.1, local: or a#b, and no list, quoted text or null of YAML."""
+    if name not in model.model_fields or text.startswith(("[", "'", '"')) or text in ("", "~", "null"):
+        return False
+    annotation = model.model_fields[name].annotation
+    return typed_as(annotation) is str and not any(get_origin(each) is Mapping for each in get_args(annotation))
 
 
 def _options(model: type[Config], names: list[str], *, shows_all: bool) -> Iterator[inspect.Parameter]:

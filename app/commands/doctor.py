@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...modules.errors import DependencyError, JudgetreeError, SettingsError
+from ...modules.errors import DependencyError, JudgetreeError, SettingsError, reason_of
 from ..terminal.exit_status import USER_ERROR
 from ..terminal.terminal import busy, write_json
 from .options import Json
@@ -159,7 +159,7 @@ def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Chec
     except JudgetreeError as error:
         detail = str(error)
     except OSError as error:
-        detail = f"{error}. Check the path and its permissions."
+        detail = f"{reason_of(error)}. Check the path and its permissions."
     return Check(name=name, works=works, detail=without_secrets(detail), is_needed=is_needed)
 
 

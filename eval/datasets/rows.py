@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
 
 from ...modules.digests import text_digest
-from ...modules.errors import LoadingError, SettingsError, faults_of
+from ...modules.errors import LoadingError, SettingsError, faults_of, reason_of
 from ...modules.index.content import SOURCE
 from ...modules.index.folder_scan import scan_files
 from ...modules.index.parsers.parsed import clean_text
@@ -199,7 +199,9 @@ class RowReader:
     def _unreadable(self, error: LoadingError | OSError) -> LoadingError:
         if isinstance(error, OSError):
             return LoadingError(f"Cannot read {self.file}: {error.strerror}. Name a readable file.")
-        return LoadingError(f"Cannot read {self.file}: {error}. Name a file with a row in each line, or a JSON list.")
+        return LoadingError(
+            f"Cannot read {self.file}: {reason_of(error)}. Name a file with a row in each line, or a JSON list."
+        )
 
 
 def parse_json(text: str) -> object:
@@ -359,7 +361,7 @@ def _corpus_digest(dataset: Dataset) -> str:
             for file in scan_files(dataset.folder).files:
                 digest.update(_line([file.source, file.digest()]))
         except OSError as error:
-            raise LoadingError(f"Cannot read {dataset.folder}: {error}. Make its files readable.") from error
+            raise LoadingError(f"Cannot read {dataset.folder}: {reason_of(error)}. Make its files readable.") from error
     elif not dataset.documents:
         return ""
     for document in dataset.documents:

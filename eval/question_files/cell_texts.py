@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...modules.errors import reason_of
 from ...modules.index.parsers.parsed import clean_text
 from ...modules.reading.python_values import python_value
 
@@ -204,8 +205,8 @@ def _printed(text: str) -> object:
         except ValueError as error:
             if _BROKEN.match(text):
                 raise ValueError(
-                    f"{_shown(text)} begins like a list, but {error}. Mend it, or write the text itself as a JSON list "
-                    "of one text"
+                    f"{_shown(text)} begins like a list, but {reason_of(error)}. Mend it, or write the text itself as "
+                    "a JSON list of one text"
                 ) from error
             return None
     if not isinstance(value, list | dict) or _OF_NUMBERS.fullmatch(text):

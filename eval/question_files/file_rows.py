@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast
 
-from ...modules.errors import LoadingError, SettingsError, needs_extra
+from ...modules.errors import LoadingError, SettingsError, needs_extra, reason_of
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.parser_process import ParserProcess
 from ...modules.index.row_parsers import table_parser
@@ -194,7 +194,9 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> tuple[str, str]:
             "(--encoding), or leave that out to have it found."
         ) from error
     except LoadingError as error:
-        raise LoadingError(f"Cannot read {path}: {error}. {_ADVICE} Or name its encoding: --encoding.") from error
+        raise LoadingError(
+            f"Cannot read {path}: {reason_of(error)}. {_ADVICE} Or name its encoding: --encoding."
+        ) from error
     if found.encoding.startswith(f"{UTF_8} ("):
         line = found.text.partition("\ufffd")[0].count("\n") + 1
         raise LoadingError(
@@ -242,7 +244,7 @@ def _parsed(path: Path, parser: str, data: bytes, shape: str) -> Iterator[Parsed
         with ParserProcess(_LIMITS) as process:
             parsed = process.parse(parser, data)
     except LoadingError as error:
-        raise LoadingError(f"Cannot read {path} as {shape}: {error}. {_ADVICE}") from error
+        raise LoadingError(f"Cannot read {path} as {shape}: {reason_of(error)}. {_ADVICE}") from error
     return ((metadata, json.loads(row)) for row, metadata in parsed)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from ...modules.errors import SettingsError
+from ...modules.errors import SettingsError, reason_of
 from ...modules.storage.atomic import write_atomic
 from .file_rows import USUAL_NAMES
 
@@ -33,7 +33,9 @@ def keep_questions(questions: object, folder: Path) -> Path:
         objects = ({"question": row} if isinstance(row, str) else row for row in rows)
         lines = [json.dumps(each, ensure_ascii=False, default=_plain) + "\n" for each in objects]
     except (TypeError, ValueError, RecursionError) as error:
-        raise SettingsError(f"questions cannot be written as JSON: {error}. Give texts, numbers and lists.") from error
+        raise SettingsError(
+            f"questions cannot be written as JSON: {reason_of(error)}. Give texts, numbers and lists."
+        ) from error
     content = "".join(lines).encode("utf-8", "backslashreplace")
     file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import RUN_FILE, Recording
-from ...modules.errors import LoadingError
+from ...modules.errors import LoadingError, reason_of
 from ...modules.reading.regular_files import lines_of, open_regular
 from .json_lines import append_line, cut_torn_end, sync_file
 
@@ -99,13 +99,15 @@ class TreeStore:
         try:
             return open_regular(self._file)
         except (LoadingError, OSError) as error:
-            raise LoadingError(f"Cannot read the trees in {self._file}: {error}. Name another folder.") from error
+            raise LoadingError(
+                f"Cannot read the trees in {self._file}: {reason_of(error)}. Name another folder."
+            ) from error
 
     def _lines_of(self, file: BufferedReader) -> Iterator[bytes]:
         try:
             yield from lines_of(file, max_bytes=_MAX_TREE_BYTES)
         except LoadingError as error:
-            raise LoadingError(f"Cannot read the trees in {self._file}: {error}. {_REMEDY}") from error
+            raise LoadingError(f"Cannot read the trees in {self._file}: {reason_of(error)}. {_REMEDY}") from error
 
     def _index(self) -> None:
         """Note the offset of each line since the last call, since a run may still be appending."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..errors import SettingsError, faults_of
+from ..errors import SettingsError, faults_of, reason_of
 from ..reading.regular_files import read_named_text
 from .record import INTERRUPTED, CallKind, CallRecord, Spend, counted_tokens
 
@@ -281,7 +281,7 @@ def _read(text: str, *, where: str) -> dict[CallKind, Mapping[str, Price]]:
     try:
         return _Table.model_validate(tomllib.loads(text)).by_kind()
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingsError(f"{where} is not valid TOML: {error}. {_FORM}") from error
+        raise SettingsError(f"{where} is not valid TOML: {reason_of(error)}. {_FORM}") from error
     except ValidationError as error:
         raise SettingsError(f"{where} is not usable: {'; '.join(faults_of(error))}. {_FORM}") from error
 

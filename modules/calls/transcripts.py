@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from ..addresses import Address
 from ..digests import text_digest
-from ..errors import SettingsError, UserError
+from ..errors import SettingsError, UserError, reason_of
 from ..storage.databases import Database, ReadableDatabase, open_database
 from ..storage.sqlite import SqliteReader
 from ..storage.tables import Statement, Tables
@@ -180,7 +180,7 @@ class TranscriptPlace:
             raise
         except Exception as error:
             raise SettingsError(
-                f"The transcripts {self.url} cannot be read: {error}. Move the file away to go on without."
+                f"The transcripts {self.url} cannot be read: {reason_of(error)}. Move the file away to go on without."
             ) from error
 
     def _readable(self) -> ReadableDatabase:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DependencyError, SettingsError
+from ..errors import DependencyError, SettingsError, reason_of
 from ..installed_files import installed_file
 from ..progress import ByteProgress
 from ..storage.file_locks import private_lock
@@ -77,7 +77,7 @@ def ensure_model_file(home: Path, *, on_progress: ByteProgress | None = None, fi
             _write_stamp(target, file)
     except OSError as error:
         raise SettingsError(
-            f"The model's file cannot be written to {target.parent}: {error}. Make room for "
+            f"The model's file cannot be written to {target.parent}: {reason_of(error)}. Make room for "
             f"{file.size_bytes / 1e9:.1f} GB there, or set JUDGETREE_HOME to another folder."
         ) from error
     return target

@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..digests import text_digest
-from ..errors import StoreFailure
+from ..errors import StoreFailure, reason_of
 from ..storage.file_locks import private_lock
 from ..trust.private import private_folder
 from .locks import Holder, Locks
@@ -32,7 +32,7 @@ class FileLocks(Locks):
             return False
         except OSError as error:
             raise StoreFailure(
-                f"No lock can be made in the folder {str(self._folder)!r}: {error}. Make it writable, "
+                f"No lock can be made in the folder {str(self._folder)!r}: {reason_of(error)}. Make it writable, "
                 "or set JUDGETREE_CHECKPOINTS to a database in a folder that is."
             ) from error
         self._held[name] = lock

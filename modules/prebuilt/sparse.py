@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CollectionError, SettingsError, needs_extra
+from ..errors import CollectionError, SettingsError, needs_extra, reason_of
 from .finite import are_finite, are_within
 
 _NONE = "none"
@@ -175,7 +175,7 @@ class Bm25sFolder:
             tokenizer.tokenize(["a word"], update_vocab=False, allow_empty=False, show_progress=False)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CollectionError(
-                f"The tokenizer of bm25s in {self.folder} cannot be read: {error}. Fetch or save it again."
+                f"The tokenizer of bm25s in {self.folder} cannot be read: {reason_of(error)}. Fetch or save it again."
             ) from error
         return tokenizer
 

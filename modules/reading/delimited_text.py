@@ -7,7 +7,7 @@ import io
 from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
-from ..errors import LoadingError
+from ..errors import LoadingError, reason_of
 
 SEPARATORS = ",;\t|"
 """What may separate cells; the first one wins where several fit alike."""
@@ -121,7 +121,9 @@ def _quoted_rows(text: str, separator: str, first: int) -> Iterator[TableRow]:
             yield number, row
             number += 1
     except csv.Error as error:
-        raise LoadingError(f"row {number} is broken: {error}. Write a quote within a quoted cell twice") from error
+        raise LoadingError(
+            f"row {number} is broken: {reason_of(error)}. Write a quote within a quoted cell twice"
+        ) from error
 
 
 def _suspect_of(text: str, separator: str, first: int) -> tuple[bool, str]:

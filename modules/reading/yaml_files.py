@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from ..errors import SettingsError
+from ..errors import SettingsError, reason_of
 from .regular_files import read_regular
 
 MAX_YAML_BYTES = 4_000_000
@@ -37,7 +37,7 @@ def read_yaml(file: Path, *, what: str) -> object:
     except RecursionError as error:
         raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
     except Exception as error:  # PyYAML raises ValueError, KeyError and others, as for !!timestamp 2020-13-45
-        raise SettingsError(f"The {what} {file} cannot be read: {error}. {_ADVICE}") from error
+        raise SettingsError(f"The {what} {file} cannot be read: {reason_of(error)}. {_ADVICE}") from error
 
 
 def read_mapping(file: Path, *, what: str) -> Mapping[str, object]:

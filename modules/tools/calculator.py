@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 
 from langchain_core.tools import BaseTool, StructuredTool
 
+from ..errors import reason_of
+
 LONGEST_EXPRESSION = 2_000
 """Most characters of an expression, which bound its numbers and operations too."""
 _MOST_BITS = 12_000
@@ -83,8 +85,8 @@ def calculate(expression: str) -> str:
     # KeyError: a function without its brackets, or an operation of matrices; Recursion- and MemoryError: the parser's.
     except (ValueError, TypeError, ArithmeticError, KeyError, SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError(
-            f"{expression[:100]!r:.100} cannot be computed: {error}. Write numbers without separators of thousands, "
-            f"+ - * / // % ^, brackets, {', '.join(_FUNCTIONS)}, {', '.join(_CONSTANTS)}."
+            f"{expression[:100]!r:.100} cannot be computed: {reason_of(error)}. Write numbers without separators of "
+            f"thousands, + - * / // % ^, brackets, {', '.join(_FUNCTIONS)}, {', '.join(_CONSTANTS)}."
         ) from error
 
 

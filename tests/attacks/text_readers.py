@@ -29,7 +29,7 @@ from judgetree.modules.calls.thinking import split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
 from judgetree.modules.digests import canonical_json
 from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, refuses_format
-from judgetree.modules.errors import JudgetreeError, LoadingError
+from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
 from judgetree.modules.index.parsers.html_hidden import hidden_from_speech
@@ -179,7 +179,6 @@ READERS: Mapping[str, Reader] = {
     "modules.llm.wire.error_words.without_repeats": lambda text: without_repeats(text[:MOST_READ], {"input": [text]}),
     "modules.llm.wire.error_words._texts_in": lambda text: words_of(ValueError({"raw": text})),
     "modules.llm.wire.error_words._plain": lambda text: without_repeats(text[:MOST_READ], {"prompt": text}),
-    "modules.errors.JudgetreeError.__init__": JudgetreeError,
     "modules.llm.wire.refusals.refused_in": lambda text: refused_in(text, _REQUEST, param=text[:200]),
     "modules.llm.wire.refusals._limit_named_in": lambda text: refused_in(text, _REQUEST, is_named=True),
     "modules.llm.wire.refusals._format_in": lambda text: refused_in(text, _REQUEST, is_server_error=True),

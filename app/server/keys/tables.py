@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from ....graphs.threads.checkpoints import is_postgres
 from ....modules.addresses import Address
-from ....modules.errors import DependencyError, StoreFailure
+from ....modules.errors import DependencyError, StoreFailure, reason_of
 from ....modules.redaction import starred
 from ....modules.settings import Settings
 from ....modules.storage.databases import Database, open_database
@@ -105,7 +105,7 @@ class KeyTables:
             yield
         except (sqlite3.Error, OSError) as error:
             raise StoreFailure(
-                f"The keys in {where} cannot be used: {error}. Check that it can be read and written."
+                f"The keys in {where} cannot be used: {reason_of(error)}. Check that it can be read and written."
             ) from error
         except ImportError as error:
             raise DependencyError('Keys in PostgreSQL need an extra: pip install "judgetree[postgres]"') from error

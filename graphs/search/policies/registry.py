@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import cast
 
-from ....modules.errors import SettingsError, UserError
+from ....modules.errors import SettingsError, UserError, reason_of
 from ....modules.parts import CANCELLATIONS, Part, check_name, fingerprint_of, instantiate, part_of
 from ....modules.specs import name_in, parse_spec
 from ..candidate import Candidate, Expansion, SearchLimits, SearchProgress
@@ -129,4 +129,6 @@ class OwnPolicy:
         except (UserError, *CANCELLATIONS):
             raise
         except BaseException as error:
-            raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error
+            raise SettingsError(
+                f"The policy {self._part.name!r} failed: {type(error).__name__}: {reason_of(error)}."
+            ) from error

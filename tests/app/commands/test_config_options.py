@@ -103,6 +103,7 @@ READ = {
     "careful": [("yes", True), ("no", False), ("on", True), ("off", False), ("true", True), ("~", None)],
     "sharing": [
         *((text, text) for text in ("4.1", "010", "1e3", "true", "no", "2026-11-27", "12:30", "=", "0x10", "-3")),
+        *((text, text) for text in ("local:", "http://h/v1#m: x", "a # b", "{a}", "!!binary aGk=", "<<")),
         ("'4.1'", "4.1"),
         (" a b ", "a b"),
     ],

@@ -288,6 +288,29 @@ OTHER_TABLES = {
         "型号 | 压力 | 温度 | 重量 锅炉 | 12.5 | | 40 水泵 | | 7 | 52 阀门 | 3 | 8 | 6",
     ),
     "no head over the first cells": (_simple(heads=["", "P", "T", "kg"]), _READ.replace("Model ", "", 1)),
+    "cells of one letter": (
+        _simple(
+            heads=["Site", *"ABCDEF"], rows=[[name, *"123456"] for name in ("North", "South", "West", "East", "Sea")]
+        ),
+        "Site | A | B | C | D | E | F North | 1 | 2 | 3 | 4 | 5 | 6 South | 1 | 2 | 3 | 4 | 5 | 6 West | 1",
+    ),
+    "units without heads": (
+        _simple(
+            heads=["", "2023", "", "2024", ""],
+            rows=[
+                ["Revenue", "1200", "kEUR", "1350", "kEUR"],
+                ["Loss", "30", "t", "50", "kg"],
+                ["Cars", "4", "t", "6", "t"],
+            ],
+        ),
+        " | 2023 | | 2024 Revenue | 1200 | kEUR | 1350 | kEUR Loss | 30 | t | 50 | kg Cars | 4 | t | 6 | t",
+    ),
+    "from right to left, an empty cell": (
+        "<div dir=rtl>"
+        + _simple(heads=["דגם", "לחץ", "חום"], rows=[["אב", "12", ""], ["גד", "", "7"], ["הו", "3", "8"]])
+        + "</div>",
+        "דגם לחץ חום אב 12 גד",
+    ),
     "lines broken by hand": (
         _simple(rows=[["Boiler<br>KV-7", "12.5", "", "40"], ["Pump", "", "7", "52"], ["Valve<br>KV-9", "3", "8", "6"]]),
         "Model | P | T | kg Boiler KV-7 | 12.5 | | 40 Pump | | 7 | 52 Valve KV-9 | 3 | 8 | 6",

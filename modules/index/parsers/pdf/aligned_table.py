@@ -188,7 +188,14 @@ class AlignedTable:
         return True
 
     def over(self, row: Row) -> str:
-        """Return a row whose texts stand over the middles of one or several columns each; "" if it has no such."""
+        """Return a row whose texts stand over the middles of one or several columns each; "" if it has no such.
+
+        In a table from right to left it has none: its cells may be one text to the file.
+        """
+        if self._from_right:
+            return ""
+        if alone := self._over_numbers(row):
+            return alone
         middles = [(each.left + each.right) / 2 for each in row.segments]
         count = len(self._columns)
         if comb(count, len(middles) - 1) > _MOST_WAYS:
@@ -217,6 +224,19 @@ class AlignedTable:
         texts = [row.text([each]) for each in row.segments]
         cells = [text for text, (begin, end) in zip(texts, ranges, strict=True) for _ in range(begin, end)]
         return self._joined([*[""] * ranges[0][0], *cells])
+
+    def _over_numbers(self, row: Row) -> str:
+        """Return a row with a text over each column of numbers and none over the others, such as their units; or ""."""
+        first = self._cells[self._groups[0].start]
+        numbers = [at for at, cell in enumerate(first) if cell and is_number(cell)]
+        below = [
+            [at for at, (left, right) in enumerate(self._columns) if left < each.right and each.left < right]
+            for each in row.segments
+        ]
+        if below != [[at] for at in numbers]:
+            return ""
+        texts = dict(zip(numbers, (row.text([each]) for each in row.segments), strict=True))
+        return self._joined([texts.get(at, "") for at in range(len(self._columns))])
 
     @cached_property
     def _boxes(self) -> list[Span]:

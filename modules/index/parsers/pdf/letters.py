@@ -30,6 +30,8 @@ _NARROW = 0.5
 _WIDE_BLANK = 0.32
 """Most width of a blank, in heights of letters."""
 _MOST_GAPS = 80
+_SURE_BLANKS = 3
+"""Least number of blanks that show that a file writes them, where every gap without one parts texts."""
 _MOST_LETTERS = 50
 _MOST_SAMPLED = 40
 _WITHOUT_BLANKS = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
@@ -114,12 +116,12 @@ class PageLetters:
         sampled = whole[:: 1 + len(whole) // _MOST_SAMPLED]
         if any(self._is_one_text(before, after) for before, after in sampled):
             return False
-        alone = sum(
-            not _WITHOUT_BLANKS.match(self._text[at]) and (at == 0 or not self._is_one_text(at - 1, at))
-            for at, _ in sampled
-        )
-        if 2 * alone > len(sampled):  # letters are placed one by one
+        ends = [at for at, _ in sampled if at > 0 and not self._text[at - 1].isspace()]  # of words of several letters
+        alone = sum(not _WITHOUT_BLANKS.match(self._text[at]) and not self._is_one_text(at - 1, at) for at in ends)
+        if 2 * alone > len(ends):  # letters are placed one by one
             return False
+        if len(gaps) - len(seen) >= _SURE_BLANKS:
+            return True
         narrow = sum(self._gap(*two) < _NARROW * (self._tops[two[0]] - self._bottoms[two[0]]) for two in sampled)
         return 5 * narrow <= 4 * len(sampled)
 
