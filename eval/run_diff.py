@@ -19,6 +19,8 @@ from ..modules.storage.texts import html_text
 from .reports import html_parts
 from .reports.loaded_run import LoadedRun, load_run, score_rows
 from .rows.store import RunRow
+from .tables.html import table_html
+from .tables.table import Table
 
 ALIKE = "alike"
 NO_TREE = "without a tree"
@@ -111,14 +113,14 @@ class RunDiff:
 
     def to_html(self) -> str:
         """Draw the table and all questions whose trees part as one HTML page."""
-        rows = [[html_text(_cell(cell)) for cell in row] for row in self.table.itertuples(index=False)]
+        rows = [[_cell(cell) for cell in row] for row in self.table.itertuples(index=False)]
         head = ("question", "they part at", "A", "B", "EM A", "EM B")
-        parted = [[html_text(cell) for cell in _question_cells(each)] for each in self.questions if each.first]
+        parted = [_question_cells(each) for each in self.questions if each.first]
         title = html_text(f"{self.name_a} and {self.name_b}")
         remarks = "".join(f"<p>{html_text(remark)}</p>" for remark in self._remarks())
         body = f"<header><h1>{title}</h1>{remarks}</header><main><section><h2>Where they part</h2>"
-        body += f"{html_parts.table_of(_HEAD, rows)}</section><section><h2>Questions</h2>"
-        body += f"{html_parts.table_of(head, parted)}</section></main>"
+        body += f"{table_html(Table.of(_HEAD, rows))}</section><section><h2>Questions</h2>"
+        body += f"{table_html(Table.of(head, parted))}</section></main>"
         return html_page(html_parts.__package__, title=title, body=body)
 
     def _repr_html_(self) -> str:

@@ -19,8 +19,9 @@ from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
 from ..reports.report import Report
 from ..rows.csv_tables import csv_of
-from .latex import latex_document
-from .tables import PaperTable, paper_tables
+from ..tables.latex import latex_document
+from ..tables.table import Table
+from .tables import paper_tables
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def write_latex(report: Report, path: Path | str) -> tuple[Path, ...]:
     return write_tables(paper_tables(report), Path(path))
 
 
-def write_tables(tables: Sequence[PaperTable], path: Path) -> tuple[Path, ...]:
+def write_tables(tables: Sequence[Table], path: Path) -> tuple[Path, ...]:
     """Write tables as ``write_latex`` does."""
     if path.suffix == _TEX:
         if path.is_dir():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,12 +15,13 @@ import pandas as pd
 from ..metrics.statistics import PairedComparison
 from ..reports.compare import Comparison
 from ..reports.contenders import ALL_PAIRS, baseline_of
-from ..reports.failures import FAILURE_KINDS, FAILURE_WORDS
 from ..reports.frames import COST_METRICS, is_share
+from ..reports.kind_tables import failure_rows, split_columns, split_rows
 from ..reports.own_scores import PREFIX
 from ..reports.plots import SPLIT_WORDS
 from ..reports.report import SHOWN_COSTS, Report
-from ..reports.system_table import metric_name, shown_value
+from ..reports.system_table import mean_cell, metric_name
+from ..tables.table import Cell, Table, estimate_cell
 
 T = TypeVar("T")
 
@@ -30,30 +30,7 @@ _MOST_COLUMNS = 6
 """Metrics in one table: what fits into the width of a column of text."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """A cell: a text or number, an interval below it, and marks of significance behind it."""
-
-    text: str
-    interval: str = ""
-    marks: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaperTable:
-    """A table in plain text, which a format escapes."""
-
-    name: str
-    """Part of its label and its file, such as "systems"."""
-    caption: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    """Rows of as many cells as ``head`` has."""
-    texts: int = 1
-    """Number of columns at the left that hold text; the others hold numbers."""
-
-
-def paper_tables(report: Report) -> list[PaperTable]:
+def paper_tables(report: Report) -> list[Table]:
     """Build the tables of a report: answers, cost, other scores, comparisons, each split, failure kinds; no empty one.
 
     Computes the report's comparisons, which takes seconds.
@@ -81,7 +58,10 @@ class _Marks:
                 for own, other in ((each.a, each.b), (each.b, each.a)):
                     self._shown.setdefault((each.split, each.part, own, each.paired.metric), []).append(other)
 
-    def of(self, system: str, metric: str, split: str = "", part: str = "") -> str:
+    def of(self, system: str, metric: str) -> str:
+        return self.of_part("", "", system, metric)
+
+    def of_part(self, split: str, part: str, system: str, metric: str) -> str:
         others = self._shown.get((split, part, system, metric), [])
         if self.baseline == ALL_PAIRS:
             return ",".join(sorted(self.letters[other] for other in others))
@@ -110,7 +90,7 @@ def _letters() -> Iterator[str]:
         yield from map("".join, itertools.product(string.ascii_lowercase, repeat=size))
 
 
-def _means(report: Report, marks: _Marks) -> Iterator[PaperTable]:
+def _means(report: Report, marks: _Marks) -> Iterator[Table]:
     there = list(dict.fromkeys(str(metric) for metric in report.systems["metric"]))
     scores = [metric for metric in report.shown if is_share(metric) and metric in there]
     costs = [metric for metric in there if metric in {*SHOWN_COSTS, *report.shown} & {*COST_METRICS}]
@@ -122,11 +102,11 @@ def _means(report: Report, marks: _Marks) -> Iterator[PaperTable]:
             unit = " Scores in per cent." if name == "answers" else ""
             unit = " A question, as if no call had come out of a cache." if name == "cost" else unit
             explained = marks.explained(report.comparisons) if marks.compared & {*part} else ""
-            yield PaperTable(
+            yield Table.of(
+                ("System", "n", *map(_heading, part)),
+                _mean_rows(report, marks, part),
                 name=name if number == 1 else f"{name}-{number}",
                 caption=f"{what}. {population}{unit}{explained}{not_comparable(unlike)}",
-                head=("System", "n", *map(_heading, part)),
-                rows=tuple(_mean_rows(report, marks, part)),
             )
 
 
@@ -143,7 +123,7 @@ def _mean_rows(report: Report, marks: _Marks, metrics: Sequence[str]) -> Iterato
     asked = report.questions.groupby("system", sort=False)["question_id"].nunique()
     for system in marks.systems:
         cells = (
-            _mean(means.loc[system, metric], metric, marks.of(system, metric), asked=int(asked[system]))
+            mean_cell(metric, means.loc[system, metric], int(asked[system]), marks.of(system, metric))
             if (system, metric) in means.index
             else Cell(text="")
             for metric in metrics
@@ -151,87 +131,47 @@ def _mean_rows(report: Report, marks: _Marks, metrics: Sequence[str]) -> Iterato
         yield (marks.name_of(system), Cell(text=f"{asked[system]:,}"), *cells)
 
 
-def _mean(row: pd.Series, metric: str, marks: str, *, asked: int) -> Cell:
-    if pd.isna(row["mean"]):
-        return Cell(text="unknown")
-    shown = partial(shown_value, metric)
-    bounds = "" if pd.isna(row["low"]) else f"[{shown(row['low'])}, {shown(row['high'])}]"
-    fewer = "" if row["n"] == asked else f"n = {int(row['n']):,}"
-    return Cell(text=shown(row["mean"]), interval=", ".join(filter(None, (bounds, fewer))), marks=marks)
-
-
-def _comparisons(report: Report) -> Iterator[PaperTable]:
+def _comparisons(report: Report) -> Iterator[Table]:
     if not report.comparisons:
         return
-    yield PaperTable(
+    yield Table.of(
+        ("A", "B", "Score", "Test", "n", "Difference", "p"),
+        map(_comparison, report.comparisons),
         name="comparisons",
         caption=f"{_data(report)}: paired differences, A less B (EM and F1 in points), with 95 % intervals. "
         f"p values after Holm's correction for {len(report.comparisons)} comparisons; * marks differences that were "
         "shown.",
-        head=("A", "B", "Score", "Test", "n", "Difference", "p"),
-        rows=tuple(map(_comparison, report.comparisons)),
         texts=4,
     )
 
 
-def _comparison(each: Comparison) -> tuple[Cell, ...]:
+def _comparison(each: Comparison) -> tuple[Cell | str, ...]:
     paired, shown = each.paired, "*" if each.paired.is_shown else ""
-    low, high = paired.difference.low, paired.difference.high
-    bounds = "" if low is None or high is None else f"[{_signed(paired, low)}, {_signed(paired, high)}]"
     p_value = paired.p_value if paired.adjusted_p_value is None else paired.adjusted_p_value
-    texts = (each.a, each.b, _heading(paired.metric), _TESTS[paired.test], f"{paired.difference.n:,}")
+    difference = paired.difference
     return (
-        *(Cell(text=text) for text in texts),
-        Cell(text=_signed(paired, paired.difference.mean), interval=bounds, marks=shown),
-        Cell(text="< .001" if p_value < 0.001 else f"{p_value:.3f}"),
+        *(each.a, each.b, _heading(paired.metric), _TESTS[paired.test], f"{difference.n:,}"),
+        estimate_cell(difference.mean, difference.low, difference.high, partial(_signed, paired), marks=shown),
+        "< .001" if p_value < 0.001 else f"{p_value:.3f}",
     )
 
 
-def _splits(report: Report, marks: _Marks) -> Iterator[PaperTable]:
+def _splits(report: Report, marks: _Marks) -> Iterator[Table]:
     for split, rows in report.splits.groupby("split", sort=False):
-        columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
-        for number, part in enumerate(_groups(columns), start=1):
-            yield PaperTable(
+        for number, part in enumerate(_groups(split_columns(rows)), start=1):
+            yield Table.of(
+                (SPLIT_WORDS[str(split)].capitalize(), "n", *(f"{s} {_heading(m)}" for s, m in part)),
+                split_rows(rows, part, partial(marks.of_part, str(split))),
                 name=f"split-{split}" if number == 1 else f"split-{split}-{number}",
                 caption=f"{_data(report)}, by {SPLIT_WORDS[str(split)]}: means in per cent with 95 % intervals, every "
                 f"system on the same n questions.{marks.explained(report.split_comparisons)}",
-                head=(SPLIT_WORDS[str(split)].capitalize(), "n", *(f"{s} {_heading(m)}" for s, m in part)),
-                rows=tuple(_split_rows(rows, str(split), part, marks)),
             )
 
 
-def _split_rows(
-    rows: pd.DataFrame, split: str, columns: Iterable[tuple[str, str]], marks: _Marks
-) -> Iterator[tuple[Cell, ...]]:
-    by_place = rows.set_index(["part", "system", "metric"])
-    wanted = list(columns)
-    for part in dict.fromkeys(rows["part"]):
-        n = int(rows[rows["part"] == part]["n"].max())
-        cells = (
-            _mean(by_place.loc[part, system, metric], metric, marks.of(system, metric, split, part), asked=n)
-            if (part, system, metric) in by_place.index
-            else Cell(text="")
-            for system, metric in wanted
-        )
-        yield (Cell(text=part), Cell(text=f"{n:,}"), *cells)
-
-
-def _failures(failures: pd.DataFrame, systems: Sequence[str]) -> Iterator[PaperTable]:
-    counts: Mapping[tuple[str, str], int] = failures.set_index(["kind", "system"])["answers"].to_dict()
-    kinds = [kind for kind in FAILURE_KINDS if any((kind, system) in counts for system in systems)]
-    if kinds:
-        yield PaperTable(
-            name="failures",
-            caption="Wrong answers (exact match 0) by the first cause that explains them.",
-            head=("Cause", *systems),
-            rows=tuple(
-                (
-                    Cell(text=FAILURE_WORDS[kind][0]),
-                    *(Cell(text=f"{counts.get((kind, system), 0):,}") for system in systems),
-                )
-                for kind in kinds
-            ),
-        )
+def _failures(failures: pd.DataFrame, systems: Sequence[str]) -> Iterator[Table]:
+    if rows := list(failure_rows(failures, systems)):
+        caption = "Wrong answers (exact match 0) by the first cause that explains them."
+        yield Table.of(("Cause", *systems), rows, name="failures", caption=caption)
 
 
 def _data(report: Report) -> str:

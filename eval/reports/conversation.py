@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...modules.memory.turns import AnsweredFrom
 from ..metrics.conversation import QueryForm
-from .markdown_tables import markdown_table, with_interval
+from ..tables.table import Block, Cell, Section, Table, estimate_cell
 from .means import mean_of
 from .turn_columns import FORMS, NEEDED_METRICS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
 
@@ -54,8 +54,8 @@ def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0)
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
 
 
-def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) -> list[str]:
-    """Write the section "Conversation" in Markdown; empty for a run without dialogues.
+def conversation_section(frame: pd.DataFrame, *, ks: Sequence[int], history: str) -> Section | None:
+    """Return the section "Conversation"; None for a run without dialogues.
 
     Args:
         frame: The result of ``conversation_frame``.
@@ -63,36 +63,33 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
         history: The experiment's ``history``.
     """
     if frame.empty:
-        return []
+        return None
     means: _Means = frame.set_index(["system", "metric", "part"]).to_dict("index")
     systems = list(dict.fromkeys(str(system) for system in frame["system"]))
     whose = "the systems' own answers" if history == "own" else "the data set's turns"
-    lines = [
-        "",
-        "## Conversation",
-        "",
+    blocks: list[Block] = [
         f"Turns were asked after {whose}. Means over the turns that did not fail; shares in per cent; in brackets 95 % "
         "intervals, for which dialogues are drawn as a whole.",
     ]
     parts = (ALL, FOLLOW_UPS)
     sources = [source for source in SOURCES if any(metric == f"from_{source}" for _, metric, _ in means)]
     named = ["answered anew" if source == "search" else f"from {source.replace('_', ' ')}" for source in sources]
-    lines += _table(
+    blocks += _table(
         means,
         systems,
         ["rewrite", "n", "ROUGE-1 recall of the human's", "of follow-ups", "exact", "of follow-ups"],
         [(metric, part) for metric in REWRITE_METRICS for part in parts],
         counted=REWRITE_METRICS[0],
     )
-    lines += _table(
+    blocks += _table(
         means,
         systems,
         ["earlier turns that follow-ups need", "n", "precision", "recall", "F1"],
         [(metric, ALL) for metric in NEEDED_METRICS],
         counted="needed_f1",
     )
-    lines += _form_table(means, systems, ks)
-    lines += _table(
+    blocks += _form_table(means, systems, ks)
+    blocks += _table(
         means,
         systems,
         ["turns", "n", "follow-ups that reuse", "of these wrongly", *named, "calls", "tokens"],
@@ -102,7 +99,7 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
         ],
         counted="turn_calls",
     )
-    return lines
+    return Section(title="Conversation", blocks=tuple(blocks))
 
 
 _Means = Mapping[tuple[str, str, str], Mapping[str, float]]
@@ -111,25 +108,25 @@ _Means = Mapping[tuple[str, str, str], Mapping[str, float]]
 
 def _table(
     means: _Means, systems: Sequence[str], head: Sequence[str], columns: Sequence[tuple[str, str]], *, counted: str
-) -> Iterator[str]:
-    """Yield a line for each system, with the mean of each column (metric, part); nothing without any of these means.
+) -> Iterator[Table]:
+    """Yield the table of the means of each column (metric, part), a row a system; nothing without any of these means.
 
-    The number of the line is that of the metric ``counted``.
+    The number of the row is that of the metric ``counted``.
     """
     if not any((system, *column) in means for system in systems for column in columns):
         return
-    rows = []
+    rows: list[list[Cell | str]] = []
     for system in systems:
         n = _count(means, system, counted)
         rows.append([system, str(n), *(_cell(means, system, *column, n=n) for column in columns)])
-    yield from ("", *markdown_table(head, rows))
+    yield Table.of(head, rows)
 
 
-def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Iterator[str]:
+def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Iterator[Block]:
     names = {f"{name}@{k}": words for k in ks for name, words in (("recall", "supporting"), ("all", "all supporting"))}
     heads = [f"{words} @{name.partition('@')[2]}" for name, words in names.items() for _ in (ALL, FOLLOW_UPS)]
     heads[1::2] = ["of follow-ups"] * len(names)
-    rows = [
+    rows: list[list[Cell | str]] = [
         [system, FORM_NAMES[form], str(n), *cells]
         for system in systems
         for form in FORMS
@@ -137,23 +134,22 @@ def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Ite
         if (cells := [_cell(means, system, f"{form}_{name}", of, n=n) for name in names for of in (ALL, FOLLOW_UPS)])
     ]
     if rows:
-        yield ""
         yield (
             "Above, a turn that was answered without a search is in no mean of retrieval; here, every turn whose "
             "documents are known was searched for in each form of its question."
         )
-        yield from ("", *markdown_table(["search", "with the question", "n", *heads], rows))
+        yield Table.of(["search", "with the question", "n", *heads], rows, texts=2)
 
 
 def _count(means: _Means, system: str, metric: str) -> int:
     return int(means[system, metric, ALL]["n"]) if (system, metric, ALL) in means else 0
 
 
-def _cell(means: _Means, system: str, metric: str, part: str, *, n: int) -> str:
-    """Format a cell as "91.3 (88.0 to 94.1; n 60)"; n only if it differs from the line's, ``""`` without a mean."""
+def _cell(means: _Means, system: str, metric: str, part: str, *, n: int) -> Cell:
+    """Return the cell of a mean, which names its n where that differs from the row's; an empty one without a mean."""
     found = means.get((system, metric, part))
     if found is None:
-        return ""
+        return Cell(text="")
     scale = 1 if metric in TURN_METRICS else 100
     note = "" if found["n"] == n else f"n {int(found['n']):,}"
-    return with_interval(found["mean"], found["low"], found["high"], lambda value: f"{value * scale:.1f}", note=note)
+    return estimate_cell(found["mean"], found["low"], found["high"], lambda value: f"{value * scale:.1f}", note=note)

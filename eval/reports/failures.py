@@ -62,8 +62,8 @@ def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness,
     }
 
 
-def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
-    """Yield lines of Markdown on the degraded answers in a ``frames.question_frame``; none without damage."""
+def damage_remarks(questions: pd.DataFrame) -> Iterator[str]:
+    """Yield a paragraph on the degraded answers in a ``frames.question_frame``; none without damage."""
     degraded = questions[questions["completeness"] == "degraded"]
     if degraded.empty:
         return
@@ -76,7 +76,6 @@ def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
         f"Degraded by faults: {', '.join(systems)}. They count in these means; `judgetree eval compare` leaves them "
         f"out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again.{remedy}"
     )
-    yield ""
 
 
 def caveat_counts(questions: pd.DataFrame) -> dict[str, dict[CaveatKind, int]]:
@@ -88,19 +87,18 @@ def caveat_counts(questions: pd.DataFrame) -> dict[str, dict[CaveatKind, int]]:
     }
 
 
-def caveat_lines(questions: pd.DataFrame) -> Iterator[str]:
-    """Yield lines of Markdown on answers with caveats: one a kind, with each system's share, and what to do."""
+def caveat_remarks(questions: pd.DataFrame) -> Iterator[str]:
+    """Yield a paragraph and a list on answers with caveats: an item a kind, each system's share, and what to do."""
     counts = caveat_counts(questions)
     if not any(counts.values()):
         return
     answers = {str(system): len(part) for system, part in questions.groupby("system", sort=False)}
     marked = int((questions["caveats"] != "").sum())
-    yield ""
     yield (
         f"{count_of(marked, 'answer')} of {len(questions):,} with replies that are worse than they look. They count "
         "in these means and in comparisons; `results.csv` names them."
     )
-    yield ""
+    items = []
     for kind, caveat in CAVEATS.items():
         shares = [
             f"{system} {of[kind]:,} of {answers[system]:,} ({of[kind] / answers[system]:.0%})"
@@ -108,8 +106,8 @@ def caveat_lines(questions: pd.DataFrame) -> Iterator[str]:
             if kind in of
         ]
         if shares:
-            yield f"- **{caveat.noun}**: {', '.join(shares)}. {caveat.sentence} {caveat.remedy}"
-    yield ""
+            items.append(f"- **{caveat.noun}**: {', '.join(shares)}. {caveat.sentence} {caveat.remedy}")
+    yield "\n".join(items)
 
 
 FailureKind = Literal[

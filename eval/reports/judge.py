@@ -1,4 +1,4 @@
-"""Judge figures in words and tables: the section "Judge" of a report."""
+"""Judge figures in words and tables: the sections of a report on verdicts and on labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..calibration.labelled_figures import SCORES, LabelledFigures
 from ..calibration.reliability import ReliabilityBin
 from ..labels.store import Label
 from ..labels.summary import summary_lines
-from .markdown_tables import markdown_table, with_interval
+from ..tables.table import Block, Cell, Section, Table, estimate_cell
 
 MIN_QUESTIONS = 20
 """Fewest questions with both gold and other chunks for a finding about a judge."""
@@ -45,9 +45,9 @@ def judge_documents(judges: Mapping[str, JudgeFigures]) -> dict[str, object]:
     }
 
 
-def judge_section(system: str, figures: JudgeFigures) -> list[str]:
-    """Write lines of Markdown on the judge of one system: confusion, figures with 95 % intervals, findings."""
-    rows = [
+def judge_section(system: str, figures: JudgeFigures) -> Section:
+    """Return the section on the judge of one system: confusion, figures with 95 % intervals, findings."""
+    rows: list[list[Cell | str]] = [
         [
             verdict,
             *(str(figures.confusion[verdict][gold]) for gold in GOLD_SHARES),
@@ -55,7 +55,6 @@ def judge_section(system: str, figures: JudgeFigures) -> list[str]:
         ]
         for verdict in VERDICTS
     ]
-    lines = [f"## Verdicts of {system}", "", *markdown_table(["verdict", *_GOLD_NAMES.values(), "share"], rows)]
     named = {
         "Cohen's kappa": figures.kappa,
         "AUC within the question": figures.auc_within,
@@ -63,23 +62,20 @@ def judge_section(system: str, figures: JudgeFigures) -> list[str]:
         "expected calibration error": figures.calibration_error,
     }
     shown = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
-    lines += [
-        "",
+    blocks: list[Block] = [
+        Table.of(["verdict", *_GOLD_NAMES.values(), "share"], rows),
         f"{figures.chunks} chunks that {figures.questions} questions found themselves; those of sub-runs are left out, "
         "since their gold is unknown. Shares in per cent; in brackets 95 % intervals.",
-        *(["", "; ".join(shown) + "."] if shown else []),
+        *(["; ".join(shown) + "."] if shown else []),
         *_reliability(figures),
+        *(f"**{finding}**" for finding in judge_findings(figures)),
     ]
-    for finding in judge_findings(figures):
-        lines += ["", f"**{finding}**"]
-    return lines
+    return Section(title=f"Verdicts of {system}", blocks=tuple(blocks))
 
 
-def labels_section(labels: Sequence[Label], judges: Mapping[str, LabelledFigures]) -> list[str]:
-    """Write lines of Markdown on labels by hand: their annotators, and each judge by them; none without labels."""
-    if not labels:
-        return []
-    lines = ["", "## Labels by hand", "", *(f"- {line}" for line in summary_lines(labels))]
+def labels_section(labels: Sequence[Label], judges: Mapping[str, LabelledFigures]) -> Section:
+    """Return the section on labels by hand: their annotators, and each judge by them."""
+    blocks: list[Block] = ["\n".join(f"- {line}" for line in summary_lines(labels))]
     for system, figures in judges.items():
         rows = [
             [verdict, *(str(figures.counts[verdict][score]) for score in SCORES)]
@@ -93,17 +89,14 @@ def labels_section(labels: Sequence[Label], judges: Mapping[str, LabelledFigures
             "AUC of P(needed)": figures.auc,
         }
         shown = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
-        lines += [
-            "",
-            *markdown_table([f"verdict of {system}", *(f"label {score}" for score in SCORES)], rows),
-            "",
+        blocks += [
+            Table.of([f"verdict of {system}", *(f"label {score}" for score in SCORES)], rows),
             f"{count_of(figures.passages, 'labelled passage')} of {count_of(figures.questions, 'question')}, those of "
             "sub-runs included. As many are labelled for each verdict; what follows weighs each verdict by its share "
             "in the run, with 95 % intervals over questions.",
-            "",
             "; ".join(shown) + ".",
         ]
-    return lines
+    return Section(title="Labels by hand", blocks=tuple(blocks))
 
 
 def _dominance(figures: JudgeFigures) -> Iterator[str]:
@@ -135,23 +128,22 @@ def _unknown(figures: JudgeFigures) -> Iterator[str]:
         yield f"It failed on {share:.0%} of the chunks."
 
 
-def _reliability(figures: JudgeFigures) -> Iterator[str]:
+def _reliability(figures: JudgeFigures) -> Iterator[Block]:
     if not figures.reliability:
         return
     if figures.reliability_before:
-        yield from ("", "Before calibration:", "", *reliability_table(figures.reliability_before))
-        yield from ("", "Calibrated:")
-    yield from ("", *reliability_table(figures.reliability))
+        yield from ("Before calibration:", reliability_table(figures.reliability_before), "Calibrated:")
+    yield reliability_table(figures.reliability)
 
 
-def reliability_table(bins: Sequence[ReliabilityBin]) -> list[str]:
-    """Write a table in Markdown with a line for each bin: how often gold was predicted, and how often it was there."""
+def reliability_table(bins: Sequence[ReliabilityBin]) -> Table:
+    """Return a table with a row for each bin: how often gold was predicted, and how often it was there."""
     rows = [
         [f"{each.low:.1f} to {each.high:.1f}", str(each.chunks), f"{each.predicted:.2f}", f"{each.observed:.2f}"]
         for each in bins
     ]
-    return list(markdown_table(["P(needed)", "chunks", "mean", "gold"], rows))
+    return Table.of(["P(needed)", "chunks", "mean", "gold"], rows)
 
 
-def _shown(estimate: Estimate, scale: int, digits: int) -> str:
-    return with_interval(estimate.value, estimate.low, estimate.high, lambda value: f"{value * scale:.{digits}f}")
+def _shown(estimate: Estimate, scale: int, digits: int) -> Cell:
+    return estimate_cell(estimate.value, estimate.low, estimate.high, lambda value: f"{value * scale:.{digits}f}")

@@ -139,7 +139,7 @@ def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
 
 
-def noise_lines(noise: pd.DataFrame) -> Iterator[str]:
+def noise_remarks(noise: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each row of ``noise_frame``, in points (score × 100)."""
     for row in noise.itertuples():
         yield (

@@ -9,7 +9,7 @@ import pandas as pd
 from ..rows.store import RunRow
 from ..scoring.own_metric import MetricScore, MetricScorer
 from ..scoring.scores import current_scores, row_key
-from .markdown_tables import markdown_table, with_interval
+from ..tables.table import Cell, Section, Table, estimate_cell
 
 PREFIX = "score_"
 _BY = "_by"
@@ -49,35 +49,31 @@ def scored_by(frame: pd.DataFrame, column: str) -> str:
     return str(frame[f"{column}{_BY}"].iloc[0])
 
 
-def own_lines(frame: pd.DataFrame, means: pd.DataFrame) -> list[str]:
-    """Write a Markdown table of a frame's own scores; empty without any.
+def own_section(frame: pd.DataFrame, means: pd.DataFrame) -> Section | None:
+    """Return the section on a frame's scores by metrics of one's own; None without any.
 
     ``frame`` is a ``frames.question_frame``, ``means`` its ``frames.system_frame``.
     """
     columns = own_columns_in(frame)
     if not columns:
-        return []
-    rows = []
+        return None
+    rows: list[list[Cell | str]] = []
     for system, part in frame.groupby("system", sort=False):
         for column in columns:
             reasons = part[f"{column}{_MISSING}"].map(lambda text: text.partition(":")[0]).value_counts()
             missing = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if reason)
             bounds, _, by = scored_by(part, column).partition("; ")
             own = means[(means["system"] == system) & (means["metric"] == column)]
-            shown = ["", "0"]
+            shown: list[Cell | str] = ["", "0"]
             if not own.empty:
                 mean, low, high, n = own.iloc[0][["mean", "low", "high", "n"]]
-                shown = [with_interval(mean, low, high, "{:.3f}".format), str(int(n))]
+                shown = [estimate_cell(mean, low, high, "{:.3f}".format), str(int(n))]
             rows.append([str(system), column.removeprefix(PREFIX), *shown, missing, bounds, by])
-    return [
-        "",
-        "## Own metrics",
-        "",
-        *markdown_table(_HEAD, rows),
-        "",
+    explained = (
         "Means over the n questions that have a score, with 95 % intervals; higher is better. A failed question has "
-        "the lowest score of the range; rows for which a metric has no score are left out.",
-    ]
+        "the lowest score of the range; rows for which a metric has no score are left out."
+    )
+    return Section(title="Own metrics", blocks=(Table.of(_HEAD, rows, texts=2), explained))
 
 
 def _short_names(metrics: list[str]) -> Mapping[str, str]:

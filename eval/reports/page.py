@@ -7,7 +7,6 @@ tables and plots, but no questions.
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,15 +23,17 @@ from ...modules.storage.texts import html_text
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of
+from ..tables.html import blocks_html, section_html, table_html
+from ..tables.table import Cell, Table, estimate_cell
 from .compare import Comparison
 from .contenders import ALL_PAIRS
 from .data import page_data
-from .failures import FAILURE_KINDS, FAILURE_WORDS
-from .html_parts import figures_of, render_markdown, table_of, verdicts_of
+from .html_parts import figures_of, verdicts_of
+from .kind_tables import failure_rows, split_columns, split_rows
 from .loaded_run import LoadedRun, load_run
 from .means import worst_em
 from .plots import SPLIT_WORDS, plots_of
-from .report import PROMPTS_HEADING, Report, report_of
+from .report import Report, report_of
 
 _HEAD_FACTS = (
     "llm",
@@ -59,19 +60,15 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     data = page_data(run, report.questions)
     plots = plots_of(report)
-    # After its first line, the title: one table of systems, then optional sections.
-    systems, *others = report.to_markdown().partition("\n")[2].split("\n## ")
+    systems, *others = report.sections()
     return html_page(
         __package__,
         packs=True,
         title=html_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
-        manifest=table_of(
-            ("key", "value"),
-            ((html_text(name), f"<code>{html_text(value)}</code>") for name, value in _flat(run.manifest)),
-        ),
-        systems=render_markdown(systems),
-        others="".join(map(_section, others)),
+        manifest=table_html(Table.of(("key", "value"), ((name, str(value)) for name, value in _flat(run.manifest)))),
+        systems=blocks_html(systems.blocks),
+        others="".join(map(section_html, others)),
         comparisons=_comparisons(report, names),
         plots=figures_of(*(plot for plot in plots if plot.name != "failures")),
         failure_plot=figures_of(*(plot for plot in plots if plot.name == "failures")),
@@ -81,15 +78,6 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         trees=json_in_html(data.trees),
         texts=json_in_html(data.texts),
     )
-
-
-def _section(text: str) -> str:
-    """Render a section of the report; the texts of prompts are folded away."""
-    if not text.startswith(PROMPTS_HEADING):
-        return f"<section>{render_markdown(f'## {text}')}</section>"
-    _, _, names, body = text.split("\n", 3)
-    summary = f"{PROMPTS_HEADING}: {names.rstrip(':')}"
-    return f'<details class="extra"><summary>{html_text(summary)}</summary>{render_markdown(body)}</details>'
 
 
 def _facts(run: LoadedRun, report: Report) -> str:
@@ -127,7 +115,8 @@ def _comparisons(report: Report, systems: Sequence[str]) -> str:
     right, wrong = worst == 1.0, worst < 1.0
     pairs = [pair for one, two in itertools.combinations(systems, 2) for pair in ((one, two), (two, one))]
     links = "".join(
-        f"<li>{_link(f'{one} right, {two} wrong', right=one, wrong=two)}: {int((right[one] & wrong[two]).sum())}</li>"
+        f'<li><a href="{html_text(_address(right=one, wrong=two))}">{html_text(f"{one} right, {two} wrong")}</a>: '
+        f"{int((right[one] & wrong[two]).sum())}</li>"
         for one, two in pairs
     )
     return f'{verdicts}<ul class="pairs">{links}</ul>' if pairs else "<p>One system.</p>"
@@ -137,26 +126,24 @@ def _matrices(comparisons: Sequence[Comparison], systems: Sequence[str]) -> str:
     """Build a table for each metric: the system of the row less that of the column."""
     tables = []
     for metric in dict.fromkeys(each.paired.metric for each in comparisons):
-        cells: dict[tuple[str, str], str] = {}
+        cells: dict[tuple[str, str], Cell] = {}
         for each in comparisons:
             if each.paired.metric == metric:
                 cells[each.a, each.b] = _difference(each.paired, 1)
                 cells[each.b, each.a] = _difference(each.paired, -1)
-        rows = [[html_text(row), *(cells.get((row, column), "") for column in systems)] for row in systems]
-        tables.append(table_of((f"{html_text(metric.upper())}, row less column", *map(html_text, systems)), rows))
+        rows = [[row, *(cells.get((row, column), "") for column in systems)] for row in systems]
+        tables.append(table_html(Table.of((f"{metric.upper()}, row less column", *systems), rows)))
     corrected = f"bold where a difference was shown, after Holm's correction for {len(comparisons):,} comparisons."
     return f'<p class="faint">EM and F1 in points, with 95 % intervals; {corrected}</p>{"".join(tables)}'
 
 
-def _difference(paired: PairedComparison, sign: int) -> str:
-    low, high = paired.difference.low, paired.difference.high
-    factor, digits = (100 * sign, 1) if paired.unit == "points" else (sign, 3)
-    mean = f"{factor * paired.difference.mean:+.{digits}f}"
-    mean = f"<strong>{mean}</strong>" if paired.is_shown else mean
-    if low is None or high is None:
-        return mean
-    bounds = " to ".join(f"{bound:+.{digits}f}" for bound in sorted((factor * low, factor * high)))
-    return f"{mean}<small>{bounds}</small>"
+def _difference(paired: PairedComparison, sign: int) -> Cell:
+    factor, digits = (100, 1) if paired.unit == "points" else (1, 3)
+    difference = paired.difference
+    low, high = (difference.low, difference.high) if sign > 0 else (difference.high, difference.low)
+    return estimate_cell(
+        difference.mean, low, high, lambda value: f"{factor * sign * value:+.{digits}f}", is_bold=paired.is_shown
+    )
 
 
 def _split_verdicts(comparisons: Sequence[Comparison]) -> str:
@@ -169,9 +156,9 @@ def _split_verdicts(comparisons: Sequence[Comparison]) -> str:
     return f'<p class="faint">Differences shown by {len(shown):,} of {count}:</p>{verdicts_of(shown)}'
 
 
-def _link(words: str, **search: str) -> str:
-    """Build a link that filters the page's questions."""
-    return f'<a href="#{html.escape(urlencode(search))}">{html_text(words)}</a>'
+def _address(**search: str) -> str:
+    """Return the address that filters the page's questions."""
+    return f"#{urlencode(search)}"
 
 
 def _splits(splits: pd.DataFrame) -> str:
@@ -180,50 +167,22 @@ def _splits(splits: pd.DataFrame) -> str:
         return "<p>The data set has no kinds of questions.</p>"
     tables = []
     for split, rows in splits.groupby("split", sort=False):
-        columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
-        by_place = rows.set_index(["part", "system", "metric"])
-        head = [
-            html_text(SPLIT_WORDS[str(split)].capitalize()),
-            "n",
-            *(html_text(f"{s} {m.upper()}") for s, m in columns),
-        ]
-        body = []
-        for part in dict.fromkeys(rows["part"]):
-            n = int(rows[rows["part"] == part]["n"].max())
-            places = ((part, system, metric) for system, metric in columns)
-            cells = [_mean(by_place.loc[place]) if place in by_place.index else "" for place in places]
-            body.append([html_text(part), f"{n:,}", *cells])
-        tables.append(table_of(head, body))
+        columns = split_columns(rows)
+        head = [SPLIT_WORDS[str(split)].capitalize(), "n", *(f"{s} {m.upper()}" for s, m in columns)]
+        tables.append(table_html(Table.of(head, split_rows(rows, columns))))
     return "".join(tables)
-
-
-def _mean(row: pd.Series) -> str:
-    if pd.isna(row["low"]):
-        return f"{100 * row['mean']:.1f}"
-    return f"{100 * row['mean']:.1f}<small>{100 * row['low']:.1f} to {100 * row['high']:.1f}</small>"
 
 
 def _failures(report: Report, systems: Sequence[str]) -> str:
     """Build a table with one row per kind and one column per system; each count links to its questions."""
-    counts = report.failures.set_index(["kind", "system"])["answers"].to_dict()
-    kinds = [kind for kind in FAILURE_KINDS if any((kind, system) in counts for system in systems)]
-    if not kinds:
+    rows = list(failure_rows(report.failures, systems, lambda kind, system: _address(system=system, outcome=kind)))
+    if not rows:
         return "<p>No wrong answer among those whose gold answers are known.</p>"
-    rows = [
-        [
-            f"{html_text(FAILURE_WORDS[kind][0])}<small>{html_text(FAILURE_WORDS[kind][1])}</small>",
-            *(
-                _link(f"{count:,}", system=system, outcome=kind) if (count := counts.get((kind, system))) else "0"
-                for system in systems
-            ),
-        ]
-        for kind in kinds
-    ]
     errors = report.questions[report.questions["em"] < 1.0]["system"].value_counts()
     total = ["all errors", *(f"{errors.get(system, 0):,}" for system in systems)]
     known = report.questions[report.questions["em"].notna()]["system"].value_counts()
     answers = ["of answers whose gold is known", *(f"{known.get(system, 0):,}" for system in systems)]
-    return table_of(["kind", *map(html_text, systems)], [*rows, total, answers])
+    return table_html(Table.of(["kind", *systems], [*rows, total, answers]))
 
 
 def write_report(

@@ -12,7 +12,7 @@ from ..ragas.metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
 from ..ragas.scores import RagasScore
 from ..rows.store import RunRow
 from ..scoring.scores import RowKey, row_key
-from .markdown_tables import markdown_table, with_interval
+from ..tables.table import Cell, Section, Table, estimate_cell
 
 CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]
 """The result of ``scores.current_scores``."""
@@ -61,8 +61,8 @@ def missing_counts(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, int]]]:
     return counts
 
 
-def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) -> list[str]:
-    """Write a Markdown table of a frame's RAGAS scores; empty without any.
+def ragas_section(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) -> Section | None:
+    """Return the section on a frame's RAGAS scores; None without any.
 
     Args:
         frame: The result of ``frames.question_frame``.
@@ -71,8 +71,8 @@ def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) 
     """
     columns = ragas_columns_in(frame)
     if not columns:
-        return []
-    rows = []
+        return None
+    rows: list[list[Cell | str]] = []
     for system, by_column in missing_counts(frame).items():
         for column in columns:
             missing = ", ".join(f"{count} {reason}" for reason, count in by_column[column].items())
@@ -80,25 +80,21 @@ def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) 
             own = _mean_and_n(means, system, column)
             shared = _mean_and_n(common, system, column) if column in set(common["metric"]) else own
             rows.append([system, column.removeprefix("ragas_"), *own, *shared, missing, by])
-    return [
-        "",
-        "## RAGAS",
-        "",
-        *markdown_table(_HEAD, rows),
-        "",
+    explained = (
         "Means over the n questions that have a score, and over those on which every system with the metric has one, "
         "where systems can be compared; rows without a score are left out, never counted as 0. In brackets 95 % "
         "intervals. Contexts are the chunks of the whole tree, each once, or, with sub-answers, what the reader was "
-        "shown. Strictness is the number of questions that answer_relevancy makes of an answer; RAGAS's own is 3.",
-    ]
+        "shown. Strictness is the number of questions that answer_relevancy makes of an answer; RAGAS's own is 3."
+    )
+    return Section(title="RAGAS", blocks=(Table.of(_HEAD, rows, texts=2), explained))
 
 
-def _mean_and_n(means: pd.DataFrame, system: str, column: str) -> tuple[str, str]:
+def _mean_and_n(means: pd.DataFrame, system: str, column: str) -> tuple[Cell | str, str]:
     found = means[(means["system"] == system) & (means["metric"] == column)]
     if found.empty or pd.isna(found.iloc[0]["mean"]):
         return "", "0"
     mean, low, high, n = found.iloc[0][["mean", "low", "high", "n"]]
-    return with_interval(mean, low, high, "{:.3f}".format), str(int(n))
+    return estimate_cell(mean, low, high, "{:.3f}".format), str(int(n))
 
 
 def _variants() -> Iterator[tuple[str, RagasMetric]]:

@@ -22,9 +22,11 @@ from ..labels.store import Label, LabelStore
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest, part_of
 from ..runs.manifest import accepted_changes
+from ..tables.markdown import sections_markdown
+from ..tables.table import Block, Section
 from .compare import Comparison, compare_splits, compare_systems, comparison_frame
-from .conversation import conversation_frame, conversation_lines
-from .failures import FailureKind, caveat_counts, caveat_lines, completeness_counts, damage_lines, failure_kind
+from .conversation import conversation_frame, conversation_section
+from .failures import FailureKind, caveat_counts, caveat_remarks, completeness_counts, damage_remarks, failure_kind
 from .frames import (
     ANSWER_METRICS,
     CONTEXT_METRICS,
@@ -39,10 +41,10 @@ from .frames import (
 )
 from .judge import judge_documents, judge_section, labels_section
 from .loaded_run import LoadedRun, load_run, lost_trees, missing_answers, paid_by_system, score_rows
-from .means import noise_frame, noise_lines, split_frame
-from .own_scores import own_columns_in, own_lines
-from .ragas import missing_counts, ragas_columns_in, ragas_lines
-from .system_table import common_lines, count_lines, system_table
+from .means import noise_frame, noise_remarks, split_frame
+from .own_scores import own_columns_in, own_section
+from .ragas import missing_counts, ragas_columns_in, ragas_section
+from .system_table import common_blocks, count_remarks, system_table
 
 _DOUBTS_SHOWN = 5
 SPLIT_METRICS = ("em", "f1")
@@ -96,10 +98,10 @@ class Report:
     """Files that were written."""
     conversation: pd.DataFrame
     """Figures of dialogues; see ``conversation.conversation_frame``. Empty without dialogues."""
-    conversation_lines: tuple[str, ...] = ()
-    """The section "Conversation" in Markdown."""
-    remark_lines: tuple[str, ...] = ()
-    """Lines of Markdown about rows that were left out, and rows of several code versions."""
+    conversation_section: Section | None = None
+    """The section "Conversation"; None without dialogues."""
+    remarks: tuple[str, ...] = ()
+    """Paragraphs of Markdown about rows that were left out, and rows of several code versions."""
     questions_read: Mapping[str, object] = field(default_factory=dict)
     """What was read of a file of one's own questions (``QuestionsRead``); empty for other data sets."""
     prompts: Prompts = DEFAULT_PROMPTS
@@ -123,36 +125,44 @@ class Report:
 
     def to_markdown(self) -> str:
         """Write the report in Markdown: the table of systems with 95 % intervals, then optional sections."""
-        lines = [f"# {self.dataset}", "", *system_table(self.questions, self.systems, self.shown)]
-        lines += [
-            *count_lines(self.questions, self.missing),
-            *common_lines(self.questions, self.common, self.shown),
-            *self.lacking_lines(),
-            "",
+        return sections_markdown(self.sections())
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report: first the data set's name, the table of systems and remarks on it."""
+        optional = (
+            ragas_section(self.questions, self.systems, self.common),
+            own_section(self.questions, self.systems),
+            self.conversation_section,
+            *(judge_section(system, figures) for system, figures in self.judges.items()),
+            labels_section(self.labels, self.labelled) if self.labels else None,
+            _prompt_section(self.prompts) if self.prompts else None,
+        )
+        return [Section(title=self.dataset, blocks=tuple(self._blocks())), *filter(None, optional)]
+
+    def _blocks(self) -> Iterator[Block]:
+        yield system_table(self.questions, self.systems, self.shown)
+        yield from count_remarks(self.questions, self.missing)
+        yield from common_blocks(self.questions, self.common, self.shown)
+        yield from self._lacking_remarks()
+        yield (
             "Means over n questions; in brackets 95 % intervals (Wilson's for shares, else the bootstrap's), and n "
             "where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs and seconds a "
-            "question. A failed question scores 0, a refused unanswerable one 1.",
-            *damage_lines(self.questions),
-            *caveat_lines(self.questions),
-            *_lost_lines(self.lost_trees),
-            *(["", *self.remark_lines] if self.remark_lines else []),
+            "question. A failed question scores 0, a refused unanswerable one 1."
+        )
+        yield from damage_remarks(self.questions)
+        yield from caveat_remarks(self.questions)
+        yield from _lost_remarks(self.lost_trees)
+        yield from self.remarks
+        yield (
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
-            f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}.",
-            *noise_lines(self.noise),
-            *ragas_lines(self.questions, self.systems, self.common),
-            *own_lines(self.questions, self.systems),
-            *self.conversation_lines,
-            *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
-            *labels_section(self.labels, self.labelled),
-            *_prompt_lines(self.prompts),
-        ]
-        return "\n".join(lines)
+            f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}."
+        )
+        yield from noise_remarks(self.noise)
 
-    def lacking_lines(self) -> Iterator[str]:
-        """Yield a line of Markdown on the metrics that the run lacks, and those that it has."""
+    def _lacking_remarks(self) -> Iterator[str]:
+        """Yield a paragraph on the metrics that the run lacks, and those that it has."""
         if self.lacking:
             there = ", ".join(dict.fromkeys(map(str, self.systems["metric"])))
-            yield ""
             named = ", ".join(self.lacking)
             yield f"**The run lacks {named} of the experiment's metrics.** {LACKING_WHY} It has {there}."
 
@@ -243,8 +253,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         lost_trees=lost_trees(run),
         files=(),
         conversation=conversation,
-        conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
-        remark_lines=tuple(_remark_lines(run.manifest, questions)),
+        conversation_section=conversation_section(conversation, ks=ks, history=run.experiment.history),
+        remarks=tuple(_remarks(run.manifest, questions)),
         questions_read=part_of(run.manifest, "questions_read"),
         prompts=run.experiment.prompts or DEFAULT_PROMPTS,
         baseline=baseline or run.baseline,
@@ -253,30 +263,27 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
     )
 
 
-def _lost_lines(lost: int) -> Iterator[str]:
+def _lost_remarks(lost: int) -> Iterator[str]:
     if lost:
         yield (
             f"**The search trees of {count_of(lost, 'answer')} are lost from trees.jsonl.** Figures of the rows stay; "
             'causes of errors are "other" without a tree, and what was labelled in it does not count.'
         )
-        yield ""
 
 
-def _remark_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
+def _remarks(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
     """Yield what bears on every figure: rows that were left out or may be misread, versions that are mixed."""
     malformed = manifest.get("malformed_rows")
     if isinstance(malformed, int) and malformed:
         rows = f"{count_of(malformed, 'row')} of the data set {'is' if malformed == 1 else 'are'}"
         yield f"**{rows} malformed and left out of every figure.**"
-        yield ""
-    yield from _doubt_lines(part_of(manifest, "questions_read"))
+    yield from _doubts(part_of(manifest, "questions_read"))
     yield from mixed_versions(code_versions_in(manifest), questions["code"].value_counts().to_dict())
     if accepted := accepted_changes(manifest):
         yield f"**Rows of several versions may be mixed, since changes were accepted: {'; '.join(accepted)}.**"
-        yield ""
 
 
-def _doubt_lines(read: Mapping[str, object]) -> Iterator[str]:
+def _doubts(read: Mapping[str, object]) -> Iterator[str]:
     """Yield what may have been meant otherwise in a file of questions, the most suspicious first."""
     doubts, rows = read.get("doubts"), read.get("doubtful_rows")
     if not isinstance(doubts, list) or not doubts:
@@ -286,23 +293,19 @@ def _doubt_lines(read: Mapping[str, object]) -> Iterator[str]:
     else:
         yield "**The file of questions may be misread.** As the run found it:"
     more = [f"and {len(doubts) - _DOUBTS_SHOWN} more in its manifest"] if len(doubts) > _DOUBTS_SHOWN else []
-    yield from ("", *_fenced("\n".join([*map(str, doubts[:_DOUBTS_SHOWN]), *more]), "text"), "")
+    yield _fenced("\n".join([*map(str, doubts[:_DOUBTS_SHOWN]), *more]), "text")
 
 
-def _fenced(text: str, kind: str) -> list[str]:
+def _fenced(text: str, kind: str) -> str:
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
-    return [f"{fence}{kind}", text, fence]
+    return f"{fence}{kind}\n{text}\n{fence}"
 
 
-PROMPTS_HEADING = "Prompts of your own"
-
-
-def _prompt_lines(prompts: Prompts) -> list[str]:
-    """Return the section on prompts of one's own: their names, and what they change in judgetree's; empty without."""
-    if not prompts:
-        return []
+def _prompt_section(prompts: Prompts) -> Section:
+    """Return the section on prompts of one's own: their names, and what they change in judgetree's."""
     changes = diff_of(DEFAULT_PROMPTS, prompts)
-    return ["", f"## {PROMPTS_HEADING}", "", f"{', '.join(prompts)}:", "", *_fenced(changes, "diff")]
+    title = f"Prompts of your own: {', '.join(prompts)}"
+    return Section(title=title, blocks=(_fenced(changes, "diff"),), is_folded=True)
 
 
 def _cut_offs_in(metrics: Iterable[str]) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The table of systems in Markdown: means with intervals and numbers of questions."""
+"""The table of systems: means with intervals and numbers of questions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 import pandas as pd
 
 from ...modules.calls.prices import dollars
+from ..tables.table import Block, Cell, Table, estimate_cell
 from .failures import completeness_counts
 from .frames import is_share
-from .markdown_tables import markdown_table, with_interval
 
 _NAMES = {
     "em": "EM",
@@ -31,8 +31,8 @@ _NAMES = {
 }
 
 
-def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each system: questions, failed, degraded and refused answers, and the mean of each metric.
+def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequence[str]) -> Table:
+    """Return a row for each system: questions, failed, degraded and refused answers, and the mean of each metric.
 
     A mean over fewer questions than were asked states their number, as in "81.2 (70.1 to 88.9; n 64)".
 
@@ -42,34 +42,33 @@ def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequen
         metrics: Metrics to show, in this order.
     """
     counts = completeness_counts(questions)
-    rows = []
+    rows: list[list[Cell | str]] = []
     for system, part in questions.groupby("system", sort=False):
         asked = part["question_id"].nunique()
         refused = int((part["status"] == "refused").sum())
         answers = [str(count) for count in (counts[str(system)]["failed"], counts[str(system)]["degraded"], refused)]
         means = _cells(systems, str(system), metrics, asked)
         rows.append([str(system), str(asked), *answers, *means])
-    yield from markdown_table(["system", "n", "failed", "degraded", "refused", *map(metric_name, metrics)], rows)
+    return Table.of(["system", "n", "failed", "degraded", "refused", *map(metric_name, metrics)], rows)
 
 
-def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
+def count_remarks(questions: pd.DataFrame, missing: int) -> Iterator[str]:
     """Yield a note on the counts of repeated questions, and a warning about missing answers.
 
     ``questions`` is a ``frames.question_frame``, ``missing`` the number of answers that the run still lacks.
     """
     if missing:
-        yield from (
-            "",
+        yield (
             f"**Warning: the run is not finished: {missing:,} of {missing + len(questions):,} answers are missing. "
-            "Those that are there came first, and may be those of easier questions.**",
+            "Those that are there came first, and may be those of easier questions.**"
         )
     answers = questions["system"].value_counts(sort=False)
     if questions.duplicated(["system", "question_id"]).any():
         counts = ", ".join(f"{count:,} of {system}" for system, count in answers.items())
-        yield from ("", f"Questions were repeated: failed, degraded and refused are counts of answers ({counts}).")
+        yield f"Questions were repeated: failed, degraded and refused are counts of answers ({counts})."
 
 
-def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
+def common_blocks(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[Block]:
     """Yield a warning and a second table if systems were measured on different questions; nothing otherwise.
 
     ``common`` is the ``frames.common_frame`` of ``questions``; ``metrics`` are those of the first table.
@@ -79,20 +78,17 @@ def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequenc
     if any(own != asked.iloc[0] for own in asked):
         counts = ", ".join(f"{system} {len(own):,}" for system, own in asked.items())
         shared = len(set.intersection(*asked))
-        yield from (
-            "",
+        yield (
             f"**Warning: the systems were not asked the same questions ({counts}; {shared:,} in common), so that their "
-            "means above cannot be compared.**",
+            "means above cannot be compared.**"
         )
     if not unlike:
         return
-    yield from (
-        "",
+    yield (
         "Some means above are over other questions for one system than for another. Over the questions on which every "
-        "system that has the figure has it:",
-        "",
+        "system that has the figure has it:"
     )
-    yield from markdown_table(
+    yield Table.of(
         ["system", *map(metric_name, unlike)],
         ([str(system), *_cells(common, str(system), unlike, None)] for system in asked.index),
     )
@@ -104,18 +100,18 @@ def metric_name(metric: str) -> str:
     return f"all supporting @{k}" if at and name == "all" else _NAMES.get(metric, metric)
 
 
-def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[str]:
+def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[Cell | str]:
     own = means[means["system"] == system].set_index("metric")
     for metric in metrics:
         yield mean_cell(metric, own.loc[metric], asked) if metric in own.index else ""
 
 
-def mean_cell(metric: str, row: pd.Series, asked: int | None) -> str:
-    """Format a row of ``frames.system_frame``; a mean over another number than ``asked`` states it."""
+def mean_cell(metric: str, row: pd.Series, asked: int | None, marks: str = "") -> Cell:
+    """Return the cell of a row of ``frames.system_frame``; a mean over another number than ``asked`` states it."""
     n = "" if row["n"] == asked else f"n {int(row['n']):,}"
     if pd.isna(row["mean"]):
-        return f"unknown ({n})" if n else "unknown"
-    return with_interval(row["mean"], row["low"], row["high"], partial(shown_value, metric), note=n)
+        return Cell(text="unknown", note=n)
+    return estimate_cell(row["mean"], row["low"], row["high"], partial(shown_value, metric), note=n, marks=marks)
 
 
 def shown_value(metric: str, value: float) -> str:

@@ -107,7 +107,7 @@ def differences(then: CodeVersion, now: CodeVersion, *, names: frozenset[str] | 
 
 
 def mixed_versions(versions: Sequence[CodeVersion], used: Mapping[str, int]) -> Iterator[str]:
-    """Yield lines of Markdown about rows of several code versions; none for a single version.
+    """Yield a remark in Markdown on rows of several code versions; none for a single version.
 
     ``versions`` are those of the manifest, oldest first, ``used`` is the number of rows by version id.
     """
@@ -117,7 +117,6 @@ def mixed_versions(versions: Sequence[CodeVersion], used: Mapping[str, int]) -> 
     counts = ", ".join(f"{used[version['id']]:,} by {version['id']}" for version in there)
     changed = "; ".join(change for one, two in itertools.pairwise(there) for change in differences(one, two))
     yield f"**The rows were made by {len(used)} versions of the code: {counts} ({changed}).**"
-    yield ""
 
 
 def _files() -> Iterator[tuple[str, bytes]]:

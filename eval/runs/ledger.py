@@ -16,6 +16,7 @@ from typing import Protocol
 from ...modules.calls.journal import BOOKED_TO
 from ...modules.calls.prices import Prices
 from ...modules.calls.record import NOTHING, CallRecord, Spend
+from ...modules.calls.reservations import Reservation
 from ...modules.errors import RunLimitReached
 from ...modules.llm.rate_limit import MINUTE_S, RateLimit
 from ..rows.store import RunRow
@@ -31,9 +32,7 @@ class WorkerReservation:
     """A reservation of one worker."""
 
     holder: str
-    thread_id: str
-    place: object
-    expected: Spend
+    reservation: Reservation
 
 
 class RunLedger:
@@ -61,21 +60,21 @@ class RunLedger:
     async def reserve(self, holder: str, thread_id: str, expected: Spend) -> int | str:
         """Wait until the limits allow a call; returns the number of its reservation, or why it must not be made."""
         try:
-            place = await self._spending.reserve(expected)
+            BOOKED_TO.set(thread_id)
+            reservation = await self._spending.reserve(expected)
         except RunLimitReached as error:
             return str(error)
         if holder in self._gone:  # it died while it waited, and made no call
-            await self._spending.settle(place, NOTHING)
+            await self._spending.settle(reservation, NOTHING)
             return "The worker has died."
         number = next(self._numbers)
-        self._reserved[number] = WorkerReservation(holder=holder, thread_id=thread_id, place=place, expected=expected)
+        self._reserved[number] = WorkerReservation(holder=holder, reservation=reservation)
         return number
 
     async def settle(self, number: int, actual: Spend) -> None:
         """Replace a reservation by the actual amount; nothing happens if it was released meanwhile."""
         if (held := self._reserved.pop(number, None)) is not None:
-            BOOKED_TO.set(held.thread_id)
-            await self._spending.settle(held.place, actual)
+            await self._spending.settle(held.reservation, actual)
 
     async def release(self, holder: str) -> None:
         """Settle the reservations of a worker that has died by what its calls may have cost.
@@ -86,7 +85,7 @@ class RunLedger:
         self._gone.add(holder)
         for number, held in list(self._reserved.items()):
             if held.holder == holder:
-                await self.settle(number, held.expected)
+                await self.settle(number, held.reservation.amount)
 
     async def owe(self, open_payments: Mapping[str, Spend]) -> None:
         """Count what earlier starts of the run have paid for questions without a row, by thread."""

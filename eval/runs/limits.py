@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Unpack
@@ -14,6 +13,7 @@ from ...modules.calls.journal import BOOKED_TO, JournaledCall
 from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from ...modules.calls.prices import FILE_NAME, UNKNOWN, Cost, Prices
 from ...modules.calls.record import NOTHING, CallKind, CallRecord, Spend
+from ...modules.calls.reservations import Reservation, ReservationPool
 from ...modules.calls.usage import CallMeter, Payer
 from ...modules.errors import ModelSetupError, RunLimitReached, SettingsError
 from ...modules.llm.contract import ChatLLM, ChatWrapper
@@ -57,10 +57,9 @@ NO_LIMITS: SpendingLimits = _NoLimits()
 class Spending:
     """The ledger of a run: what its questions paid, and what the calls in flight are expected to cost.
 
-    A call is reserved before it is made and settled after. A call that exceeds the limits waits for those in flight,
-    which may cost less than expected; with none in flight, the limit is reached. So a limit is exceeded only by what
-    calls use beyond their estimates. The ledger covers one process; others that share the run are counted by their
-    rows. Use it on judgetree's background loop.
+    A call is reserved before it is made and settled after; ``ReservationPool`` says when one waits, and by how much a
+    limit may be exceeded. The ledger covers one process; others that share the run are counted by their rows. Use it
+    on judgetree's background loop.
     """
 
     def __init__(self, limits: SpendingLimits, attempts: Iterable[RunRow] = (), *, prices: Prices) -> None:
@@ -79,10 +78,9 @@ class Spending:
         """Threads of questions with a row."""
         self._open: dict[str, Spend] = {}
         """Payments of questions without a row, by thread."""
-        self._in_flight: dict[object, Spend] = {}
-        self._noted: dict[object, str] = {}
+        self._in_flight = ReservationPool()
+        self._noted: dict[Reservation, str] = {}
         """Ids of the payments in flight."""
-        self._changed = asyncio.Condition()
         self._refused = ""
         for row in attempts:
             self.add(row)
@@ -166,40 +164,37 @@ class Spending:
         """Compute calls, tokens and cost of one call; its tokens may be estimates."""
         return self._prices.spend_of(record)
 
-    async def reserve(self, expected: Spend, *, is_answer: bool = False) -> object:
+    async def reserve(self, expected: Spend, *, is_answer: bool = False) -> Reservation:
         """Wait until the limits allow a call, then reserve its expected amount; ``settle`` takes the result.
 
         Raises:
             RunLimitReached: The limits do not allow the call; it must not be made.
         """
-        async with self._changed:
-            while limit := self._limit_in_the_way(expected):
-                if not self._in_flight or self._refused:
-                    self._refused = self._refused or limit
-                    raise RunLimitReached(
-                        f"The run has reached {self._refused}. Run the same command with a higher limit to continue."
-                    )
-                await self._changed.wait()
-            place = object()
-            if self._payments is not None:
-                self._noted[place] = self._payments.begin(BOOKED_TO.get(), expected)
-            self._in_flight[place] = expected
-            return place
+        if self.is_limited:
+            limit = await self._in_flight.wait_for_room(lambda: self._limit_in_the_way(expected))
+            self._refused = self._refused or limit or ""
+            if self._refused:
+                raise RunLimitReached(
+                    f"The run has reached {self._refused}. Run the same command with a higher limit to continue."
+                )
+        payment_id = self._payments.begin(BOOKED_TO.get(), expected) if self._payments is not None else ""
+        reservation = self._in_flight.hold(BOOKED_TO.get(), expected)
+        self._noted[reservation] = payment_id
+        return reservation
 
     async def settle(self, place: object, actual: Spend) -> None:
         """Replace the reservation of a call by its actual amount."""
-        async with self._changed:
-            del self._in_flight[place]
-            self.made += actual
-            self._book(BOOKED_TO.get(), actual)
-            self._changed.notify_all()
-            if self._payments is not None:
-                self._payments.end(self._noted.pop(place), BOOKED_TO.get(), actual)
+        assert isinstance(place, Reservation)
+        self.made += actual
+        self._book(place.thread_id, actual)
+        self._in_flight.release(place)
+        payment_id = self._noted.pop(place)
+        if self._payments is not None:
+            self._payments.end(payment_id, place.thread_id, actual)
 
     def _limit_in_the_way(self, expected: Spend) -> str:
-        if not self.is_limited:
-            return ""
-        return self._refused or self._limit_below(self.spent + sum(self._in_flight.values(), expected))
+        """Return the limit that a call would exceed; ``""`` if there is room, or none will be any more."""
+        return "" if self._refused else self._limit_below(self.spent + self._in_flight.amount + expected)
 
     def _book(self, thread_id: str, amount: Spend) -> None:
         self._open[thread_id] = self._open.get(thread_id, NOTHING) + amount

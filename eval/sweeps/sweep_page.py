@@ -19,6 +19,7 @@ from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report
 from ..rows.csv_tables import SPREADSHEET, csv_of
+from ..tables.html import blocks_html
 from .sweep_plots import sweep_plots
 from .sweep_report import SweepReport, score_sweep
 
@@ -55,7 +56,7 @@ def draw_sweep(report: SweepReport) -> str:
     facts = {"combinations": len(report.runs), "questions": f"{asked:,}", "paid in all": report.paid}
     shown = "".join(f"<div><dt>{name}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts.items())
     sections = {
-        "Systems": html_parts.render_markdown("\n".join(report.means_lines())),
+        "Systems": blocks_html(report.means()),
         "Plots": html_parts.figures_of(*sweep_plots(report.systems, report.questions, report.keys)),
         "Against the first combination": html_parts.verdicts_of(report.comparisons),
         "Runs": f"<ul>{''.join(_link(run.name) for run in report.runs)}</ul>",

@@ -12,16 +12,17 @@ import pandas as pd
 from ...modules.calls.prices import FREE, Cost
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
-from ..papers.tables import Cell, PaperTable, not_comparable
+from ..papers.tables import not_comparable
 from ..question_files.kept_questions import with_questions_kept
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
 from ..reports.frames import common_frame, records_of
-from ..reports.markdown_tables import markdown_table
 from ..reports.report import LACKING_WHY, Report, load_report
-from ..reports.system_table import common_lines, count_lines, mean_cell, metric_name
+from ..reports.system_table import common_blocks, count_remarks, mean_cell, metric_name
 from ..runs.batch_run import RunOptions
 from ..runs.runner import Progress
+from ..tables.markdown import sections_markdown
+from ..tables.table import Block, Cell, Section, Table
 from .grid import load_sweep
 from .run_sweep import SavedPoint, Watch, run_sweep, saved_points
 
@@ -58,26 +59,24 @@ class SweepReport:
 
     def to_markdown(self) -> str:
         """Write the report in Markdown."""
-        lines = [f"# {self.folder.name}", "", *self.means_lines()]
-        lines += ["", f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."]
+        runs = f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."
+        sections = [Section(title=self.folder.name, blocks=(*self.means(), runs))]
         if self.comparisons:
-            lines += ["", f"## Against the first combination ({len(self.comparisons)} comparisons)", ""]
-            lines += [f"- {each.verdict}" for each in self.comparisons]
-        return "\n".join(lines)
+            verdicts = "\n".join(f"- {each.verdict}" for each in self.comparisons)
+            title = f"Against the first combination ({len(self.comparisons)} comparisons)"
+            sections.append(Section(title=title, blocks=(verdicts,)))
+        return sections_markdown(sections)
 
-    def means_lines(self) -> list[str]:
-        """Return the table of means in Markdown, with its warnings and what was paid."""
+    def means(self) -> Iterator[Block]:
+        """Yield the table of means, with its warnings and what was paid."""
         combinations = _by_combination(self.questions, self.keys)
-        lines = [
-            *markdown_table(self._head(), self._rows()),
-            *count_lines(combinations, self.missing_answers),
-            *common_lines(combinations, self.common, self.shown),
-            *_lacking_lines(self.lacking),
-            "",
-            "Means over n questions with 95 % intervals, as in the report of each run.",
-            f"Paid in all: {self.paid}.",
-        ]
-        return lines + (["", f"**Warning: no answer yet at {'; '.join(self.missing)}.**"] if self.missing else [])
+        yield self._table()
+        yield from count_remarks(combinations, self.missing_answers)
+        yield from common_blocks(combinations, self.common, self.shown)
+        yield from _lacking_remarks(self.lacking)
+        yield f"Means over n questions with 95 % intervals, as in the report of each run. Paid in all: {self.paid}."
+        if self.missing:
+            yield f"**Warning: no answer yet at {'; '.join(self.missing)}.**"
 
     def to_document(self) -> dict[str, object]:
         """Return the report as plain data for ``json.dumps``."""
@@ -91,19 +90,17 @@ class SweepReport:
             "paid": {"cost_usd": self.paid.usd, "cost_known_usd": self.paid.known_usd},
         }
 
-    def tables(self) -> list[PaperTable]:
+    def tables(self) -> list[Table]:
         """Return the table for a paper."""
-        rows = tuple(tuple(Cell(text=text) for text in row) for row in self._rows())
         unlike = [metric for metric in self.shown if metric in set(self.common["metric"])]
         caption = f"{self.folder.name}: means over n questions with 95 % intervals.{not_comparable(unlike)}"
-        return [
-            PaperTable(name="sweep", caption=caption, head=tuple(self._head()), rows=rows, texts=len(self.keys) + 1)
-        ]
+        return [replace(self._table(), name="sweep", caption=caption)]
 
-    def _head(self) -> list[str]:
-        return [*self.keys, "system", "n", *map(metric_name, self.shown)]
+    def _table(self) -> Table:
+        head = [*self.keys, "system", "n", *map(metric_name, self.shown)]
+        return Table.of(head, self._rows(), texts=len(self.keys) + 1)
 
-    def _rows(self) -> Iterator[list[str]]:
+    def _rows(self) -> Iterator[list[Cell | str]]:
         places = [*self.keys, "system"]
         for place, means in self.systems.groupby(places, sort=False):
             asked = int(self.questions.groupby(places, sort=False)["question_id"].nunique()[place])
@@ -191,13 +188,12 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
     )
 
 
-def _lacking_lines(lacking: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Yield a line of Markdown on the metrics that some combinations lack."""
+def _lacking_remarks(lacking: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield a paragraph on the metrics that some combinations lack."""
     metrics = dict.fromkeys(metric for each in lacking.values() for metric in each)
     if metrics:
         places = {metric: " and ".join(name for name, each in lacking.items() if metric in each) for metric in metrics}
         said = "; ".join(f"{metric} at {place}" for metric, place in places.items())
-        yield ""
         yield f"**Some runs lack metrics of the experiment: {said}.** {LACKING_WHY}"
 
 

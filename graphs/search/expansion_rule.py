@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -53,6 +54,7 @@ class Both(Linked):
 EXPANSION_RULES: Mapping[str, type[ExpansionRule]] = {kind.name: kind for kind in (SubQuestions, Linked, Both)}
 
 
+@functools.cache  # each judge asks for it
 def expansion_rule(spec: str) -> ExpansionRule:
     """Create a rule from its spec.
 

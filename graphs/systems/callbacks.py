@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.documents import Document
-from langchain_core.runnables.config import var_child_runnable_config
 
+from ...modules.calls.callbacks import run_callbacks
 from ...modules.calls.usage import CallMeter
 from ...modules.retriever.contract import ChunkRetriever
 
@@ -17,9 +16,8 @@ async def search_with_callbacks(
 
     Without handlers it costs nothing. A retriever with a true ``calls_back`` tells them itself.
     """
-    config = var_child_runnable_config.get() or {}
-    manager = config.get("callbacks")
-    if not isinstance(manager, AsyncCallbackManager) or not manager.handlers or getattr(retriever, "calls_back", False):
+    manager = run_callbacks()
+    if manager is None or not manager.handlers or getattr(retriever, "calls_back", False):
         return await retriever.asearch(query, meter=meter)
     run = await manager.on_retriever_start(None, query, name=type(retriever).__name__)
     try:

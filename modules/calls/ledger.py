@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ..errors import BudgetSpent, LimitName, SettingsError
 from .prices import FILE_NAME, Prices, load_prices
 from .record import NOTHING, CallRecord, Spend, counted_tokens
+from .reservations import Reservation, ReservationPool
 
 LIKELY_COMPLETION_TOKENS = 256
 """Expected tokens of a reply of unknown length."""
@@ -42,21 +43,12 @@ class _Account:
         return self.planned.at_least(self.spent + self.kept)
 
 
-@dataclass(eq=False)
-class Reservation:
-    """The expected amount of a call in flight."""
-
-    thread_id: str
-    amount: Spend
-
-
 @dataclass(kw_only=True)
 class SpendLimits:
     """What the calls of one search tree may use besides their number; used on one event loop.
 
     A call is reserved with the estimate of its prompt and the most tokens of its reply, and corrected by what it used.
-    One that does not fit waits for those in flight, which may use less; with none in flight, the limit is reached. So
-    tokens and money are exceeded only by what the calls in flight use beyond their estimates.
+    ``ReservationPool`` says when one waits, and by how much tokens and money may be exceeded.
     """
 
     max_tree_tokens: int | None = None
@@ -71,8 +63,7 @@ class SpendLimits:
     """Whether an earlier run has paid for an answer that could not be used: answers need room then, as other calls do,
     so that a question that is resumed again and again keeps to its limits."""
     _accounts: dict[str, _Account] = field(default_factory=dict)
-    _in_flight: set[Reservation] = field(default_factory=set)
-    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _in_flight: ReservationPool = field(default_factory=ReservationPool)
 
     @property
     def limits_amounts(self) -> bool:
@@ -176,23 +167,19 @@ class SpendLimits:
         account = self._of(thread_id)
         if is_answer:
             account.kept = NOTHING
-        while limit := self._no_room(account, amount, is_answer=is_answer):
-            if limit == "seconds" or not self._in_flight:
-                raise self.spent(limit)
-            await self._settled.wait()
-        reservation = Reservation(thread_id, amount)
-        self._in_flight.add(reservation)
+        limit: LimitName | None = await self._in_flight.wait_for_room(
+            lambda: self._no_room(account, amount, is_answer=is_answer)
+        )
+        if limit is not None:
+            raise self.spent(limit)
         account.spent += amount
-        return reservation
+        return self._in_flight.hold(thread_id, amount)
 
     def settle(self, reservation: Reservation, record: CallRecord | None) -> None:
         """Replace the reservation of a call by what it used; None for a call that was not made."""
-        self._in_flight.discard(reservation)
         used = NOTHING if record is None else self.of_record(record)
-        account, expected = self._of(reservation.thread_id), reservation.amount
-        account.spent += used - expected
-        self._settled.set()
-        self._settled = asyncio.Event()
+        self._of(reservation.thread_id).spent += used - reservation.amount
+        self._in_flight.release(reservation)
 
     def room(self, thread_id: str) -> Spend:
         """Return what is left for the answer of a thread: what is kept for it, and what nothing else has reserved."""
@@ -234,7 +221,7 @@ class SpendLimits:
         if is_answer and not self.has_failed_answers:
             return None
         if self.is_over and not is_answer:
-            return "seconds"
+            raise self.spent("seconds")
         before = account.spent
         account.spent = before + amount
         limit = self._exceeded(self.committed)

@@ -19,8 +19,9 @@ from .record import BudgetSource, CallKind, CallRecord, Spend, possible_count, r
 if TYPE_CHECKING:
     from .completion import Completion
     from .journal import JournalEntry, ThreadCalls
-    from .ledger import Reservation, SpendLimits
+    from .ledger import SpendLimits
     from .messages import CallOptions, Message
+    from .reservations import Reservation
 
 __all__ = ["CallKind", "CallMeter", "CallRecord", "Payer", "UsageTotals", "sum_usage", "total_usage"]
 

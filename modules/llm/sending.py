@@ -100,7 +100,7 @@ class Sender:
                 if was_not_streamed(message):
                     self._stop_streaming()
                 return message
-        message = await chat.ainvoke(request.prompt, **params)
+        message = await chat.reply_to(request.prompt, **params)
         if streams:  # the stream was refused and the call was not
             self._stop_streaming()
         with attach_usage(message.usage_metadata):
@@ -113,7 +113,7 @@ class Sender:
         streamed, is_whole = StreamedMessage(chat.max_reply_bytes, request.stop), False
         has_come = False
         try:
-            async for piece in chat.astream(request.prompt, **params):
+            async for piece in chat.pieces_of_reply(request.prompt, **params):
                 has_come = True
                 if starts_over(piece):
                     listeners.start_over()

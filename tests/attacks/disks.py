@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from judgetree.app.terminal.files import TreeFiles
 from judgetree.evaluation.papers.files import save_plots, write_tables
-from judgetree.evaluation.papers.tables import Cell, PaperTable
 from judgetree.evaluation.question_files.kept_questions import keep_questions
 from judgetree.evaluation.reports.inline_svg import Plot
+from judgetree.evaluation.tables.table import Table
 from judgetree.modules.prebuilt.files import YAML_NAME
 from judgetree.modules.storage.atomic import write_atomic
 from tests.random_trees import random_tree
@@ -30,9 +30,7 @@ def _draw(figure: Figure) -> None:
 
 
 _PLOT = Plot(name="plot", title="", caption="", alt="", draw=_draw)
-_TABLE = PaperTable(
-    name="systems", caption="c", head=("a", "b"), rows=((Cell(text="x" * 5_000), Cell(text="y")),), texts=2
-)
+_TABLE = Table.of(("a", "b"), [["x" * 5_000, "y"]], texts=2, name="systems", caption="c")
 
 WRITERS: Mapping[str, tuple[Writer, str]] = {
     "tree-html": (_tree("html"), "tree.html"),

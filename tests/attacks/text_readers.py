@@ -260,7 +260,7 @@ EXCUSED: Mapping[str, str] = {
             "modules.calls.kept.CallResult.from_json",
             "modules.calls.transcripts._reply_of",
             "modules.index.writer_lock._parsed",
-            "evaluation.reports.html_parts.render_markdown",
+            "evaluation.tables.html.render_markdown",
             "app.server.runs.report.policy_of",
         ),
         _OWN,

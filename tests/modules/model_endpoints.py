@@ -9,12 +9,15 @@ import json
 import ssl
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler
+from langchain_core.runnables.config import var_child_runnable_config
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.behaviour import Behaviour
@@ -80,14 +83,21 @@ def ask(
     *,
     on_text: TextListener | None = None,
     on_thinking: TextListener | None = None,
+    heard_by: Sequence[BaseCallbackHandler] = (),
     **options: Any,
 ) -> Completion:
+    """Ask as a node of a graph does, whose callbacks have the handlers ``heard_by``."""
     meter = meter or CallMeter(node="generate")
     for listener in (on_text, on_thinking):
         if isinstance(listener, Snapshots):
             listener.begin()
-    call = llm.complete(QUESTION, meter=meter, options=CallOptions(**options), on_text=on_text, on_thinking=on_thinking)
-    return background_loop().run(asyncio.wait_for(call, PATIENCE_S))
+
+    async def call() -> Completion:
+        var_child_runnable_config.set({"callbacks": AsyncCallbackManager([*heard_by])})
+        asked = CallOptions(**options)
+        return await llm.complete(QUESTION, meter=meter, options=asked, on_text=on_text, on_thinking=on_thinking)
+
+    return background_loop().run(asyncio.wait_for(call(), PATIENCE_S))
 
 
 def saying(*replies: ChatReply) -> Callable[[ReceivedRequest], ChatReply]:

@@ -15,9 +15,10 @@ import pytest
 
 from judgetree.app.cli import app
 from judgetree.evaluation.papers.files import write_csv, write_latex, write_plots
-from judgetree.evaluation.papers.latex import latex_text
-from judgetree.evaluation.papers.tables import Cell, PaperTable, paper_tables
+from judgetree.evaluation.papers.tables import paper_tables
 from judgetree.evaluation.reports.report import Report, load_report
+from judgetree.evaluation.tables.latex import latex_text
+from judgetree.evaluation.tables.table import Cell, Table
 from judgetree.modules.errors import SettingsError
 from tests.eval.run_rows import write_run
 
@@ -47,7 +48,7 @@ def report(run: Path) -> Report:
     return load_report(run)
 
 
-def table(report: Report, name: str) -> PaperTable:
+def table(report: Report, name: str) -> Table:
     return next(each for each in paper_tables(report) if each.name == name)
 
 
@@ -55,7 +56,7 @@ def test_table_of_answers_has_intervals_and_marks_what_differs_from_the_baseline
     answers = table(report, "answers")
     assert answers.head == ("System", "n", "EM", "F1", "cover EM")
     llm, naive, judge = answers.rows
-    assert judge[:3] == (Cell(text="judge"), Cell(text="24"), Cell(text="100.0", interval="[86.2, 100.0]", marks="*"))
+    assert judge[:3] == (Cell(text="judge"), Cell(text="24"), Cell(text="100.0", bounds=("86.2", "100.0"), marks="*"))
     assert (llm[2].marks, naive[2].marks) == ("", "")
     assert "* differs from naive (paired tests, p < .05 after Holm's correction for 4 comparisons" in answers.caption
 

@@ -22,9 +22,10 @@ from judgetree.evaluation.ragas.metrics import (
 )
 from judgetree.evaluation.ragas.scores import RagasScore, Scorer
 from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
-from judgetree.evaluation.reports.ragas import missing_counts, ragas_lines
+from judgetree.evaluation.reports.ragas import missing_counts, ragas_section
 from judgetree.evaluation.rows.store import RowChunk, RunRow
 from judgetree.evaluation.scoring.scores import current_scores, finished, row_key
+from judgetree.evaluation.tables.markdown import blocks_markdown
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.evidence import render_sub_answer
@@ -111,9 +112,10 @@ def test_means_are_compared_over_rows_that_all_systems_have_a_score_on() -> None
     scores = [score(ANSWERED, 0.5), score(other, 1.0), score(naive, 0.5)]
     frame = question_frame([ANSWERED, other, naive, refused], (WALL, WELDER), ragas=scores)
     column = ["ragas_faithfulness"]
-    lines = ragas_lines(frame, system_frame(frame, column), common_frame(frame, column))
-    judge = next(line for line in lines if line.startswith("| judge"))
-    assert judge.startswith("| judge | faithfulness | 0.750 (0.500 to 1.000) | 2 | 0.500 | 1 |")
+    section = ragas_section(frame, system_frame(frame, column), common_frame(frame, column))
+    assert section is not None
+    text = blocks_markdown(section.blocks)
+    assert "| judge | faithfulness | 0.750 (0.500 to 1.000) | 2 | 0.500 | 1 |" in text
 
 
 def test_evidence_of_follow_ups_is_their_answers() -> None:
@@ -210,7 +212,9 @@ def test_frame_and_report_leave_out_what_has_no_score_and_say_why() -> None:
         "scoring failed": 1,
         "not scored yet": 1,
     }
-    table = "\n".join(ragas_lines(frame, means, common_frame(frame, ["ragas_faithfulness"])))
+    section = ragas_section(frame, means, common_frame(frame, ["ragas_faithfulness"]))
+    assert section is not None
+    table = blocks_markdown(section.blocks)
     assert "| judge | faithfulness | 0.800 | 1 | 0.800 | 1 | 1 answer refused, 1 scoring failed" in table
     assert "m at here, ragas 0.4.3" in table
 
@@ -219,11 +223,11 @@ def test_metric_without_a_single_score_has_no_mean() -> None:
     frame = question_frame([ANSWERED], (WALL,), ragas=[score(ANSWERED, None)])
     means = system_frame(frame, ["ragas_faithfulness"])
     assert means.empty
-    assert "| judge | faithfulness |  | 0 |  | 0 | 1 scoring failed |" in "\n".join(
-        ragas_lines(frame, means, common_frame(frame, ["ragas_faithfulness"]))
-    )
+    section = ragas_section(frame, means, common_frame(frame, ["ragas_faithfulness"]))
+    assert section is not None
+    assert "| judge | faithfulness |  | 0 |  | 0 | 1 scoring failed |" in blocks_markdown(section.blocks)
 
 
 def test_report_without_scores_has_no_table() -> None:
     frame = question_frame([ANSWERED], (WALL,))
-    assert ragas_lines(frame, system_frame(frame, ["em"]), common_frame(frame, ["em"])) == []
+    assert ragas_section(frame, system_frame(frame, ["em"]), common_frame(frame, ["em"])) is None

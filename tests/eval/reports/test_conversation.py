@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.reports.conversation import ALL, FOLLOW_UPS, conversation_frame, conversation_lines
+from judgetree.evaluation.reports.conversation import ALL, FOLLOW_UPS, conversation_frame, conversation_section
 from judgetree.evaluation.reports.frames import question_frame, system_frame
 from judgetree.evaluation.reports.turn_columns import NEEDED_METRICS
 from judgetree.evaluation.rows.store import RunRow
 from judgetree.evaluation.rows.turn_facts import ReusedChunk, TurnFacts
+from judgetree.evaluation.tables.markdown import sections_markdown
 from judgetree.modules.calls.prices import ModelUsage
 from tests.eval.runs.test_spending import ROW
 
@@ -67,6 +68,13 @@ def frame_of(*rows: RunRow) -> pd.DataFrame:
     return question_frame(rows, (FIRST, SECOND))
 
 
+def section_lines(frame: pd.DataFrame, *, history: str = "own") -> list[str]:
+    """The lines of Markdown of the section "Conversation" that are not empty."""
+    section = conversation_section(frame, ks=(3,), history=history)
+    assert section is not None
+    return [line for line in sections_markdown([section]).splitlines() if line]
+
+
 def column(name: str, *rows: RunRow) -> list[object]:
     frame = frame_of(*rows)
     return list(frame[name].astype(object).where(frame[name].notna(), None))
@@ -108,11 +116,7 @@ def test_needed_turns_are_compared_with_gold_where_both_say() -> None:
     assert scores(gold, (1,)) == [None, None, None, 1.0, 1.0, 1.0]
     assert scores(gold, ()) == [None, None, None, None, 0.0, 0.0]
     assert scores(gold, None) == scores(SECOND, (1,)) == [None] * 6
-    lines = conversation_lines(
-        conversation_frame(question_frame([row(gold, "yes", needed_turns=(1,))], (gold,)), ks=(3,)),
-        ks=(3,),
-        history="own",
-    )
+    lines = section_lines(conversation_frame(question_frame([row(gold, "yes", needed_turns=(1,))], (gold,)), ks=(3,)))
     perfect = "100.0 (20.7 to 100.0)"
     assert "| earlier turns that follow-ups need | n | precision | recall | F1 |" in lines
     assert f"| naive | 1 | {perfect} | {perfect} | {perfect} |" in lines
@@ -152,16 +156,16 @@ def test_failed_turn_is_in_no_figure_of_the_conversation() -> None:
 def test_section_shows_what_there_is() -> None:
     rows = row(FIRST, "x", retrieved={"raw": ("a",)}), row(SECOND, "no", answered_from="history", reused=KEPT)
     frame = conversation_frame(frame_of(*rows), ks=(3,))
-    lines = conversation_lines(frame, ks=(3,), history="own")
-    assert lines[1] == "## Conversation"
+    lines = section_lines(frame)
+    assert lines[0] == "# Conversation"
     right, half = "100.0 (20.7 to 100.0)", "50.0 (5.5 to 94.5)"
     follow_up = "100.0 (20.7 to 100.0; n 1)"
     assert f"| naive | as asked | 1 | {right} |  | {right} |  |" in lines
     assert f"| naive | 2 | {follow_up} | {follow_up} | {half} | {half} | 4.0 | 150.0 |" in lines, "one dialogue"
-    assert "the data set's turns" in conversation_lines(frame, ks=(3,), history="given")[3]
+    assert "the data set's turns" in section_lines(frame, history="given")[1]
 
 
 def test_run_without_dialogues_has_no_section() -> None:
     alone = EvalQuestion(id="q", question="Who?", answers=("Ada",))
     frame = conversation_frame(question_frame([replace(ROW, question_id="q")], [alone]), ks=(3,))
-    assert (len(frame), conversation_lines(frame, ks=(3,), history="own")) == (0, [])
+    assert (len(frame), conversation_section(frame, ks=(3,), history="own")) == (0, None)

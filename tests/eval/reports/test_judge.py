@@ -15,6 +15,7 @@ from judgetree.evaluation.calibration.judge_figures import (
     judge_figures,
 )
 from judgetree.evaluation.reports.judge import judge_documents, judge_findings, judge_section
+from judgetree.evaluation.tables.markdown import sections_markdown
 
 Chunk = tuple[VerdictName, GoldShare]
 GOOD: Sequence[Chunk] = [("1", "some"), ("0", "none"), ("0", "none")]
@@ -82,8 +83,8 @@ def test_of_too_few_questions_nothing_else_is_said() -> None:
 
 
 def test_section_has_the_counts_the_shares_and_the_findings() -> None:
-    text = "\n".join(judge_section("judge", figures_of([("1", "some"), ("1", "none")], confidence=0.9)))
-    assert text.startswith("## Verdicts of judge\n")
+    text = sections_markdown([judge_section("judge", figures_of([("1", "some"), ("1", "none")], confidence=0.9))])
+    assert text.startswith("# Verdicts of judge\n")
     assert "| 1 | 20 | 20 | 0 | 100.0 (83.9 to 100.0) |" in text
     assert "AUC within the question 0.500 (0.500 to 0.500)" in text
     assert "| 0.9 to 1.0 | 40 | 0.90 | 0.50 |" in text
@@ -91,7 +92,7 @@ def test_section_has_the_counts_the_shares_and_the_findings() -> None:
 
 
 def test_section_without_probabilities_has_no_reliability() -> None:
-    text = "\n".join(judge_section("judge", figures_of(GOOD)))
+    text = sections_markdown([judge_section("judge", figures_of(GOOD))])
     assert "P(needed)" not in text
     assert "calibration error" not in text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from judgetree.evaluation.reports.means import noise_frame, noise_lines
+from judgetree.evaluation.reports.means import noise_frame, noise_remarks
 
 
 def frame(em: list[float | None], *, repeats: int = 2) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def test_without_repeats_or_scores_there_is_none(em: list[float | None]) -> None
 
 
 def test_noise_is_told_in_points() -> None:
-    (em, _) = noise_lines(noise_frame(frame([1.0, 0.0, 1.0, 1.0])))
+    (em, _) = noise_remarks(noise_frame(frame([1.0, 0.0, 1.0, 1.0])))
     assert em.startswith(
         "Noise of judge, em: the means of 2 repeats have a standard deviation of 35.4 points, and 50.0%"
     )

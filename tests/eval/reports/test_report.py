@@ -9,11 +9,12 @@ import pytest
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.metrics.context import ContextFigures
-from judgetree.evaluation.reports.failures import completeness_counts, damage_lines
+from judgetree.evaluation.reports.failures import completeness_counts, damage_remarks
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.reports.system_table import common_lines, count_lines, system_table
+from judgetree.evaluation.reports.system_table import common_blocks, count_remarks, system_table
 from judgetree.evaluation.rows.store import RowChunk, RunRow
+from judgetree.evaluation.tables.table import Table
 from judgetree.modules.errors import LoadingError
 from tests.eval.run_rows import run_row
 
@@ -30,6 +31,10 @@ def found(key: str, *, depth: int = 0, rank: int = 0) -> RowChunk:
 def row(question: EvalQuestion, prediction: str = "", *chunks: RowChunk, **changes: object) -> RunRow:
     asked = {"question_id": question.id, "question": question.question}
     return run_row(**{**asked, "prediction": prediction, "chunks": chunks, **changes})
+
+
+def _texts(table: Table) -> list[list[str]]:
+    return [list(map(str, row)) for row in table.rows]
 
 
 def test_answers_and_evidence_are_scored() -> None:
@@ -71,22 +76,22 @@ def test_what_damaged_an_answer_stands_in_columns_and_below_the_table() -> None:
     assert list(frame["damage"]) == ["", "2 failed verdicts, 1 failed sub-run", ""]
     assert (frame["failed_verdicts"].sum(), frame["failed_reranks"].sum()) == (2, 0)
     assert completeness_counts(frame) == {"judge": {"complete": 1, "degraded": 1, "failed": 1}}
-    (told, _) = damage_lines(frame)
+    (told,) = damage_remarks(frame)
     assert told.startswith("Degraded by faults: judge 1 answer (2 failed verdicts, 1 failed sub-run).")
-    assert list(damage_lines(frame[:1])) == []
+    assert list(damage_remarks(frame[:1])) == []
 
 
 def test_counts_of_repeated_questions_say_that_they_are_of_answers() -> None:
     once = question_frame([row(OIL, "Vellin"), row(OIL, "x", system="naive")], QUESTIONS)
-    assert list(count_lines(once, 0)) == []
+    assert list(count_remarks(once, 0)) == []
     frame = question_frame([row(OIL, "Vellin"), row(OIL, repeat=1), row(OIL, "x", system="naive")], QUESTIONS)
     told = "Questions were repeated: failed, degraded and refused are counts of answers (2 of judge, 1 of naive)."
-    assert list(count_lines(frame, 0)) == ["", told]
+    assert list(count_remarks(frame, 0)) == [told]
 
 
 def test_unfinished_run_is_told() -> None:
     frame = question_frame([row(OIL, "Vellin")], QUESTIONS)
-    (_, warning) = count_lines(frame, 1_239)
+    (warning,) = count_remarks(frame, 1_239)
     assert warning.startswith("**Warning: the run is not finished: 1,239 of 1,240 answers are missing.")
 
 
@@ -124,12 +129,13 @@ def test_means_are_compared_over_the_questions_that_all_systems_were_asked() -> 
         ("recall@3", "judge"): (0.5, 1),
         ("recall@3", "naive"): (0.5, 1),
     }, "llm, which does not retrieve, takes nothing from the others"
-    lines = list(common_lines(frame, common_frame(frame, metrics), metrics))
-    assert "(judge 2, naive 1, llm 2; 1 in common)" in lines[1]
-    assert lines[5] == "| system | EM | recall@3 |"
-    assert lines[8] == "| naive | 0.0 (0.0 to 79.3; n 1) | 50.0 (n 1) |"
-    table = list(system_table(frame, system_frame(frame, metrics), metrics))
-    assert table[2].startswith("| judge | 2 | 0 | 0 | 0 | 100.0 (34.2 to 100.0) |")
+    warning, _, shared = common_blocks(frame, common_frame(frame, metrics), metrics)
+    assert "(judge 2, naive 1, llm 2; 1 in common)" in str(warning)
+    assert isinstance(shared, Table)
+    assert shared.head == ("system", "EM", "recall@3")
+    assert _texts(shared)[1] == ["naive", "0.0 (0.0 to 79.3; n 1)", "50.0 (n 1)"]
+    table = system_table(frame, system_frame(frame, metrics), metrics)
+    assert _texts(table)[0][:6] == ["judge", "2", "0", "0", "0", "100.0 (34.2 to 100.0)"]
 
 
 def test_cost_that_is_unknown_on_some_questions_is_not_averaged_over_the_others() -> None:
@@ -146,20 +152,22 @@ def test_cost_that_is_unknown_on_some_questions_is_not_averaged_over_the_others(
 def test_systems_that_share_no_question_have_no_common_mean() -> None:
     frame = question_frame([row(OIL, "Vellin"), row(NOBODY, "no", system="naive", status="refused")], QUESTIONS)
     assert list(common_frame(frame, ["em"])["n"]) == [0, 0]
-    assert "| judge | unknown (n 0) |" in list(common_lines(frame, common_frame(frame, ["em"]), ["em"]))
+    *_, shared = common_blocks(frame, common_frame(frame, ["em"]), ["em"])
+    assert isinstance(shared, Table)
+    assert ["judge", "unknown (n 0)"] in _texts(shared)
 
 
 def test_systems_on_the_same_questions_get_no_second_table() -> None:
     frame = question_frame([row(OIL, "Vellin"), row(OIL, "no", system="naive")], QUESTIONS)
     assert common_frame(frame, ["em", "seconds"]).empty
-    assert list(common_lines(frame, common_frame(frame, ["em"]), ["em"])) == []
+    assert list(common_blocks(frame, common_frame(frame, ["em"]), ["em"])) == []
 
 
 def test_mean_over_fewer_questions_than_were_asked_names_their_number() -> None:
     frame = question_frame([row(OIL, "Vellin", found("a")), row(NOBODY, status="refused")], QUESTIONS)
     metrics = ["em", "recall@3"]
-    *_, line = system_table(frame, system_frame(frame, metrics), metrics)
-    assert line == "| judge | 2 | 0 | 0 | 1 | 100.0 (34.2 to 100.0) | 50.0 (n 1) |"
+    table = system_table(frame, system_frame(frame, metrics), metrics)
+    assert _texts(table) == [["judge", "2", "0", "0", "1", "100.0 (34.2 to 100.0)", "50.0 (n 1)"]]
 
 
 def test_turns_of_one_dialogue_are_one_observation() -> None:

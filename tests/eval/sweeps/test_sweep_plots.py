@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from judgetree.evaluation.reports.html_parts import render_markdown
 from judgetree.evaluation.reports.inline_svg import Plot
-from judgetree.evaluation.reports.markdown_tables import markdown_table
 from judgetree.evaluation.sweeps.sweep_plots import sweep_plots
 
 
@@ -35,8 +33,3 @@ def test_a_point_of_many_combinations_names_the_first_of_them() -> None:
     by_combination, against_calls = plots([f"value {number}" for number in range(60)])
     assert "value 0 / value 1 / value 2 and 57 more" in against_calls.svg
     assert by_combination.size_inches[0] <= 24
-
-
-def test_a_bar_in_a_cell_moves_no_figure_into_another_column() -> None:
-    table = "\n".join(markdown_table(["llm", "EM"], [["a|b\nc", "50.0"]]))
-    assert re.findall(r"<td>(.*?)</td>", render_markdown(table)) == ["a|b c", "50.0"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...modules.storage.texts import printable
-from .tables import Cell, PaperTable
+from .table import Cell, Table
 
 _ESCAPED = {
     "\\": r"\textbackslash{}",
@@ -44,8 +44,8 @@ def latex_text(text: str) -> str:
     return " ".join(printable(text).split()).translate(_TABLE)
 
 
-def latex_table(table: PaperTable) -> str:
-    r"""Write a table as a float with caption and label ``tab:NAME``; its intervals stand in small type below.
+def latex_table(table: Table) -> str:
+    r"""Write a table as a float with caption and label ``tab:NAME``; intervals and notes stand in small type below.
 
     It compiles with ``\usepackage{booktabs}`` alone.
     """
@@ -69,7 +69,7 @@ def latex_table(table: PaperTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_document(tables: Sequence[PaperTable]) -> str:
+def latex_document(tables: Sequence[Table]) -> str:
     r"""Write tables one after the other, to be read with ``\input``."""
     body = "\n".join(map(latex_table, tables))
     hint = "% Needs \\usepackage{booktabs}.\n"
@@ -80,8 +80,14 @@ def latex_document(tables: Sequence[PaperTable]) -> str:
 
 def _lines(row: Sequence[Cell]) -> Iterator[str]:
     yield _row(_marked(cell) for cell in row)
-    if any(cell.interval for cell in row):
-        yield _row(rf"{{\scriptsize {latex_text(cell.interval)}}}" if cell.interval else "" for cell in row)
+    around = [_around(cell) for cell in row]
+    if any(around):
+        yield _row(rf"{{\scriptsize {latex_text(each)}}}" if each else "" for each in around)
+
+
+def _around(cell: Cell) -> str:
+    interval = f"[{', '.join(cell.bounds)}]" if cell.bounds else ""
+    return ", ".join(filter(None, (interval, cell.note)))
 
 
 def _marked(cell: Cell) -> str:

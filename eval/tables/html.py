@@ -1,0 +1,44 @@
+"""Tables and sections in HTML, all of it escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from markdown_it import MarkdownIt
+
+from ...modules.storage.texts import html_text, printable
+from .table import Block, Cell, Section, Table
+
+
+def table_html(table: Table) -> str:
+    """Build a table that scrolls by itself in a narrow window; intervals and notes stand below their figures."""
+    lines = ["".join(f"<th>{html_text(cell)}</th>" for cell in table.head)]
+    lines += ["".join(f"<td>{_content(cell)}</td>" for cell in row) for row in table.rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table class="figures">{body}</table></div>'
+
+
+def render_markdown(text: str) -> str:
+    """Render Markdown without HTML in it."""
+    return str(MarkdownIt("commonmark", {"html": False}).render(printable(text)))
+
+
+def blocks_html(blocks: Iterable[Block]) -> str:
+    """Build texts and tables one after the other."""
+    return "".join(table_html(block) if isinstance(block, Table) else render_markdown(block) for block in blocks)
+
+
+def section_html(section: Section) -> str:
+    """Build a section with its heading, or folded away below it."""
+    title, body = html_text(section.title), blocks_html(section.blocks)
+    if section.is_folded:
+        return f'<details class="extra"><summary>{title}</summary>{body}</details>'
+    return f"<section><h2>{title}</h2>{body}</section>"
+
+
+def _content(cell: Cell) -> str:
+    text = html_text(cell.text)
+    text = f'<a href="{html.escape(cell.href)}">{text}</a>' if cell.href else text
+    text = f"<strong>{text}</strong>" if cell.is_bold else text
+    return f"{text}<small>{html_text(cell.around)}</small>" if cell.around else text
