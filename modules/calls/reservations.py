@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from .record import NOTHING, Spend
 
-Limit = TypeVar("Limit", bound=str)
+Limit = TypeVar("Limit")
 
 
 @dataclass(frozen=True, eq=False)
