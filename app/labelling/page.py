@@ -45,7 +45,7 @@ def draw_page(work: Labelling) -> str:
 
 
 def save_given(work: Labelling, given: GivenLabel) -> Json:
-    """Save a label; returns what the page shows of it, and the ids of the passages that are left.
+    """Save a label; returns what the page shows for it, and the ids of the remaining passages.
 
     Raises:
         UserError: The label cannot be saved.

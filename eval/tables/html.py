@@ -1,4 +1,4 @@
-"""Tables and sections in HTML, all of it escaped."""
+"""Tables and sections in HTML, with all texts escaped."""
 
 from __future__ import annotations
 

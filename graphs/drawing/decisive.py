@@ -1,4 +1,4 @@
-"""The decisive sentence of a passage: what a small picture of it should show."""
+"""The decisive sentence of a passage: the one to show where there is room for one."""
 
 from __future__ import annotations
 

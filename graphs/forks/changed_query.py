@@ -146,7 +146,7 @@ async def _judged(send: Send, context: RunContext) -> dict[str, object]:
 
 
 async def _asked(state: RagState, new: Sequence[Document], context: RunContext) -> RagState:
-    """Plan and ask the sub-questions of these chunks, in rounds of their own."""
+    """Plan and ask the sub-questions of the chunks, in separate rounds."""
     if not new:
         return state
     frontier = frontier_of(context.services, context.budget, context.thread_id, state["query"], context.fingerprint)

@@ -70,7 +70,7 @@ class TreeWatch:
 
     @property
     def watchers(self) -> int:
-        """Number of those who watch now."""
+        """Number of current watchers."""
         return self._watchers
 
     async def states(self) -> AsyncGenerator[TreeState]:

@@ -124,7 +124,7 @@ class TreeWalk:
         self._asks_again = False
 
     def add(self, node: QueryNode, saved: SavedThread | None) -> None:
-        """Add a thread from what is saved of it, None without a checkpoint, and queue the threads that it links to."""
+        """Add a thread from its saved state, None without a checkpoint, and queue the threads that it links to."""
         if saved is None:
             if node.thread_id in self._probes:
                 self._links[self._probes[node.thread_id]].remove(node.thread_id)

@@ -14,7 +14,7 @@ _NAME = re.compile(r"(?P<number>\d{1,9})(?:#(?P<rank>\d{1,9}))?")
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A node of a search tree: a query, or a chunk of it."""
+    """A node of a search tree: a query, or one of its chunks."""
 
     name: str
     path: tuple[QueryNode, ...]

@@ -42,7 +42,7 @@ def cached_tokens_in(used: UsageMetadata | None) -> int:
 
 
 def possible_usage(told: object) -> UsageMetadata | None:
-    """Return the usage that a model of one's own tells, or None, as if it told none, where a count is impossible.
+    """Return the usage that a user's own model reports; None if it reports none, or an impossible count.
 
     >>> possible_usage({"input_tokens": 10**30, "output_tokens": 1, "total_tokens": 1}) is None
     True

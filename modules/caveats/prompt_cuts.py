@@ -51,7 +51,7 @@ def _least(text: str) -> float:
 
 
 def context_of_cut(count: int) -> int:
-    """Return the context, in tokens, of a server that cuts prompts to this count; 0 if no known server does.
+    """Return the context size, in tokens, of a server known to cut prompts to this count; 0 if none is known.
 
     Servers cut to their context, a power of two from 512 on, or to half of it and two tokens.
 

@@ -71,7 +71,9 @@ def as_fault() -> Iterator[None]:
 class Config(BaseModel):
     """A group of keys, or a sum of groups; frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, arbitrary_types_allowed=True, defer_build=True
+    )
 
     def __init__(self, **keys: Any) -> None:
         """Check the keys.

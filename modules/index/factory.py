@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def rename(old: str, new: str, settings: Settings) -> None:
-    """Give a collection of documents another name, at no cost; graphs of it are to be made again.
+    """Rename a collection of documents, at no cost; its graphs have to be built again.
 
     Raises:
         CollectionError: The collection does not exist or is not judgetree's, the new name is taken or not allowed, or

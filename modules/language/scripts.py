@@ -1,4 +1,4 @@
-"""Which scripts the letters of texts are of; Latin ones are told apart as far as embedders differ."""
+"""The scripts of the letters in texts; Latin ones are distinguished as far as embedders treat them differently."""
 
 from __future__ import annotations
 

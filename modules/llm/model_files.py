@@ -148,7 +148,7 @@ def _blocks(files: list[Path]) -> Iterator[bytes]:
 
 
 def _is_intact(target: Path, file: ModelFile) -> bool:
-    """Return whether a file without a valid stamp is the right one; reads all of it."""
+    """Return whether a file without a valid stamp is the right one, by reading the whole file."""
     if not target.is_file() or target.stat().st_size != file.size_bytes:
         return False
     with target.open("rb") as opened:

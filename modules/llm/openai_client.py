@@ -125,7 +125,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     """Part of names and fingerprints where an endpoint is asked in another way than a chat."""
 
     async def reply_to(self, prompt: Sequence[Message], **params: Any) -> AIMessage:
-        """Return the reply to a prompt: that of ``ainvoke``, without its bookkeeping where no one hears of it.
+        """Return the reply to a prompt: that of ``ainvoke``, without its bookkeeping where no callback is registered.
 
         The bookkeeping takes two fifths of a call's CPU time.
         """

@@ -97,7 +97,7 @@ def as_line(text: str) -> str:
 
 
 def foreign_addresses(question: str, asked: str) -> list[str]:
-    """Return the addresses in a model's question that its own prompt did not hold; they come from a passage.
+    """Return the addresses in a model's question that its prompt lacks, so that they come from a passage.
 
     >>> foreign_addresses("What does https://collect.example say of it?", "Who wrote it?")
     ['https://collect.example']

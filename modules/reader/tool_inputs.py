@@ -13,7 +13,7 @@ _JSON = json.JSONDecoder(strict=False)
 
 
 def tool_input(text: str, opening: str) -> str:
-    """Return the input of a tool at the beginning of a text, on one line and without quotes around all of it.
+    """Return the tool input at the start of a text, on one line and without surrounding quotes.
 
     Blanks, marks and case within it stay as they are. A JSON object ends at its own bracket and may go over several
     lines; everything else ends with the line.

@@ -23,7 +23,7 @@ _HIDDEN = "\ue000"
 
 
 def shown_value(value: object, number_format: str) -> tuple[str, str]:
-    """Return the text of a cell that is no text, and what is doubtful of it or "".
+    """Return the text that a spreadsheet shows for a number or date, and a doubt about it; "" without one.
 
     >>> shown_value(0.5, "0%"), shown_value(7, "000"), shown_value(3.0, "General")
     (('50%', ''), ('007', ''), ('3', ''))

@@ -16,6 +16,8 @@ MAX_YAML_BYTES = 4_000_000
 """Most bytes of a YAML file; PyYAML takes a minute for some more."""
 _MOST_VALUES = 1_000_000
 _ADVICE = "Give a YAML file."
+_COLON = "mapping values are not allowed here"
+_IN_QUOTES = "A text that has a colon at its end or before a blank stands in quotes, such as 'local:'."
 _LONGEST_VALUE = 1_000
 """Characters of a value that is typed."""
 
@@ -36,6 +38,8 @@ def read_yaml(file: Path, *, what: str) -> object:
         return yaml.load(read_regular(file, max_bytes=MAX_YAML_BYTES).decode("utf-8"), _Loader)
     except RecursionError as error:
         raise SettingsError(f"The {what} {file} cannot be read: it is nested too deep. {_ADVICE}") from error
+    except yaml.MarkedYAMLError as error:
+        raise SettingsError(f"The {what} {file} cannot be read: {_fault(error)}") from error
     except Exception as error:  # PyYAML raises ValueError, KeyError and others, as for !!timestamp 2020-13-45
         raise SettingsError(f"The {what} {file} cannot be read: {reason_of(error)}. {_ADVICE}") from error
 
@@ -67,6 +71,14 @@ def parse_value(text: str) -> object:
         return yaml.load(text, _Loader)
     except Exception as error:
         raise ValueError(" ".join(str(error).split())) from error
+
+
+def _fault(error: yaml.MarkedYAMLError) -> str:
+    """Say in one line what is wrong, where, and what to do."""
+    mark = error.problem_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    advice = _IN_QUOTES if error.problem == _COLON else _ADVICE
+    return f"{where}{error.problem or reason_of(error)}. {advice}"
 
 
 class _Loader(yaml.SafeLoader):

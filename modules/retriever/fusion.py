@@ -47,7 +47,7 @@ _SCALES: Mapping[str, Callable[[float], float]] = {
 
 
 def fusion_for(ranker: Mapping[str, Any]) -> Fusion | None:
-    """Return the fusion of a ranker as Milvus is told it; None for one that needs the store."""
+    """Return the fusion of a ranker in Milvus's terms; None for one that needs the store."""
     strategy, params = ranker.get("strategy"), ranker.get("params", {})
     if strategy == "weighted":  # without scaling, Lite sorts some metrics the other way round
         return partial(weighted, params) if params.get("norm_score") is True else None

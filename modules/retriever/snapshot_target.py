@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def searcher_of(target: SearchTarget, index: object) -> Searcher:
-    """Return what searches a collection: snapshots of it if it is in a Milvus Lite folder and they are on."""
+    """Return what searches a collection: its snapshots, if it is in a Milvus Lite folder and they are enabled."""
     if not isinstance(index, Index) or (index.search_snapshot or load_settings().search_snapshot) == "off":
         return target
     folder = index.connection.folder

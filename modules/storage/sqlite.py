@@ -86,7 +86,7 @@ def read_sqlite(path: Path, tables: Tables, *, disk_is_full: bool = False) -> sq
 
 
 def is_sound(path: Path) -> bool:
-    """Return whether SQLite finds no damage in a file; it reads all of it."""
+    """Return whether SQLite finds no damage in a file, which it reads completely."""
     connection = _connect(path)
     try:
         return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))

@@ -43,7 +43,7 @@ def file_names(sent: Sequence[str]) -> list[str]:
 
 
 def check_unpacked(path: Path, name: str, *, max_bytes: int) -> None:
-    """Refuse a zipped document that unpacks to too much, before anything of it is unpacked.
+    """Refuse a zipped document that unpacks to too much, before unpacking anything.
 
     The sizes are those of its directory; whoever unpacks a part gets no more than its size there.
 

@@ -62,7 +62,7 @@ class UploadJob:
         return self.status in ("queued", "running")
 
     def stop(self) -> None:
-        """Fail the job, since its key was revoked; the rest of it ends before its next piece."""
+        """Fail the job because its key was revoked; it stops before its next piece."""
         self.is_stopped = True
         self.status, self.error = "failed", str(key_ended())
 

@@ -1,4 +1,4 @@
-"""The forms of an answer: which one a client wants, and what a cache may keep of it."""
+"""The forms of an answer: which one a client wants, and which a cache may keep."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def parse_html(data: bytes) -> Iterable[Piece]:
-    """Yield the text of a page, titled by its title or first heading, and what of it is no text."""
+    """Yield the text of a page, titled by its title or first heading, and what the text leaves out."""
     from bs4 import XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
 
     with warnings.catch_warnings():

@@ -40,7 +40,7 @@ Piece = Parsed | LeftOut | ReadAs
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedFile:
-    """The texts of a file, and how much of it they lack."""
+    """The texts of a file, and how much of the file they leave out."""
 
     texts: list[Parsed]
     """In the order of the file; none is blank."""

@@ -108,7 +108,7 @@ def told_adaptations(models: Iterable[tuple[str, str]] | None = None) -> dict[st
 
 
 def joined_adaptations(*told: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return what several processes or starts of a run told by ``told_adaptations``, each word once, in their order.
+    """Merge the results of ``told_adaptations`` from several processes or starts of a run: each once, in their order.
 
     >>> joined_adaptations({"m at h": ["stop (left out)"]}, {"m at h": ["n (left out)", "stop (left out)"]})
     {'m at h': ['stop (left out)', 'n (left out)']}

@@ -116,7 +116,7 @@ def noting_refusals(body: Mapping[str, Any]) -> Iterator[None]:
 
 
 def failed_json_in(error: BaseException) -> str | None:
-    """Return the reply that an endpoint refuses since it is no valid JSON, ``""`` where it is not told; else None."""
+    """Return the reply that an endpoint refused as invalid JSON, ``""`` if it quotes none; None for other errors."""
     body = getattr(error, "body", None)
     told = body if isinstance(body, Mapping) else {}
     if "failed_generation" not in told and _BAD_JSON not in str(error)[:MOST_READ]:

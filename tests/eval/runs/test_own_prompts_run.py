@@ -111,7 +111,7 @@ def test_the_report_shows_what_own_prompts_change(settings: Settings) -> None:
     run("run", settings, prompts=OWN, systems=("naive",), limit=1)
     report = evaluation.write_report(Path("run"))
     markdown = Path("run/report.md").read_text(encoding="utf-8")
-    assert "## Prompts of your own\n\nreader, judge:" in markdown
+    assert "## Prompts of your own: reader, judge\n" in markdown
     assert f"+  system: {SHOUTED}" in markdown
     assert "-    Query: {query}" in markdown
     page = Path("run/report.html").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import itertools
 import json
@@ -10,6 +11,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 
 from judgetree.modules.calls.growing_text import Delta
 from judgetree.modules.calls.usage import CallMeter
@@ -58,6 +60,20 @@ def endless(delta: dict[str, object]) -> Iterator[bytes]:
         yield event * 100
 
 
+class Watched:
+    """A body without end, and whether its connection was closed."""
+
+    def __init__(self, events: Iterator[bytes]) -> None:
+        self._events = events
+        self.is_gone = threading.Event()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._events
+        finally:
+            self.is_gone.set()
+
+
 LONG = "six by nine " * 1000
 TOO_MUCH: dict[str, tuple[bool, Callable[[], Answer]]] = {
     "text": (False, lambda: chat_reply(LONG)),
@@ -69,6 +85,23 @@ TOO_MUCH: dict[str, tuple[bool, Callable[[], Answer]]] = {
     "endless line": (True, lambda: (200, {"Content-Type": "text/event-stream"}, itertools.repeat(b"data: aaaa"))),
     "whole in place of a stream": (True, lambda: chat_reply(LONG)),
 }
+
+
+@pytest.mark.parametrize("heard_by", [[], [BaseCallbackHandler()]], ids=["unheard", "heard"])
+@pytest.mark.parametrize("delta", [{"content": "a"}, {"reasoning": "a"}, {"content": ""}], ids=str)
+def test_the_connection_of_a_reply_that_is_given_up_is_closed_at_once(
+    raw: RawEndpoint, delta: dict[str, object], heard_by: list[BaseCallbackHandler]
+) -> None:
+    """Not when garbage is collected: the error of the call may be kept, and the stream with it."""
+    raw.will_send((200, {"Content-Type": "text/event-stream"}, body := Watched(endless(delta))))
+    llm = llm_at(raw.base_url, max_reply_bytes=10_000, retries=0)
+    gc.disable()
+    try:
+        with pytest.raises(ModelCallError, match="longer than 10,000 bytes") as kept:
+            ask(llm, on_text=Snapshots(), heard_by=heard_by)
+        assert body.is_gone.wait(10), kept
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(("streamed", "answer"), TOO_MUCH.values(), ids=TOO_MUCH)

@@ -22,6 +22,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9
         ("number: !!int 0b_", "invalid literal"),
         ("yes: !!bool maybe", "maybe"),
         ("topk: 3\njudge: auto\ntopk: 10", "'topk' stands twice"),
+        ("topk: 3\nllm: local:", "line 2, column 11: mapping values .* in quotes, such as 'local:'"),
         (BOMB, "more than 1,000,000 values"),
         ("deep: " + "[" * 3000, "nested too deep"),
         ("!!python/object/apply:os.getcwd []", "python/object"),

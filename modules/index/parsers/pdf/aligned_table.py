@@ -91,7 +91,7 @@ class AlignedTable:
         )
 
     def _grouped(self) -> list[range]:
-        """Return the lines of each row: several if cells of it have broken lines or stand a little higher."""
+        """Return the lines of each row: several where its cells wrap or stand a little higher."""
         alone = [range(at, at + 1) for at in range(len(self._rows))]
         near = [
             (above, below, self._rows[above].base - self._rows[below].base)

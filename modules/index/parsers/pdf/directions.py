@@ -99,7 +99,7 @@ def _units(words: Sequence[Word]) -> list[_Unit]:
 
 
 def _add_signs(units: Sequence[_Unit]) -> None:
-    """Let signs that touch a number be of it, such as $ and %, and - between two numbers."""
+    """Join signs to the number that they touch, such as $ and %, and a - between two numbers."""
     for at, sign in enumerate(units):
         if sign.kind:
             continue

@@ -33,7 +33,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The lines of a page by which its tables are told."""
+    """The ruling lines of a page, by which its tables are found."""
 
     across: Sequence[Rule] = ()
     """Those that lie flat, from below."""

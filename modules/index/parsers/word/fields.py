@@ -61,7 +61,7 @@ class Fields:
 
 
 def without_result(instruction: str) -> tuple[str, str]:
-    """Return what a field shows that stores no result, and what of it is missing; "" for nothing.
+    """Return what a field without a stored result shows, and what is missing from that; "" for nothing.
 
     >>> without_result(" MACROBUTTON NoMacro Click here ")
     ('Click here', '')
