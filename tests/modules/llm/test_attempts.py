@@ -431,6 +431,14 @@ def test_key_that_an_endpoint_repeats_is_hidden(server: ScriptedServer, status: 
     assert repeated not in meter.records[0]["error"]
 
 
+def test_request_that_cannot_be_written_is_not_booked(server: ScriptedServer) -> None:
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError):
+        ask(llm_at(server.base_url, api_key="sk-é"), meter)
+    assert [(each["prompt_tokens"], each["completion_tokens"]) for each in meter.records] == [(0, 0)]
+    assert not server.requests
+
+
 def test_password_in_the_address_stands_neither_in_message_nor_record(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=401, text="no"))
     meter = CallMeter(node="generate")
