@@ -155,8 +155,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 if whole is not None:
                     yield as_chunk(self._result(whole))
                     return
-                choice = ChoiceOfStream()
+                choice, is_empty = ChoiceOfStream(), True
                 async for event in _events(stream):
+                    is_empty = False
                     try:
                         chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
                     except Exception:
@@ -164,6 +165,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
                             raise
                     if chunk is not None:
                         yield chunk
+                if is_empty:
+                    with attach_usage(NO_TOKENS):
+                        raise ValueError("its stream has no event")
 
     @property
     def address(self) -> str:
