@@ -294,6 +294,7 @@ class Settings(BaseSettings):
         keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
         keys += [os.environ.get(name, "") for name in ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")]
         keys += [part for key in keys for part in key.split(":", 1)[1:]]  # user:password of Milvus
+        keys += [key.strip() for key in keys]  # as they are sent
         return tuple(
             filter(None, (*keys, *(word for each in values if isinstance(each, Address) for word in each.secrets())))
         )

@@ -169,11 +169,13 @@ def is_congestion(error: BaseException) -> bool:
 def may_be_billed(error: BaseException) -> bool:
     """Return whether an endpoint may bill an attempt that failed: a reply came, or began, or did not come in time.
 
-    A refusal (an HTTP status from 300), a connection that could not be made, and one that broke before the reply began
-    are not billed.
+    A refusal (an HTTP status from 300), a connection that could not be made, one that broke before the reply began, and
+    a request that could not be written are not billed.
     """
     if isinstance(error, Exception) and attached_usage(error) is not None:
         return True
+    if isinstance(error, UnicodeEncodeError):
+        return False
     if (getattr(error, "status_code", None) or 200) >= 300 or _connection_failure(error) is not None:
         return False
     causes = list(_causes(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -63,6 +64,9 @@ _WITHOUT_LOGPROBS = "use a judge that needs no log probabilities (logprobs), suc
 
 
 _TOO_MANY_REQUESTS = 429
+_MOST_READ = 4_000
+_MOST_QUOTED = 80
+"""Characters of a reply that is no JSON which an error shows."""
 
 
 class _CutOff(ValueError):
@@ -289,7 +293,10 @@ class EndpointLLM(JournaledLLM):
 
     def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
         said = redacted_line(error, self._secrets)
-        if isinstance(error, MALFORMED_REPLY) and not isinstance(error, ValueError):
+        if isinstance(error, json.JSONDecodeError):
+            begin = redacted_line(ValueError(error.doc[:_MOST_READ]), self._secrets)[:_MOST_QUOTED]  # no key is halved
+            said = f"its reply is no JSON ({said}), and begins {begin!r}" if error.doc.strip() else "its reply is empty"
+        elif isinstance(error, MALFORMED_REPLY) and not isinstance(error, ValueError):
             said = f"its reply is no chat completion ({type(error).__name__}: {said})"
         if found.is_final and found.status is not None:
             what = f"refused the call (HTTP {found.status}): {said}"

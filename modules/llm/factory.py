@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ..addresses import LOCAL_ENDPOINT, OPENAI_BASE_URL, Address, endpoint_name
 from ..background_loop import BackgroundLoop, background_loop
 from ..errors import SettingsError
+from ..network.keys import sendable_key
 from ..progress import StageProgress
 from ..settings import Settings, without_secrets
 from .cache import CacheableLLM
@@ -57,9 +58,9 @@ def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
     """Return the endpoint of a spec other than ``local:``, with its key from the settings or the environment.
 
     Raises:
-        SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
+        SettingsError: The spec has another form, names no model, or its endpoint's key is missing or cannot be sent.
     """
-    key = settings.llm_api_key.get_secret_value()
+    key = sendable_key(settings.llm_api_key.get_secret_value(), "JUDGETREE_LLM_API_KEY")
     scheme, _, model = spec.partition(":")
     if spec.startswith(("http://", "https://")):
         address = Address(spec)
@@ -67,10 +68,10 @@ def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
         endpoint = Endpoint(base_url=address.endpoint, model=address.model, api_key=key or NO_KEY)
     elif scheme == "openai":
         own_url = settings.llm_base_url or Address(os.environ.get("OPENAI_BASE_URL", "")) or None
-        key = key or os.environ.get("OPENAI_API_KEY", "") or (NO_KEY if own_url else "")
+        key = key or _key_in("OPENAI_API_KEY") or (NO_KEY if own_url else "")
         endpoint = Endpoint(base_url=own_url, model=model, api_key=_required(key, spec, "OPENAI_API_KEY"))
     elif scheme == "dashscope":
-        key = _required(key or os.environ.get("DASHSCOPE_API_KEY", ""), spec, "DASHSCOPE_API_KEY")
+        key = _required(key or _key_in("DASHSCOPE_API_KEY"), spec, "DASHSCOPE_API_KEY")
         base_url = settings.llm_base_url or Address(DASHSCOPE_BASE_URL)
         endpoint = Endpoint(base_url=base_url, model=model, api_key=key)
     else:
@@ -78,6 +79,10 @@ def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
     if not endpoint.model:
         raise SettingsError(f"{_shown(spec)!r} names no model. Allowed: {SPEC_FORMS}.")
     return endpoint
+
+
+def _key_in(variable: str) -> str:
+    return sendable_key(os.environ.get(variable, ""), variable)
 
 
 def _shown(spec: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ..addresses import Address, with_addresses
 from ..errors import ModelCallError, ProxyFault, SearchArgumentError, SettingsError, error_class_of
 from ..llm.attempts import RedirectedError, endpoint_failure
+from ..network.keys import sendable_key
 from ..network.proxies import proxy_for, through
 from ..redaction import starred
 from ..settings import load_settings, without_secrets
@@ -105,10 +106,14 @@ class HttpReranker:
     """A rerank model behind the ``/rerank`` API that Jina, Cohere, vLLM and llama.cpp share."""
 
     def __init__(self, url: str, model: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> None:
-        """Use an endpoint; user and password in ``url`` are sent in place of the key."""
+        """Use an endpoint; user and password in ``url`` are sent in place of the key.
+
+        Raises:
+            SettingsError: The key cannot be sent.
+        """
         self._url = Address(url)
         self._model = model
-        self._api_key = api_key
+        self._api_key = sendable_key(api_key, "The key of the rerank model (JUDGETREE_RERANK_API_KEY)")
         self._timeout_s = timeout_s
 
     @property
@@ -139,7 +144,8 @@ class DashScopeReranker:
         self._model = model
         self._base_url = base_url
         self._timeout_s = timeout_s
-        self._api_key = api_key or os.environ.get("DASHSCOPE_API_KEY", "")
+        key = api_key or os.environ.get("DASHSCOPE_API_KEY", "")
+        self._api_key = sendable_key(key, "The key of the DashScope rerank model (DASHSCOPE_API_KEY)")
         if not self._api_key:
             raise SettingsError("The DashScope rerank model needs a key. Set DASHSCOPE_API_KEY, or give api_key.")
 

@@ -99,7 +99,7 @@ class ChatRequest(BaseModel):
 
     model: str = Field(max_length=500)
     messages: list[Message] = Field(min_length=1, max_length=10_000)
-    stream: bool = False
+    stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
     logprobs: Literal[False] | None = None

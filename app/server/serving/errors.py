@@ -82,6 +82,7 @@ class NoAnswerInTime(MilvusFailure):
         )
 
 
+_NO_OBJECT = "The body is no JSON object. Send one, with the header Content-Type: application/json."
 _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (ConversationBusy, 409, "invalid_request_error"),
     (NoRunningQuestion, 409, "invalid_request_error"),
@@ -125,6 +126,8 @@ def add_error_handlers(app: FastAPI) -> None:
     async def invalid(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         faults = error.errors()
+        if faults[0]["type"] == "json_invalid" or tuple(faults[0]["loc"]) == ("body",):
+            return answer_of(ApiError(422, _NO_OBJECT, code="invalid_request"))
         where = ".".join(str(part) for part in faults[0]["loc"][1:])
         words = "; ".join(f"{'.'.join(map(str, f['loc'][1:]))}: {f['msg']}" for f in faults[:5])
         return answer_of(ApiError(422, words, param=where or None, code="invalid_request"))

@@ -159,9 +159,10 @@ def refused_in(
     found: dict[str, str] = {}
     for sentence in _SENTENCE.split(text):
         found |= _refused_in_sentence(sentence, body, places, is_server_error=is_server_error)
-    for name in body:
-        if name in places and name not in _ESSENTIAL and name not in _OTHER_NAME and not is_server_error:
-            found |= _changed(name, body, text)
+    if not is_server_error or _UNSUPPORTED_BY_SERVER.search(text):
+        for name in body:
+            if name in places and name not in _ESSENTIAL and name not in _OTHER_NAME:
+                found |= _changed(name, body, text)
     found |= _format_in(text, body) if is_server_error else _limit_named_in(text, body, places, is_named=is_named)
     if is_named and not found:
         found |= _only_one_in(text, body)

@@ -164,6 +164,10 @@ ROWS: dict[str, Row] = {
     ),
     "chinese temperature": temperature(error("参数 temperature 不支持")),
     "temperature 404": temperature(error("Parameter temperature is not supported by this deployment"), status=404),
+    "param temperature 500": temperature(
+        error("Unsupported parameter: 'temperature' is not supported with this model.", param="temperature"), status=500
+    ),
+    "place temperature 500": temperature({"detail": [extra("temperature")]}, status=500),
     "temperature 403": temperature(error("temperature is not allowed here"), status=403),
     "in band temperature": temperature({"error": {"message": "temperature is not supported", "code": 400}}, status=200),
     # roles

@@ -431,6 +431,29 @@ def test_key_that_an_endpoint_repeats_is_hidden(server: ScriptedServer, status: 
     assert repeated not in meter.records[0]["error"]
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (f"upstream failed for {KEY}", "its reply is no JSON .*, and begins 'upstream failed for [*]{3}'"),
+        (f"{'-' * 70}{KEY}", "its reply is no JSON"),
+        (" ", "its reply is empty"),
+    ],
+)
+def test_reply_that_is_no_json_is_shown(raw: RawEndpoint, body: str, words: str) -> None:
+    raw.will_send(*[(200, {}, body)] * 3)
+    with pytest.raises(ModelCallError, match=words) as caught:
+        ask(llm_at(raw.base_url))
+    assert KEY[:6] not in str(caught.value)
+
+
+def test_request_that_cannot_be_written_is_not_booked(server: ScriptedServer) -> None:
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError):
+        ask(llm_at(server.base_url, api_key="sk-é"), meter)
+    assert [(each["prompt_tokens"], each["completion_tokens"]) for each in meter.records] == [(0, 0)]
+    assert not server.requests
+
+
 def test_password_in_the_address_stands_neither_in_message_nor_record(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=401, text="no"))
     meter = CallMeter(node="generate")

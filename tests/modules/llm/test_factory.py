@@ -87,6 +87,31 @@ def test_secret_in_a_wrong_spec_is_not_echoed(spec: str) -> None:
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("variable", ["JUDGETREE_LLM_API_KEY", "OPENAI_API_KEY"])
+def test_white_space_around_a_key_is_left_out(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, f" {SECRET}\r\n")
+    assert resolve_endpoint("openai:gpt-4o", load_settings()).api_key == SECRET
+    assert SECRET in load_settings().secrets()
+
+
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [
+        (f"{OWN_URL}#m", "JUDGETREE_LLM_API_KEY"),
+        ("openai:gpt-4o", "OPENAI_API_KEY"),
+        ("dashscope:qwen-plus", "DASHSCOPE_API_KEY"),
+    ],
+)
+@pytest.mark.parametrize(("character", "code"), [("é", "U\\+00E9"), ("\u2011", "U\\+2011"), ("\n", "U\\+000A")])
+def test_key_that_no_header_can_hold_is_refused_without_showing_it(
+    spec: str, variable: str, character: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, f"sk-{character}0123456789")
+    with pytest.raises(SettingsError, match=rf"{variable} cannot be sent: its character 4 is {code}") as caught:
+        resolve_endpoint(spec, load_settings())
+    assert "0123456789" not in str(caught.value)
+
+
 def test_endpoint_shows_neither_key_nor_password() -> None:
     endpoint = Endpoint(base_url=Address(f"http://ada:{SECRET}@127.0.0.1/v1"), model="m", api_key=SECRET)
     assert repr(endpoint) == "Endpoint(base_url='http://127.0.0.1/v1', model='m')"

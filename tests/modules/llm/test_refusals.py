@@ -273,6 +273,7 @@ UNNAMED: dict[str, Row] = {
         asks={"json_format": "json_object"},
         status=500,
     ),
+    "a crash at a parameter": temperature(error("worker died", param="temperature"), status=500),
     "a crash": temperature(error("unknown failure while the temperature was set, worker unavailable"), status=500),
 }
 

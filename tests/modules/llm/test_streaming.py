@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import ModelRequestError, ModelSetupError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.endpoint import EndpointLLM
 from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
@@ -251,3 +251,10 @@ def test_reply_that_is_neither_stream_nor_completion_is_tried_again(raw: RawEndp
     raw.will_send((200, {}, body), stream_reply({"content": "42"}))
     assert Shown().ask(llm_at(raw.base_url)).text == "42"
     assert [body["stream"] for body in raw.bodies] == [True, True]
+
+
+@pytest.mark.parametrize("body", ["", ": ping\n\n", "data: [DONE]\n\n"])
+def test_a_stream_without_an_event_is_told_so(raw: RawEndpoint, body: str) -> None:
+    raw.will_send(*[(200, {"Content-Type": "text/event-stream"}, body)] * 3)
+    with pytest.raises(ModelCallError, match="attempt 3 of 3: its stream has no piece of an answer"):
+        Shown().ask(llm_at(raw.base_url))

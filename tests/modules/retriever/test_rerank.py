@@ -75,6 +75,18 @@ class TestServices:
         assert ranked == [(2, 1.0), (1, pytest.approx(2 / 3))]
         assert rerank_server.keys == ["Bearer secret"]
 
+    def test_key_is_sent_without_white_space_and_refused_where_no_header_can_hold_it(
+        self, rerank_server: RerankServer
+    ) -> None:
+        HttpReranker(rerank_server.url, "m", api_key="secret\n").rerank("q", TEXTS, 2)
+        assert rerank_server.keys == ["Bearer secret"]
+        for make in (
+            lambda: HttpReranker(rerank_server.url, "m", api_key="séc"),
+            lambda: DashScopeReranker("m", api_key="séc"),
+        ):
+            with pytest.raises(SettingsError, match=r"cannot be sent: its character 2 is U\+00E9"):
+                make()
+
     def test_each_service_has_its_shape_of_a_request(self, rerank_server: RerankServer) -> None:
         for model in models(rerank_server):
             model.rerank("q", TEXTS, 2)

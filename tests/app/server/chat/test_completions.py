@@ -254,3 +254,24 @@ def test_an_answer_ends_as_the_reply_that_wrote_it(
     chunks = [chunk["choices"][0] for chunk in chunks_of(http, CHAIN.question, model=model) if chunk["choices"]]
     assert [each["finish_reason"] for each in chunks if each["finish_reason"]] == [ended]
     assert [each["delta"]["refusal"] for each in chunks if "refusal" in each["delta"]] == ([refusal] if refusal else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("{", "application/json"),
+        ("[]", "application/json"),
+        ("", "application/json"),
+        ("{}", "application/x-www-form-urlencoded"),
+        ("{}", "text/plain"),
+    ],
+)
+def test_a_body_that_is_no_json_object_is_told_so(http: httpx.Client, body: str, kind: str) -> None:
+    answer = http.post("/v1/chat/completions", content=body, headers={"Content-Type": kind})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (422, None)
+    assert error["message"] == "The body is no JSON object. Send one, with the header Content-Type: application/json."
+
+
+def test_a_stream_of_null_is_none(http: httpx.Client) -> None:
+    assert ask(http, CHAIN.question, stream=None)["object"] == "chat.completion"
