@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from ...modules.background.garbage import rare_collections
 from ...modules.background.threads import SpareThreads
 from ...modules.settings import Settings
 from .chat.completions import router as chat_router
@@ -92,8 +93,9 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
         asyncio.get_running_loop().set_default_executor(SpareThreads(name="judgetree-server"))
         try:
             await asyncio.to_thread(check_can_start, options, served.keys)
-            async with expiring(served):
-                yield
+            with rare_collections():
+                async with expiring(served):
+                    yield
         finally:
             await _closed_in_time({uploads.close: UPLOADS_S, library.close: _STORES_S, served.close: _STORES_S})
 

@@ -15,6 +15,7 @@ from ...graphs.session import RagSession
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal, open_checkpointer
 from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
+from ...modules.background.garbage import rare_collections
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.record import Spend
@@ -122,6 +123,7 @@ async def asking_here(
     ``newest`` holds the rows of the turns that others follow, also those that are added to it later.
     """
     async with AsyncExitStack() as closing:
+        closing.enter_context(rare_collections())
         asking = _AskingHere(services, store, run_id, newest)
         for place in dict.fromkeys((job.system, job.repeat, job.fresh) for job in jobs):
             closing.push_async_callback(asking.open_asker(*place).aclose)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from langchain_core.documents import Document
 
+from ...modules.callbacks import run_callbacks
 from ...modules.calls.usage import CallMeter
-from ...modules.llm.callbacks import run_callbacks
 from ...modules.retriever.contract import ChunkRetriever
 
 

@@ -1,1 +1,1 @@
-"""Threads for blocking work beside event loops."""
+"""What keeps event loops free: threads for blocking work, fewer searches for garbage."""

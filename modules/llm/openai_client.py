@@ -22,6 +22,7 @@ from pydantic import Field, SecretStr
 
 from ..addresses import Address
 from ..background_loop import BackgroundLoop, background_loop
+from ..callbacks import run_callbacks
 from ..calls.completion import (
     BYTES_A_BYTE_STREAMED,
     BYTES_A_BYTE_WHOLE,
@@ -37,7 +38,6 @@ from ..network.certificates import trusted_certificates
 from ..network.proxies import Proxy, check_no_proxy_reply, naming_proxy, through
 from ..settings import MAX_REPLY_BYTES
 from .attempts import check_no_page, check_no_redirect
-from .callbacks import run_callbacks
 from .wire.adaptations import Adaptations
 from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
 from .wire.error_words import ReportedError

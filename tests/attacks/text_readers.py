@@ -260,7 +260,6 @@ EXCUSED: Mapping[str, str] = {
             "modules.calls.kept.CallResult.from_json",
             "modules.calls.transcripts._reply_of",
             "modules.index.writer_lock._parsed",
-            "evaluation.tables.html.render_markdown",
             "app.server.runs.report.policy_of",
         ),
         _OWN,

@@ -42,7 +42,7 @@ def test_what_changes_no_result_is_taken_down_only() -> None:
     grown = with_code(then(langgraph="0.1", python="3.9"), accept_changes=False, where="here")
     assert len(code_versions_in(grown)) == 2
     assert list(mixed_versions(code_versions_in(grown), {"then": 7})) == []
-    told, _ = mixed_versions(code_versions_in(grown), {"then": 1200, NOW["id"]: 3})
+    (told,) = mixed_versions(code_versions_in(grown), {"then": 1200, NOW["id"]: 3})
     assert told.startswith(
         f"**The rows were made by 2 versions of the code: 1,200 by then, 3 by {NOW['id']} (python: 3.9"
     )
