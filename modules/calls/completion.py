@@ -58,6 +58,9 @@ class EventTooLong(ValueError):
         super().__init__("an event of its stream is too long, or has too many lines")
 
 
+_ENDING = 40
+
+
 class CappedStream(httpx2.AsyncByteStream):
     """A response's bytes up to a limit, read in turns with everything else on the event loop."""
 
@@ -83,14 +86,15 @@ class CappedStream(httpx2.AsyncByteStream):
         self._max_bytes = max_bytes
         self._copies = _EventCopies(max_bytes) if has_events else None
         self.newest = b""
-        """The bytes that came last."""
+        """The piece that came last."""
+        self._before = b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, unbroken = self._limit, 0
         async for chunk in _without_mark(self._inner):
             if self._copies is not None:
                 self._copies.count(chunk)
-            self.newest = chunk
+            self._before, self.newest = self.ending, chunk
             yield chunk[:left]
             left -= len(chunk)
             if left < 0:
@@ -102,6 +106,11 @@ class CappedStream(httpx2.AsyncByteStream):
             if unbroken >= TURN_BYTES:
                 unbroken = 0
                 await asyncio.sleep(0)
+
+    @property
+    def ending(self) -> bytes:
+        """The last bytes so far, at most 40."""
+        return (self._before + self.newest[-_ENDING:])[-_ENDING:]
 
     async def aclose(self) -> None:
         """Close the response."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_messages
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
@@ -177,7 +177,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 if whole is not None:
                     yield as_chunk(self._result(whole))
                     return
-                choice, is_empty = ChoiceOfStream(), True
+                choice, is_empty, is_finished = ChoiceOfStream(), True, False
                 async for event in _events(stream):
                     try:
                         chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
@@ -186,7 +186,10 @@ class ReasoningChatOpenAI(ChatOpenAI):
                             raise
                     if chunk is not None:
                         is_empty = False
+                        is_finished = is_finished or "finish_reason" in chunk.message.response_metadata
                         yield chunk
+                if not is_finished and _is_done(stream.response) and not is_empty:
+                    yield ChatGenerationChunk(message=AIMessageChunk("", response_metadata={"finish_reason": "stop"}))
                 if is_empty:
                     with attach_usage(NO_TOKENS):
                         raise ValueError("its stream has no piece of an answer")
@@ -270,6 +273,11 @@ def _is_json(response: httpx2.Response) -> bool:
     """Return whether a reply is said to be JSON, or a page, which some servers call any reply."""
     said = response.headers.get("content-type", "").lower()
     return "json" in said or "html" in said
+
+
+def _is_done(response: httpx2.Response) -> bool:
+    """Return whether a stream has told its end, which some servers do in place of a finish reason."""
+    return isinstance(response.stream, CappedStream) and b"[DONE]" in response.stream.ending
 
 
 async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:

@@ -52,6 +52,13 @@ def counted(answer: Answer, tokens: int) -> Answer:
     return status, headers, json.dumps({**json.loads(body), "usage": usage})
 
 
+def without_finish(answer: Answer, *, end: str) -> Answer:
+    """A stream none of whose pieces tells why it ends, and what stands at its end."""
+    status, headers, body = answer
+    assert isinstance(body, str)
+    return status, headers, body.replace('"finish_reason": "stop"', '"finish_reason": null').replace("[DONE]", end)
+
+
 def refusal(status: int) -> Answer:
     return status, {}, json.dumps({"error": {"message": "no such thing"}})
 
@@ -258,3 +265,14 @@ def test_a_stream_without_an_event_is_told_so(raw: RawEndpoint, body: str) -> No
     raw.will_send(*[(200, {"Content-Type": "text/event-stream"}, body)] * 3)
     with pytest.raises(ModelCallError, match="attempt 3 of 3: its stream has no piece of an answer"):
         Shown().ask(llm_at(raw.base_url))
+
+
+@pytest.mark.parametrize("cuts", [[], [5], list(range(1, 2000))], ids=["whole", "cut", "bytes"])
+def test_a_stream_that_says_it_is_done_is_whole_without_a_finish_reason(raw: RawEndpoint, cuts: list[int]) -> None:
+    answer = stream_reply({"content": "5"}, {"content": "4"})
+    raw.will_send(in_pieces(without_finish(answer, end="[DONE]"), cuts))
+    assert Shown().ask(llm_at(raw.base_url, retries=0)).text == "54"
+    assert len(raw.bodies) == 1
+    raw.will_send(in_pieces(without_finish(answer, end='{"choices": []}'), cuts))
+    with pytest.raises(ModelCallError, match="the stream broke off before the answer's end"):
+        Shown().ask(llm_at(raw.base_url, retries=0))
