@@ -33,7 +33,8 @@ from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
 from judgetree.modules.index.parsers.html_hidden import hidden_from_speech
-from judgetree.modules.index.parsers.html_sheets import hidden_names
+from judgetree.modules.index.parsers.html_sheets import drawn_names, hidden_names
+from judgetree.modules.index.parsers.html_styles import declared_style
 from judgetree.modules.index.parsers.html_text import lines_of
 from judgetree.modules.index.parsers.markdown import parse_markdown
 from judgetree.modules.index.parsers.pdf.directions import in_order
@@ -158,6 +159,11 @@ READERS: Mapping[str, Reader] = {
     "modules.index.file_parsers.parse_file": _parsed_here,
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
+    "modules.index.parsers.html_sheets.drawn_names": drawn_names,
+    "modules.index.parsers.html_styles._is_smaller": lambda text: declared_style(
+        f"vertical-align:top;font-size:{text}"
+    ),
+    "modules.index.parsers.html_styles._ems": lambda text: declared_style(f"vertical-align:{text}"),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
     "modules.index.parsers.pdf.directions._units": functools.partial(_on_a_line, backwards=True),
     "modules.index.parsers.pdf.directions._with_marks": functools.partial(_on_a_line, backwards=False),
