@@ -138,10 +138,37 @@ def test_dates_missing_values_and_a_series_are_kept(tmp_path: Path) -> None:
     texts = pd.array(["a", pd.NA], dtype="string")
     asked = pd.DataFrame({"question": ["When?", "Who?"], "answer": days, "type": texts, "seen": days})
     [first, second] = load_own_questions(keep_questions(asked, tmp_path)).questions
-    assert (first.answers, first.type) == (("2024-05-01 00:00:00",), "a")
+    assert (first.answers, first.type) == (("2024-05-01",), "a")
     assert (second.answers, second.type) == ((), "")
     series = load_own_questions(keep_questions(asked["question"], tmp_path)).questions
     assert [question.question for question in series] == ["When?", "Who?"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "texts"),
+    [
+        (pd.Timestamp("2024-05-01 13:04"), ("2024-05-01 13:04:00",)),
+        (pd.Timestamp("2024-05-01", tz="UTC"), ("2024-05-01",)),
+        (np.datetime64("2024-05-01", "ns"), ("2024-05-01",)),
+        (np.array(["2024-05-01", "NaT"], dtype="datetime64[ns]"), ("2024-05-01",)),
+        (np.float32(0.1), ("0.1",)),
+        (np.array([0.1, 3], dtype="float32"), ("0.1", "3")),
+    ],
+)
+def test_values_of_numpy_and_pandas_are_answers_as_pandas_writes_them(
+    tmp_path: Path, answer: object, texts: tuple[str, ...]
+) -> None:
+    rows = [{"question": "Which?", "answer": answer}]
+    [kept] = load_own_questions(keep_questions(rows, tmp_path)).questions
+    [framed] = load_own_questions(keep_questions(pd.DataFrame(rows), tmp_path)).questions
+    assert kept.answers == framed.answers == texts
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "Float32"])
+def test_short_floats_of_a_frame_are_answers_as_pandas_writes_them(tmp_path: Path, kind: str) -> None:
+    asked = pd.DataFrame({"question": ["How far?", "How high?"], "answer": pd.Series([0.1, None], dtype=kind)})
+    [first, second] = load_own_questions(keep_questions(asked, tmp_path)).questions
+    assert (first.answers, second.answers) == (("0.1",), ())
 
 
 def indexed(name: str | None = None) -> pd.DataFrame:
