@@ -133,8 +133,8 @@ def _plain(value: object) -> object:
 def _as_printed(value: Any) -> Any:
     """Return a value of numpy as what prints alike in Python: short floats, and dates that would become numbers."""
     kind = getattr(value, "dtype", None)
-    if getattr(kind, "kind", "") in ("M", "m"):
+    if kind is None:
+        return value
+    if kind.kind in ("M", "m"):
         return value.astype(f"{kind.kind}8[us]")
-    if getattr(kind, "kind", "") == "f" and kind.itemsize < 8:
-        return value.astype(str).astype(float)
-    return value
+    return value.astype(str).astype(float) if kind.kind == "f" and kind.itemsize < 8 else value
