@@ -349,3 +349,23 @@ def test_numbers_that_pandas_makes_of_dates_and_blanks_are_told(
     dataset = load_own_questions(file)
     assert dataset.read is not None
     assert (said in " ".join(dataset.read.doubts)) if said else not dataset.read.doubts
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "advice"),
+    [
+        ("q.json", '{"version": "2.0", "data": [{"question": "A?"}]}', "the list that 'data' holds"),
+        ("q.json", '{"questions": [{"question": "A?"}]}', "the list that 'questions' holds"),
+        ("q.json", '{"topic": "a", "note": "b"}', "--columns question=KEY"),
+        ("q.jsonl", '{\n "question": "A?"\n}\n', "in a line of its own"),
+        ("q.json", '{\n "question": "A?"\n}\n{\n "question": "B?"\n}', "in a line of its own"),
+        ("q.jsonl", '[{"question": "A?"}]', "name a file of one list .json"),
+        ("q.txt", "question\tanswer\nA?\t1\n", "its ending '.txt' is none of"),
+        ("q", "question,answer\nA?,1\n", "its ending '' is none of"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused_with_what_to_do(tmp_path: Path, name: str, text: str, advice: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(LoadingError, match=re.escape(advice)):
+        load_own_questions(file)
