@@ -77,6 +77,8 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> ParsedFile:
     Raises:
         LoadingError: The file is broken, has no text, or exceeds the limits; the message is only the reason.
     """
+    if not data and suffix not in ROW_PARSERS:
+        raise LoadingError("it holds no text: the file is empty")
     try:
         parse = ROW_PARSERS.get(suffix) or PARSERS[suffix]
         left_out: Counter[str] = Counter()
