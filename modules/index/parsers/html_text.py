@@ -183,6 +183,8 @@ class HtmlText:
 
     def _kept_steps(self, node: Tag) -> Steps:
         def begin() -> None:
+            if not self._kept and "\n" in node.get_text().strip():
+                self._tables.keep_lines()
             self._kept += 1
 
         def end() -> None:
@@ -311,7 +313,7 @@ _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "hr": _between("\n", "\n"),
     "wbr": _between("", ""),
     "q": _between("“", "”"),
-    "button": _between(" ", " "),
+    **dict.fromkeys(("button", "label"), _between(" ", " ")),
     "svg": _between(" ", " "),
     "text": _between("\n", "\n"),
     **dict.fromkeys(("del", "s", "strike"), HtmlText._struck_steps),

@@ -135,6 +135,10 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<input type=submit value=Send><button>Stop</button><input placeholder='Your town'></form>",
         ["Name Ada Two lines Send Stop Your town"],
     ),
+    "labels of tabs": (
+        "<input type=radio id=a><input type=radio id=b><label for=a>Linux</label><label for=b>Windows</label>",
+        ["Linux Windows"],
+    ),
     "drawing with text": (
         "<svg><title>tip</title><defs><text>no</text></defs>"
         "<text x=1>Axis of <tspan>time</tspan></text><text>0</text></svg>",
