@@ -69,6 +69,7 @@ from judgetree.modules.reader.tool_inputs import text_within, tool_input
 from judgetree.modules.reading.delimited_text import SEPARATORS, fitting_separator, separator_of, table_rows
 from judgetree.modules.reading.json_rows import json_line_rows, json_rows
 from judgetree.modules.reading.python_values import python_value
+from judgetree.modules.reading.rich_strings import without_escapes
 from judgetree.modules.reading.scripts import with_marks
 from judgetree.modules.reading.shown_numbers import shown_value
 from judgetree.modules.redaction import starred
@@ -168,6 +169,7 @@ READERS: Mapping[str, Reader] = {
     "modules.index.parsers.pdf.directions._units": functools.partial(_on_a_line, backwards=True),
     "modules.index.parsers.pdf.directions._with_marks": functools.partial(_on_a_line, backwards=False),
     "modules.index.parsers.pdf.lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
+    "modules.reading.rich_strings.without_escapes": without_escapes,
     "modules.reading.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),
