@@ -244,14 +244,21 @@ def _parsed(path: Path, parser: str, data: bytes, shape: str) -> Iterator[Parsed
         with ParserProcess(_LIMITS) as process:
             parsed = process.parse(parser, data)
     except LoadingError as error:
-        raise LoadingError(f"Cannot read {path} as {shape}: {reason_of(error)}. {_ADVICE}") from error
+        known = path.suffix.lower() == ".json" or path.suffix.lower() in _SHAPES
+        guessed = "" if known else f"; its ending {path.suffix!r:.20} is none of {', '.join([*_SHAPES, '.json'])}"
+        raise LoadingError(f"Cannot read {path} as {shape}: {reason_of(error)}{guessed}. {_ADVICE}") from error
     return ((metadata, json.loads(row)) for row, metadata in parsed)
 
 
 def _object_row(metadata: Mapping[str, object], row: object) -> FileRow:
     number, fault = cast("int", metadata["row"]), str(metadata.get("fault", ""))
     if not fault and not isinstance(row, Mapping):
-        fault = f"it is not an object with keys such as question and answer, but {row!r:.60}"
+        lines = (
+            ". Write its objects one a line, or name a file of one list .json"
+            if isinstance(row, list) and row and isinstance(row[0], Mapping)
+            else ""
+        )
+        fault = f"it is not an object with keys such as question and answer, but {row!r:.60}{lines}"
     return FileRow(number=number, cells=() if fault else [*cast("Mapping[str, object]", row).items()], fault=fault)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, time
 from pathlib import Path
+from typing import Any
 
 from ...modules.errors import SettingsError, reason_of
 from ...modules.storage.atomic import write_atomic
@@ -77,11 +78,24 @@ def records_of(questions: object) -> object:
     if not questions.columns.is_unique:
         repeated = questions.columns[questions.columns.duplicated()][0]
         raise SettingsError(f"questions has two columns {repeated!r}. Rename one of them.")
-    records = questions.to_dict("records")
+    records = _with_short_floats(questions).to_dict("records")
     if not keys:
         return records
     names = _names_of(getattr(index, "name", None), {str(name).strip().casefold() for name in questions.columns})
     return [{**dict.fromkeys(names, key), **record} for key, record in zip(keys, records, strict=True)]
+
+
+def _with_short_floats(frame: Any) -> Any:
+    """Return a frame whose floats of 32 bits and less are those that print alike: 0.1, not 0.10000000149011612."""
+    kinds = {place: str(kind).lower() for place, kind in enumerate(frame.dtypes)}
+    short = [place for place, kind in kinds.items() if kind in ("float16", "float32")]
+    if not short:
+        return frame
+    frame = frame.copy()
+    for place in short:
+        texts = frame.iloc[:, place].astype("string").astype(object)
+        frame.isetitem(place, texts.map(float, na_action="ignore").astype(object))
+    return frame
 
 
 def _row_names(index: object) -> list[object]:
@@ -104,11 +118,23 @@ def _names_of(name: object, known: Collection[str]) -> list[str]:
 
 
 def _plain(value: object) -> object:
-    """Convert what numpy and pandas put into frames; dates are written as in a CSV file."""
+    """Convert what numpy and pandas put into frames; dates are written as in a CSV file, without a midnight."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if isinstance(value, datetime) and value.time() == time():
+        return str(value.date())
     if isinstance(value, date):
         return str(value)
     if hasattr(value, "tolist"):
-        return value.tolist()
+        return _as_printed(value).tolist()
     raise TypeError(f"{value!r} is a {type(value).__name__}")
+
+
+def _as_printed(value: Any) -> Any:
+    """Return a value of numpy as what prints alike in Python: short floats, and dates that would become numbers."""
+    kind = getattr(value, "dtype", None)
+    if kind is None:
+        return value
+    if kind.kind in ("M", "m"):
+        return value.astype(f"{kind.kind}8[us]")
+    return value.astype(str).astype(float) if kind.kind == "f" and kind.itemsize < 8 else value

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.caveats.kinds import CAVEATS, Caveats
-from ...modules.errors import LimitName
+from ...modules.errors import LimitName, reason_of
 from ..search.candidate import SkipReason
 from ..tree.counts import count_saved_by_sharing, count_verdicts, has_no_verdict
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks, walk_queries
@@ -160,7 +160,7 @@ def format_failed_verdict(root: QueryNode) -> str:
     failed = [chunk for _, chunk in walk_chunks(root) if chunk.verdict_label == "unknown"]
     if not failed:
         return ""
-    why = f". The first: {failed[0].reason}" if failed[0].reason else ""
+    why = f". The first: {reason_of(failed[0].reason)}" if failed[0].reason else ""
     if not has_no_verdict(root):
         return f"{count_of(len(failed), 'chunk')} without a verdict, since the judge failed{why}"
     return (

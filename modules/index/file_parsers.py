@@ -31,7 +31,7 @@ from .parsers.pdf.document import parse_pdf
 from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
 
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 """Part of file digests: raise it when a parser's texts change, so that files are read again."""
 
 RESERVED_METADATA = frozenset(
@@ -77,6 +77,8 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> ParsedFile:
     Raises:
         LoadingError: The file is broken, has no text, or exceeds the limits; the message is only the reason.
     """
+    if not data and suffix not in ROW_PARSERS:
+        raise LoadingError("it holds no text: the file is empty")
     try:
         parse = ROW_PARSERS.get(suffix) or PARSERS[suffix]
         left_out: Counter[str] = Counter()

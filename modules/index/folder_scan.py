@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 _PATHS_SHOWN = 3
 
+_UNSEEN = (".", "~$")
+"""How the names of hidden files begin, and of those that Word and Excel write beside an open file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
@@ -292,7 +295,9 @@ class _Walk:
             here = waiting.pop()
             try:
                 with os.scandir(here) as listing:
-                    entries = sorted((one for one in listing if not one.name.startswith(".")), key=lambda one: one.name)
+                    entries = sorted(
+                        (one for one in listing if not one.name.startswith(_UNSEEN)), key=lambda one: one.name
+                    )
             except OSError as error:
                 yield _Entry(path=here, reason=f"the folder cannot be listed ({error.strerror})", is_folder=True)
                 continue

@@ -64,7 +64,7 @@ def json_line_rows(text: str) -> Iterator[JsonRow]:
         except RecursionError:
             yield number, None, "it is nested too deep"
         except ValueError as error:
-            yield number, None, f"it is not JSON ({error})"
+            yield number, None, f"it is not JSON ({error}). Each object stands whole in a line of its own"
 
 
 def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -90,10 +90,12 @@ def _rows_of(content: Mapping[str, object], names: Collection[str], id_names: Se
     inner = [*content.values()]
     if inner and all(isinstance(each, dict) and any(key.casefold() in names for key in each) for each in inner):
         return _with_ids(inner, [*content], id_names)
+    listed = [key for key, value in content.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    holds = f", such as the list that {listed[0]!r:.80} holds" if listed else ""
     keys = ", ".join(map(repr, [*content][:_SHOWN])) + (", …" if len(content) > _SHOWN else "")
     raise LoadingError(
         f"it is one object with the keys {keys:.300}, none of which is the question. Give a list of objects with keys "
-        "such as question and answer, or name the key: --columns question=KEY"
+        f"such as question and answer{holds}, or name the key: --columns question=KEY"
     )
 
 

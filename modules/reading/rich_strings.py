@@ -1,8 +1,9 @@
-"""Texts of a workbook whose parts have formats of their own: raised, lowered and struck-through ones."""
+"""Texts of a workbook as cells show them: parts that are raised, lowered or struck through, and escaped characters."""
 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping
 from xml.parsers import expat
@@ -14,6 +15,25 @@ from .scripts import Script, with_marks
 _SHARED, _SHEETS = "sharedstrings.xml", "xl/worksheets/"
 _FORMATS = (b"vertAlign", b"strike")
 _SCRIPTS: Mapping[str, Script] = {"superscript": "^", "subscript": "_"}
+_ESCAPED = re.compile(r"(_x000[Dd]_\n?)|_x00([01][0-9A-Fa-f])_")
+_WRITTEN = "\t\n"
+
+
+def without_escapes(text: str) -> str:
+    """Return a text of a cell with the control characters that workbooks write in hexadecimal.
+
+    The end of a line is one whichever system wrote it; what no reader sees is a space.
+
+    >>> without_escapes("two_x000D_\\nlines_x0009_of_x000B_it")
+    'two\\nlines\\tof it'
+    """
+    if "_x00" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: "\n" if found[1] else _control(int(found[2], 16)), text)
+
+
+def _control(number: int) -> str:
+    return chr(number) if chr(number) in _WRITTEN else " "
 
 
 def with_plain_strings(data: bytes) -> tuple[bytes, int]:

@@ -14,7 +14,7 @@ APART = "\x04"
 """Stands before and behind a fraction: a space where 3 and 1/2 would join to 31/2, and nothing elsewhere."""
 
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "er", "re", "ère", "ème"})
-_JOINING = re.compile(rf"(?<=\w){APART}+(?=[\w(√])")
+_JOINING = re.compile(rf"(?<=\w){APART}+(?=[\w(√^_])")
 _SLASHES = frozenset("/\u2044\u2215")
 _TOKEN = re.compile(r"[-+\u2212\u2013]?\w+(?:[.,]\w+)?")
 

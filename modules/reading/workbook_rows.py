@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from ..errors import LoadingError
+from .rich_strings import without_escapes
 from .shown_numbers import shown_value
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ def _row_of(cells: Sequence[ReadOnlyCell], written: Sequence[ReadOnlyCell], *, i
             row.cells.append(str(value))
             row.faults[place] = f"it shows the error {value}"
         elif isinstance(value, str):
-            row.cells.append(value)
+            row.cells.append(without_escapes(value))
         else:
             text, doubt = shown_value(value, str(cell.number_format))
             row.cells.append(text)

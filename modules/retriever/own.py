@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -229,16 +230,35 @@ def _distinct(found: object, *, name: str) -> list[tuple[Document, float]]:
         metadata = _storable_metadata(hit[0].metadata, name=name)
         if metadata.get("chunk_id") in (None, ""):
             raise SettingsError(
-                f"The retriever {name!r} found a chunk without chunk_id. Give each chunk one of its own."
+                f"The retriever {name!r} found a chunk without chunk_id in its metadata. Give each chunk one of its "
+                "own."
             )
         metadata["chunk_id"] = chunk_id = str(metadata["chunk_id"])
         chunk = Document(page_content=storable(hit[0].page_content), metadata=metadata)
-        kept, _ = chunks.setdefault(chunk_id, (chunk, hit[1]))
+        kept, _ = chunks.setdefault(chunk_id, (chunk, _checked_score(hit[1], name=name, chunk_id=chunk_id)))
         if kept.page_content != chunk.page_content:
             raise SettingsError(
                 f"The retriever {name!r} gives the chunk_id {chunk_id!r} to two texts. Give each chunk one of its own."
             )
     return [*chunks.values()]
+
+
+def _checked_score(given: object, *, name: str, chunk_id: str) -> float:
+    """Return a score as a number of Python, one of numpy too.
+
+    Raises:
+        SettingsError: It is no number, or none that JSON can hold.
+    """
+    try:
+        score = math.nan if isinstance(given, str | bytes) else float(cast(Any, given))
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise SettingsError(
+            f"The retriever {name!r} gives scores that are no numbers: the score of the chunk {chunk_id!r:.100} is "
+            f"{given!r:.100}. Give finite ones."
+        )
+    return score
 
 
 def _as_chunk(document: Document) -> Document:

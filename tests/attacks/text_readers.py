@@ -33,7 +33,8 @@ from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
 from judgetree.modules.index.parsers.html_hidden import hidden_from_speech
-from judgetree.modules.index.parsers.html_sheets import hidden_names
+from judgetree.modules.index.parsers.html_sheets import drawn_names, hidden_names
+from judgetree.modules.index.parsers.html_styles import declared_style
 from judgetree.modules.index.parsers.html_text import lines_of
 from judgetree.modules.index.parsers.markdown import parse_markdown
 from judgetree.modules.index.parsers.pdf.directions import in_order
@@ -68,6 +69,7 @@ from judgetree.modules.reader.tool_inputs import text_within, tool_input
 from judgetree.modules.reading.delimited_text import SEPARATORS, fitting_separator, separator_of, table_rows
 from judgetree.modules.reading.json_rows import json_line_rows, json_rows
 from judgetree.modules.reading.python_values import python_value
+from judgetree.modules.reading.rich_strings import without_escapes
 from judgetree.modules.reading.scripts import with_marks
 from judgetree.modules.reading.shown_numbers import shown_value
 from judgetree.modules.redaction import starred
@@ -158,10 +160,16 @@ READERS: Mapping[str, Reader] = {
     "modules.index.file_parsers.parse_file": _parsed_here,
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
     "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
+    "modules.index.parsers.html_sheets.drawn_names": drawn_names,
+    "modules.index.parsers.html_styles._is_smaller": lambda text: declared_style(
+        f"vertical-align:top;font-size:{text}"
+    ),
+    "modules.index.parsers.html_styles._ems": lambda text: declared_style(f"vertical-align:{text}"),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
     "modules.index.parsers.pdf.directions._units": functools.partial(_on_a_line, backwards=True),
     "modules.index.parsers.pdf.directions._with_marks": functools.partial(_on_a_line, backwards=False),
     "modules.index.parsers.pdf.lines._mended": lambda text: joined_lines((f"{each}-", False) for each in text.split()),
+    "modules.reading.rich_strings.without_escapes": without_escapes,
     "modules.reading.scripts._marked": lambda text: with_marks([("x", ""), (text, "^"), (text, "")]),
     "modules.judge.contract.sub_question_problem": lambda text: sub_question_problem(text, text[:-1]),
     "modules.judge.gold.also_of": lambda text: also_of({ALSO_KEYS: text}, "key"),

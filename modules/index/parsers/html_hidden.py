@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from .html_styles import HtmlStyle, declared_style
 
 if TYPE_CHECKING:
     from bs4.element import Tag
@@ -30,18 +31,6 @@ _OPENED = frozenset(_OPENED_WORDS.split())
 _ICONS = re.compile(r"(?:^|[\s_-])(?:icons?|fa|fas|far|fab|fa-\S+|glyphicon\S*|ligature|symbols?)(?=[\s_-]|$)")
 _MOST_AROUND = 3
 _CLASS_PARTS = re.compile(r"[\s_-]+")
-_BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
-
-
-@dataclass(frozen=True, kw_only=True)
-class HtmlStyle:
-    """What an element's own style says of its text."""
-
-    is_hidden: bool = False
-    is_block: bool = False
-    is_unmarked: bool = False
-    """True for a list whose items have no marks."""
-    script: Literal["", "^", "_"] = ""
 
 
 def attribute(node: Tag, name: str) -> str:
@@ -116,16 +105,7 @@ def _is_formula(node: Tag) -> bool:
 
 
 def style_of(node: Tag) -> HtmlStyle | None:
-    """Return what an element's ``style`` attribute says; None without one."""
-    if "style" not in node.attrs:
+    """Return what an element's ``style`` attribute says, or its own shift in a drawing; None without them."""
+    if "style" not in node.attrs and "baseline-shift" not in node.attrs:
         return None
-    text = "".join(attribute(node, "style").lower().replace("!important", "").split())
-    rules = dict(rule.partition(":")[::2] for rule in text.split(";"))
-    shown, aligned = rules.get("display", ""), rules.get("vertical-align", "")
-    marks = {rules.get("list-style"), rules.get("list-style-type")}
-    return HtmlStyle(
-        is_hidden=shown == "none" or rules.get("visibility") in ("hidden", "collapse"),
-        is_block=shown in _BLOCKS,
-        is_unmarked="none" in marks,
-        script="^" if aligned == "super" else "_" if aligned == "sub" else "",
-    )
+    return declared_style(f"{attribute(node, 'style')};baseline-shift:{attribute(node, 'baseline-shift')}")

@@ -31,6 +31,7 @@ class _Cell:
     columns: int
     rows: int
     has_table: bool
+    has_code: bool
 
 
 @dataclass(kw_only=True)
@@ -39,9 +40,10 @@ class _Row:
     cells: list[_Cell] = field(default_factory=list)
 
     def is_layout(self) -> bool:
-        """Return whether its cells are read as blocks: one holds a table, or they are long."""
+        """Return whether its cells are read as blocks: one holds a table, all hold lines of code, or they are long."""
         return (
             any(cell.has_table for cell in self.cells)
+            or (bool(self.cells) and all(cell.has_code for cell in self.cells))
             or sum(len(cell.line) for cell in self.cells) > _MAX_ROW_CHARACTERS
         )
 
@@ -76,6 +78,8 @@ class _Table:
     """Element of the open cell."""
     has_table: bool = False
     """True if the open cell holds a table."""
+    has_code: bool = False
+    """True if the open cell holds several lines that are kept."""
 
 
 class TableText:
@@ -94,6 +98,11 @@ class TableText:
     def write(self, text: str) -> None:
         """Add to the open cell, or to the page."""
         self._target.append(text)
+
+    def keep_lines(self) -> None:
+        """Note that the open cell holds several lines that are kept."""
+        if self._tables:
+            self._tables[-1].has_code = True
 
     def text(self) -> str:
         """Return all that was written."""
@@ -145,7 +154,7 @@ class TableText:
         table = self._tables[-1]
         if not table.rows:
             table.rows.append(_Row(part=table.part))
-        table.cell, table.node, table.has_table = [], node, False
+        table.cell, table.node, table.has_table, table.has_code = [], node, False, False
         self._aim()
 
     def _end_cell(self, node: Tag) -> None:
@@ -163,6 +172,7 @@ class TableText:
             columns=_span(table.node, "colspan", _MAX_COLUMN_SPAN),
             rows=_span(table.node, "rowspan", _MAX_ROW_SPAN),
             has_table=table.has_table,
+            has_code=table.has_code,
         )
         table.rows[-1].cells.append(cell)
         table.cell = table.node = None

@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...reading.scripts import APART, Script, with_marks
+from .html_formulas import FORMULA_STEPS, LEVEL, LOWERED, RAISED
 from .html_hidden import BLOCKS, attribute, hidden_from_speech, is_hidden, style_of
 from .html_lists import ListMarks
-from .html_sheets import hidden_names
+from .html_sheets import drawn_names, hidden_names
+from .html_styles import HtmlStyle
 from .html_tables import TableText
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
     from bs4.element import PageElement, Tag
+
+    from .html_formulas import FormulaSteps
 
     Steps = list[PageElement | str | Callable[[], None]]
     """Elements to read, texts to write, and what to do between."""
@@ -28,14 +32,15 @@ _UNTOLD = {
 }
 """Elements whose content is what a browser shows in their place only if it is old."""
 _MAX_FRAMES = 3
-_KEPT_SPACE, _RAISED, _LOWERED, _LEVEL = "\x00\x01\x02\x03"
-"""Marks of text before it is cut into lines; foreign text has none of them."""
+_KEPT_SPACE = "\x00"
+"""Stands before the text is cut into lines, as the marks of scripts do; foreign text has none of them."""
 _UNMARKED = {**dict.fromkeys(map(ord, f"\x00\x01\x02\x03{APART}\xad")), ord("\n"): " "}
 _MARKED = re.compile("[\x00-\x04\xad\n]")
 _KEPT = {**_UNMARKED, ord("\n"): "\n", ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
 _SPACES = re.compile(r"[^\S\x00]+")
 _SCRIPT_MARKS = re.compile("([\x01-\x03])")
-_SCRIPTS: Mapping[str, Script] = {_RAISED: "^", _LOWERED: "_", _LEVEL: ""}
+_SCRIPTS: Mapping[str, Script] = {RAISED: "^", LOWERED: "_", LEVEL: ""}
+_PLAIN = HtmlStyle()
 
 
 def tree_of(markup: str | bytes, encoding: str | None = None) -> BeautifulSoup:
@@ -61,13 +66,13 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def _pieces(line: str) -> Iterator[tuple[str, Script]]:
-    depth, script = 0, _LEVEL
+    depth, script = 0, LEVEL
     for part in _SCRIPT_MARKS.split(line):
         if part in _SCRIPTS and part:
-            depth += -1 if part == _LEVEL else 1
+            depth += -1 if part == LEVEL else 1
             if depth <= 1:
-                script = part if depth == 1 and part != _LEVEL else (script if depth else _LEVEL)
-            elif part != _LEVEL:  # a script in a script is part of it
+                script = part if depth == 1 and part != LEVEL else (script if depth else LEVEL)
+            elif part != LEVEL:  # a script in a script is part of it
                 yield _SCRIPTS[part], _SCRIPTS[script]
         elif part:
             yield part, _SCRIPTS[script]
@@ -85,6 +90,8 @@ class HtmlText:
         self._formulas = 0
         self._frames = 0
         self._raised = 0
+        self._struck = 0
+        self._drawn: dict[str, HtmlStyle] = {}
         self._readings: list[list[str]] = []
 
     def read(self, page: Tag) -> str:
@@ -103,6 +110,7 @@ class HtmlText:
             elif isinstance(node, Tag):
                 if node.name == "style":
                     hidden.update(hidden_names([node.get_text()]))
+                    self._drawn.update(drawn_names(node.get_text()))
                 elif not is_hidden(node, hidden) and self._is_read(node):
                     waiting += reversed(self._steps(node))
             elif callable(node):
@@ -133,18 +141,50 @@ class HtmlText:
         if node.name in _UNTOLD:
             self.left_out[_UNTOLD[node.name]] += 1
             return [" "]
-        around = "\n" if node.name in BLOCKS else ""
-        if node.attrs and (style := style_of(node)):
-            if style.is_block:
-                around = "\n"
-            elif style.script:
-                return _script(_RAISED if style.script == "^" else _LOWERED, node)
-        if not around and node.attrs and _is_note(node):
-            return _note(node)
-        return [around, *node.contents, around] if around else list(node.contents)
+        if not node.attrs:
+            return ["\n", *node.contents, "\n"] if node.name in BLOCKS else list(node.contents)
+        style = style_of(node) or _PLAIN
+        if node.name in BLOCKS or style.is_block:
+            is_struck = (style.is_struck or self._drawn_style(node).is_struck) and node.find([*BLOCKS, "table"]) is None
+            return ["\n", *(self._struck_steps(node) if is_struck else node.contents), "\n"]
+        return _note(node) if _is_note(node) else self._styled_steps(node, style)
+
+    def _styled_steps(self, node: Tag, style: HtmlStyle) -> Steps:
+        """Return the steps of an element within a line, given its own style."""
+        drawn = self._drawn_style(node)
+        script = style.script or drawn.script
+        if script:
+            return self._raised_steps(node) if script == "^" else _script(LOWERED, node)
+        return self._struck_steps(node) if style.is_struck or drawn.is_struck else list(node.contents)
+
+    def _drawn_style(self, node: Tag) -> HtmlStyle:
+        """Return what the sheets of the page say of an element by its names."""
+        if not self._drawn:
+            return _PLAIN
+        names = [f".{each}" for each in attribute(node, "class").split()] + [f"#{attribute(node, 'id')}"]
+        found = [self._drawn[name] for each in names for name in (each, node.name + each) if name in self._drawn]
+        return HtmlStyle(
+            script=next((each.script for each in found if each.script), ""),
+            is_struck=any(each.is_struck for each in found),
+        )
+
+    def _struck_steps(self, node: Tag) -> Steps:
+        if self._struck:
+            return list(node.contents)
+
+        def begin() -> None:
+            self._struck += 1
+
+        def end() -> None:
+            self._struck -= 1
+
+        mark = "~~" if node.get_text(strip=True) else ""
+        return [begin, mark, *node.contents, mark, end]
 
     def _kept_steps(self, node: Tag) -> Steps:
         def begin() -> None:
+            if not self._kept and "\n" in node.get_text().strip():
+                self._tables.keep_lines()
             self._kept += 1
 
         def end() -> None:
@@ -163,7 +203,7 @@ class HtmlText:
 
     def _raised_steps(self, node: Tag) -> Steps:
         if self._raised:
-            return _script(_RAISED, node)
+            return _script(RAISED, node)
 
         def begin() -> None:
             self._raised += 1
@@ -174,7 +214,7 @@ class HtmlText:
         text = node.get_text()
         link = node.find("a", href=re.compile("^[^#]*#."))
         is_note = link or _is_note(node) or text.strip()[:1] == "["
-        return _note(node) if is_note else [begin, *_script(_RAISED, node), end]
+        return _note(node) if is_note else [begin, *_script(RAISED, node), end]
 
     def _ruby_steps(self, node: Tag) -> Steps:
         def begin() -> None:
@@ -236,46 +276,20 @@ class HtmlText:
         around = "\n" if node.get("display") == "block" else ""
         return [around, begin, *node.contents, end, around]
 
-    def _scripted_steps(self, node: Tag) -> Steps:
-        """Return the steps of msup, msub, msubsup and their like, whose second and third child are scripts."""
-        base, *scripts = _filled(node, 3)
-        marks = (_RAISED,) if node.name in ("msup", "mover") else (_LOWERED, _RAISED)
-        steps: Steps = [base]
-        for mark, script in zip(marks, scripts, strict=False):
-            steps += [mark, script, _LEVEL]
-        return steps
-
-    def _fraction_steps(self, node: Tag) -> Steps:
-        above, below = _filled(node, 2)
-        return [APART, *_in_parentheses(above), "/", *_in_parentheses(below), APART]
-
-    def _matrix_steps(self, node: Tag) -> Steps:
-        """Return the steps of mtable or mtr, with a mark between its rows or cells."""
-        steps: Steps = []
-        for each in _elements(node):
-            steps += ["; " if node.name == "mtable" else ", ", each]
-        return steps[1:]
-
-    def _root_steps(self, node: Tag) -> Steps:
-        inner = _elements(node)
-        if node.name == "mroot" and len(inner) > 1:
-            return [_RAISED, inner[1], _LEVEL, "√(", inner[0], ")"]
-        return ["√(", *inner, ")"]
-
 
 def _plain(text: str) -> str:
     return " ".join(text.translate(_UNMARKED).split())
 
 
 def _script(mark: str, node: Tag) -> Steps:
-    return [mark, *node.contents, _LEVEL]
+    return [mark, *node.contents, LEVEL]
 
 
 def _is_note(node: Tag) -> bool:
     """Return whether an element is the mark of a footnote by its role or class."""
     words = f"{attribute(node, 'role')} {attribute(node, 'class')} {attribute(node, 'epub:type')}".lower()
-    return any(word in words for word in ("noteref", "footnote-ref", "footnote_ref", "fnref")) or (
-        node.name == "a" and "footnote" in words
+    return any(word in words for word in ("noteref", "footnote-ref", "footnote_ref", "fnref", "note_20_anchor")) or (
+        node.name == "a" and ("footnote" in words or "endnote" in words)
     )
 
 
@@ -284,19 +298,8 @@ def _note(node: Tag) -> Steps:
     return [f" [{text}]"] if text else []
 
 
-def _elements(node: Tag) -> list[Tag]:
-    return [child for child in node.contents if getattr(child, "name", None)]  # type: ignore[misc]
-
-
-def _filled(node: Tag, count: int) -> list[Tag | str]:
-    """Return the first elements of a node, "" for those it lacks."""
-    found: list[Tag | str] = list(_elements(node))
-    return (found + [""] * count)[:count]
-
-
-def _in_parentheses(part: Tag | str) -> Steps:
-    is_one = isinstance(part, str) or (part.name in ("mi", "mn") and len(part.contents) == 1)
-    return [part] if is_one else ["(", part, ")"]
+def _of_formula(steps: Callable[[Tag], FormulaSteps]) -> Callable[[HtmlText, Tag], Steps]:
+    return lambda _, node: [*steps(node)]
 
 
 def _between(before: str, after: str) -> Callable[[HtmlText, Tag], Steps]:
@@ -310,17 +313,17 @@ _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "hr": _between("\n", "\n"),
     "wbr": _between("", ""),
     "q": _between("“", "”"),
-    "button": _between(" ", " "),
+    **dict.fromkeys(("button", "label"), _between(" ", " ")),
     "svg": _between(" ", " "),
     "text": _between("\n", "\n"),
-    **dict.fromkeys(("del", "s", "strike"), _between("~~", "~~")),
+    **dict.fromkeys(("del", "s", "strike"), HtmlText._struck_steps),
     **dict.fromkeys(("pre", "listing", "xmp", "textarea"), HtmlText._kept_steps),
     "ol": HtmlText._list_steps,
     **dict.fromkeys(("ul", "menu", "dir"), HtmlText._list_steps),
     "li": HtmlText._item_steps,
     **dict.fromkeys(("table", "tr", "td", "th", "tbody", "thead", "tfoot"), HtmlText._table_steps),
     "sup": HtmlText._raised_steps,
-    "sub": lambda _, node: _script(_LOWERED, node),
+    "sub": lambda _, node: _script(LOWERED, node),
     "ruby": HtmlText._ruby_steps,
     **dict.fromkeys(("rt", "rtc"), HtmlText._reading_steps),
     "rp": lambda _, node: [],
@@ -329,9 +332,6 @@ _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     **dict.fromkeys(("option", "optgroup"), HtmlText._labelled_steps),
     "iframe": HtmlText._frame_steps,
     "math": HtmlText._formula_steps,
-    **dict.fromkeys(("msup", "msub", "msubsup", "munder", "mover", "munderover"), HtmlText._scripted_steps),
-    "mfrac": HtmlText._fraction_steps,
-    **dict.fromkeys(("mtable", "mtr"), HtmlText._matrix_steps),
-    **dict.fromkeys(("msqrt", "mroot"), HtmlText._root_steps),
+    **{name: _of_formula(steps) for name, steps in FORMULA_STEPS.items()},
 }
 """How elements are read whose content does not simply follow the text before it."""

@@ -65,7 +65,7 @@ def read_lines(data: bytes) -> str:
     Raises:
         UnicodeDecodeError: It is not UTF-8.
     """
-    return data.decode("utf-8-sig").replace("\r\n", "\n")
+    return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def titled(title: str) -> Metadata:

@@ -251,7 +251,7 @@ def test_verdicts_that_failed_are_counted_with_the_first_reason(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("failing_judge.py").write_text(
-        OWN_JUDGE.replace("return Verdict(", "raise ValueError('no weights')  # "), encoding="utf-8"
+        OWN_JUDGE.replace("return Verdict(", "raise ValueError('no weights.')  # "), encoding="utf-8"
     )
     command = ("ask", CHAIN.question, "-c", COLLECTION, "--topk", "2", "--judge", "failing_judge:Mine")
     asked = cli(*command)
@@ -261,6 +261,7 @@ def test_verdicts_that_failed_are_counted_with_the_first_reason(
     )
     assert "no weights" in asked.err
     assert "To do: " in asked.err
+    assert ".. " not in asked.err
     as_json = cli(*command, "--json")
     assert (as_json.status, json.loads(as_json.out)["judging_failed"]) == (1, True)
 

@@ -138,10 +138,37 @@ def test_dates_missing_values_and_a_series_are_kept(tmp_path: Path) -> None:
     texts = pd.array(["a", pd.NA], dtype="string")
     asked = pd.DataFrame({"question": ["When?", "Who?"], "answer": days, "type": texts, "seen": days})
     [first, second] = load_own_questions(keep_questions(asked, tmp_path)).questions
-    assert (first.answers, first.type) == (("2024-05-01 00:00:00",), "a")
+    assert (first.answers, first.type) == (("2024-05-01",), "a")
     assert (second.answers, second.type) == ((), "")
     series = load_own_questions(keep_questions(asked["question"], tmp_path)).questions
     assert [question.question for question in series] == ["When?", "Who?"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "texts"),
+    [
+        (pd.Timestamp("2024-05-01 13:04"), ("2024-05-01 13:04:00",)),
+        (pd.Timestamp("2024-05-01", tz="UTC"), ("2024-05-01",)),
+        (np.datetime64("2024-05-01", "ns"), ("2024-05-01",)),
+        (np.array(["2024-05-01", "NaT"], dtype="datetime64[ns]"), ("2024-05-01",)),
+        (np.float32(0.1), ("0.1",)),
+        (np.array([0.1, 3], dtype="float32"), ("0.1", "3")),
+    ],
+)
+def test_values_of_numpy_and_pandas_are_answers_as_pandas_writes_them(
+    tmp_path: Path, answer: object, texts: tuple[str, ...]
+) -> None:
+    rows = [{"question": "Which?", "answer": answer}]
+    [kept] = load_own_questions(keep_questions(rows, tmp_path)).questions
+    [framed] = load_own_questions(keep_questions(pd.DataFrame(rows), tmp_path)).questions
+    assert kept.answers == framed.answers == texts
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "Float32"])
+def test_short_floats_of_a_frame_are_answers_as_pandas_writes_them(tmp_path: Path, kind: str) -> None:
+    asked = pd.DataFrame({"question": ["How far?", "How high?"], "answer": pd.Series([0.1, None], dtype=kind)})
+    [first, second] = load_own_questions(keep_questions(asked, tmp_path)).questions
+    assert (first.answers, second.answers) == (("0.1",), ())
 
 
 def indexed(name: str | None = None) -> pd.DataFrame:
@@ -322,3 +349,23 @@ def test_numbers_that_pandas_makes_of_dates_and_blanks_are_told(
     dataset = load_own_questions(file)
     assert dataset.read is not None
     assert (said in " ".join(dataset.read.doubts)) if said else not dataset.read.doubts
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "advice"),
+    [
+        ("q.json", '{"version": "2.0", "data": [{"question": "A?"}]}', "the list that 'data' holds"),
+        ("q.json", '{"questions": [{"question": "A?"}]}', "the list that 'questions' holds"),
+        ("q.json", '{"topic": "a", "note": "b"}', "--columns question=KEY"),
+        ("q.jsonl", '{\n "question": "A?"\n}\n', "in a line of its own"),
+        ("q.json", '{\n "question": "A?"\n}\n{\n "question": "B?"\n}', "in a line of its own"),
+        ("q.jsonl", '[{"question": "A?"}]', "name a file of one list .json"),
+        ("q.txt", "question\tanswer\nA?\t1\n", "its ending '.txt' is none of"),
+        ("q", "question,answer\nA?,1\n", "its ending '' is none of"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused_with_what_to_do(tmp_path: Path, name: str, text: str, advice: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(LoadingError, match=re.escape(advice)):
+        load_own_questions(file)

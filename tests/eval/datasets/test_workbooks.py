@@ -273,3 +273,9 @@ def test_texts_that_sheets_share_are_read_with_their_formats_and_keep_their_numb
         ("How many?", ("10^6",)),
         ("Who?", ("Ada",)),
     ]
+
+
+def test_control_characters_that_a_workbook_escapes_are_characters(tmp_path: Path) -> None:
+    sheet = sheet_of(("a", "How_x000D_\nmany?", "two_x000D_\nor_x0009_three_x0007_", ""))
+    [question] = read(sheet, tmp_path).questions
+    assert (question.question, question.answers) == ("How\nmany?", ("two\nor\tthree",))

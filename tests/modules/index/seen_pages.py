@@ -9,11 +9,35 @@ SEEN: dict[str, tuple[str, list[str]]] = {
     "lowered": ("H<sub>2</sub>O and x<sub>i + 1</sub>", ["H_2O and x_(i + 1)"]),
     "ordinal": ("the 5<sup>th</sup> of May", ["the 5th of May"]),
     "script by style": ("10<span style='vertical-align: super'>6</span>", ["10^6"]),
+    "scripts by the classes of a sheet": (
+        "<style><!-- .c3{font-size:9pt;vertical-align : super} span.low, #low {vertical-align:sub} --></style>"
+        "<p>10<span class='c1 c3'>6</span> Pa, H<span class=low>2</span>O, x<i id=low>1</i>, 10<b class=low>6</b>",
+        ["10^6 Pa, H_2O, x_1, 106"],
+    ),
+    "scripts by a length": (
+        "10<span style='vertical-align:30%'>6</span>, 10<span style='vertical-align: 4px'>7</span>, "
+        "10<span style='position:relative;top:-4.0pt;mso-text-raise:4.0pt'>8</span>, "
+        "10<span style='position:relative; bottom:.5em'>9</span>, H<span style='vertical-align:-.3em'>2</span>O, "
+        "$5<span style='vertical-align:top;font-size:60%'>99</span>, 4<span style='vertical-align:1px'>5</span>",
+        ["10^6, 10^7, 10^8, 10^9, H_2O, $5^99, 45"],
+    ),
+    "scripts by other names": (
+        "10<span style='font-variant-position:super'>6</span> "
+        "<svg><text>10<tspan baseline-shift=super>7</tspan></text></svg>",
+        ["10^6 10^7"],
+    ),
+    "blocks that a style raises": ("<p style='vertical-align:super'>one</p><p>two", ["one two"]),
     "footnote marks": (
         "Built in 1984<sup><a href='#n2'>2</a></sup>, mended in 1990<sup>[3]</sup>, 12"
         "<a role='doc-noteref' href='#n'>4</a>"
         " in 1999<sup>5</sup>.",
         ["Built in 1984 [2], mended in 1990 [3], 12 [4] in 1999^5."],
+    ),
+    "footnote marks by style": (
+        "<style>.c3 {vertical-align:super}</style>Built in 1984<span class=c3><a href='#n2'>2</a></span>, mended in "
+        "1990<a class=sdendnoteanc href='#n3'>i</a><p><a class=sdendnotesym href='#a3'>i</a>By hand in "
+        "2001<span class=Endnote_20_anchor><a href='#f'>4</a></span>.",
+        ["Built in 1984 [2], mended in 1990 [i] [i]By hand in 2001 [4]."],
     ),
     "fractions": (
         "3<math><mfrac><mn>1</mn><mn>2</mn></mfrac></math> m, 4<sup>1</sup>/<sub>8</sub> m, "
@@ -21,6 +45,11 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         ["3 1/2 m, 4 1/8 m, a/2 x"],
     ),
     "scripts in scripts": ("10<sup>6<sup>2</sup></sup> and x<sub>n<sub>i</sub></sub>", ["10^(6^2) and x_n_i"]),
+    "scripts before their base": (
+        "<math><mmultiscripts><mi>C</mi><mi>n</mi><none/><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts></math>, "
+        "<math><msup><mi>x</mi><mn>2</mn></msup><mroot><mi>y</mi><mn>3</mn></mroot></math>",
+        ["^14_6C_n, x^2 ^3√(y)"],
+    ),
     "matrix": (
         "<math><mo>(</mo><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr>"
         "<mtr><mtd><mn>3</mn></mtd><mtd><mn>4</mn></mtd></mtr></mtable><mo>)</mo></math>",
@@ -95,10 +124,20 @@ SEEN: dict[str, tuple[str, list[str]]] = {
     ),
     "quotation": ("She said <q>no</q>.", ["She said “no”."]),
     "struck out": ("<del>50</del> <ins>40</ins> EUR, <s>9</s> 8", ["~~50~~ 40 EUR, ~~9~~ 8"]),
+    "struck out by style": (
+        "<style>.c5{text-decoration:line-through}</style><span class=c5>50</span>60, "
+        "<span style='text-decoration-line: line-through'>7</span>8, <p class=c5>gone</p>",
+        ["~~50~~60, ~~7~~8, ~~gone~~"],
+    ),
+    "struck out twice": ("<s><del>50</del></s>60<s></s>70", ["~~50~~6070"]),
     "fields": (
         "<form><label>Name <input value='Ada'></label><input type=hidden value=no><textarea>Two\nlines</textarea>"
         "<input type=submit value=Send><button>Stop</button><input placeholder='Your town'></form>",
         ["Name Ada Two lines Send Stop Your town"],
+    ),
+    "labels of tabs": (
+        "<input type=radio id=a><input type=radio id=b><label for=a>Linux</label><label for=b>Windows</label>",
+        ["Linux Windows"],
     ),
     "drawing with text": (
         "<svg><title>tip</title><defs><text>no</text></defs>"

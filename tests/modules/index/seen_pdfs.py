@@ -266,6 +266,10 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
         ["def fill [x]: return x"],
     ),
     "power": (written_pdf(WrittenPage(content=_raised(50, 700, "It bears 10", "6", " Pa.", rise=4))), ["10^6 Pa."]),
+    "power behind a blank": (
+        written_pdf(WrittenPage(content=_raised(50, 700, "It bears 10 ", "6", " Pa, not 5.", rise=4))),
+        ["It bears 10 ^6 Pa, not 5."],
+    ),
     "footnote mark": (
         written_pdf(
             WrittenPage(

@@ -69,6 +69,14 @@ def test_text_keeps_its_words_and_is_called_by_its_stem(docs: Path, encoding: st
     assert document.metadata == {"source": "notes.txt", "title": "notes"}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_of_a_text_end_as_on_any_system(docs: Path, end: str) -> None:
+    (docs / "notes.md").write_bytes(end.join(("# Herons", "", "They wait.", "They fish.")).encode())
+    document = load_one(docs)
+    assert document.page_content == "# Herons\n\nThey wait.\nThey fish."
+    assert document.metadata["title"] == "Herons"
+
+
 GERMAN = "Grüße aus München: Die Prüfung der Flansche ist jährlich zu wiederholen. Ihre Größe beträgt 40 mm.\n"
 CHINESE = "第一条 为了规范阀门的检验,制定本标准。法兰的垫片应当每年更换一次。\n"
 
@@ -216,6 +224,8 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "noise.md": (bytes((number * 89 + 37) % 255 + 1 for number in range(900)), "it is not text"),
     "mark.txt": (b"\xff\xfea", "broken at byte 2"),
     "empty.md": (b" \n", "no text"),
+    "nothing.docx": (b"", "it holds no text: the file is empty"),
+    "nothing.pdf": (b"", "it holds no text: the file is empty"),
     "cut.pdf": (b"%PDF-1.4\nrubbish", "cannot be read"),
     "not.docx": (b"no zip", "cannot be read"),
     "bad.json": (b"{", "cannot be read"),
@@ -243,12 +253,15 @@ def test_a_scanned_pdf_is_skipped_with_a_hint(docs: Path) -> None:
 
 
 def test_a_folder_is_read_in_order_without_hidden_files(docs: Path) -> None:
-    for name in ("b.txt", "sub/deep/a.txt", ".git/x.txt", ".hidden.txt", "picture.png", "sub/data.bin"):
+    for name in (
+        *("b.txt", "sub/deep/a.txt", ".git/x.txt", ".hidden.txt", "picture.png", "sub/data.bin"),
+        *("~$report.docx", "~WRL0001.tmp"),  # Word writes them beside an open file
+    ):
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_text("x")
     scan = scan_files(docs)
     assert [file.source for file in scan.files] == ["b.txt", "sub/deep/a.txt"]
-    assert scan.ignored == 2
+    assert scan.ignored == 3
 
 
 @pytest.mark.parametrize("wanted", [["md"], [".MD"], ["*.md"], "md"])

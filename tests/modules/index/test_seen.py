@@ -84,6 +84,14 @@ def test_the_lines_of_code_keep_their_spaces() -> None:
     assert text == "if x:\n    y = 1"
 
 
+def test_code_beside_the_numbers_of_its_lines_keeps_its_lines() -> None:
+    page = b"<table><tr><td><pre>1\n2</pre><td><pre>if x:\n    y = 1</pre></table>"
+    ((text, _),) = parsed(".html", page)
+    assert text.endswith("if x:\n    y = 1")
+    ((text, _),) = parsed(".html", b"<table><tr><td>KV-7<td><pre>a\nb</pre></table>")
+    assert text == "KV-7 | a b"
+
+
 @pytest.mark.parametrize(
     ("suffix", "data", "reason"),
     [

@@ -54,9 +54,12 @@ def found_by(retriever: object) -> list[tuple[Document, float]]:
     ("found", "problem"),
     [
         ((chunk("a", chunk_id="1"),), r"\(Document, score\)"),
-        (((chunk("a"), 1.0),), "without chunk_id"),
+        (((chunk("a"), 1.0),), "without chunk_id in its metadata"),
         (((chunk("a", chunk_id=None), 1.0),), "without chunk_id"),
         (((chunk("a", chunk_id="1"), 1.0), (chunk("b", chunk_id=1), 0.5)), "'1' to two texts"),
+        (((chunk("a", chunk_id="1"), "high"),), "score of the chunk '1' is 'high'"),
+        (((chunk("a", chunk_id="1"), None),), "score of the chunk '1' is None"),
+        (((chunk("a", chunk_id="1"), np.float32("nan")),), "score of the chunk '1' is .*nan"),
     ],
 )
 def test_what_would_lose_evidence_is_refused(found: tuple[object, ...], problem: str) -> None:

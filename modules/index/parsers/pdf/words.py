@@ -17,6 +17,8 @@ MAX_PLACED = 100_000
 """Most characters of a page that are placed; a page with more is taken in the order of its file."""
 _TOUCHING = CELL
 """Most distance of letters of a word between which PDFium sees the end of a line, in sizes of the letters."""
+_BESIDE, _BLANK = 0.15, 0.45
+"""Most distance of a script from its word, and of a raised number from the word before a blank, in sizes of that."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +104,8 @@ def _joined(pieces: Iterable[Piece]) -> list[Word]:
             is_placed=piece.is_placed,
         )
         if base_word is not None and (script := _script(base_word, words[-1], word)):
-            word.script, word.base, word.size, word.is_apart = script, base_word.base, base_word.size, False
+            word.is_apart = word.left - words[-1].right >= _BESIDE * base_word.size
+            word.script, word.base, word.size = script, base_word.base, base_word.size
         else:
             base_word = word
         words.append(word)
@@ -131,11 +134,17 @@ def _is_far(last: Piece, piece: Piece) -> bool:
 
 
 def _script(base: Word, before: Word, word: Word) -> Script:
-    """Return whether a word is raised or lowered beside a base word, or beside another script of that."""
+    """Return whether a word is raised or lowered beside a base word, or beside another script of that.
+
+    A number may stand behind a blank, as in "10 ⁶" and before marks of footnotes.
+    """
     gaps = (word.left - before.right, before.left - word.right)  # the file may have it before what stands left of it
-    if base.turn != word.turn or not any(-0.3 < gap / base.size < 0.15 for gap in gaps):
-        return ""
     raised, ratio = (word.base - base.base) / base.size, word.size / base.size
+    is_beside = any(-0.3 < gap / base.size < _BESIDE for gap in gaps)
+    is_number = ratio < 0.88 and raised > 0 and word.text[:1].isdecimal()
+    is_behind = is_number and word.blanks - before.blanks == 1 and 0 < gaps[0] / base.size < _BLANK
+    if base.turn != word.turn or not (is_beside or is_behind):
+        return ""
     if ratio > 1.02 or (ratio > 0.88 and (word.is_placed or not 0.2 < abs(raised) < 0.6)):
         return ""
     return "^" if 0.12 < raised < 0.8 else "_" if -0.45 < raised < -0.06 else ""
