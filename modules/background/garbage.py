@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_NEW_OBJECTS = 10_000
+_NEW_OBJECTS = 5_000
 """Containers that are made before Python looks for cycles among them; its own default is 700."""
 
 

@@ -24,7 +24,7 @@ CASES = {
     "what exists is left out, and what is made inside is found": """
 before = weakref.ref(Ring())
 with rare_collections():
-    assert gc.get_threshold()[0] == 10_000
+    assert gc.get_threshold()[0] == 5_000
     inside = weakref.ref(Ring())
     gc.collect()
     assert (before() is None, inside() is None) == (False, True)
@@ -36,7 +36,7 @@ first, second = rare_collections(), rare_collections()
 first.__enter__()
 second.__enter__()
 first.__exit__(None, None, None)
-assert gc.get_threshold()[0] == 10_000
+assert gc.get_threshold()[0] == 5_000
 second.__exit__(None, None, None)
 """,
     "settings of the process are kept": """
