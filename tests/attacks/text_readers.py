@@ -293,6 +293,7 @@ EXCUSED: Mapping[str, str] = {
             "app.server.safety.hosts.HostCheck._is_same_site",
             "app.server.watching.request_log.request_id_of",
             "modules.structure.titles._file_title",
+            "modules.network.keys.sendable_key",
             "modules.network.proxies._checked",
             "modules.network.proxies._status_of",
             "modules.network.proxies.is_direct",

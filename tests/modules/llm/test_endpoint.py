@@ -282,13 +282,19 @@ def test_tokens_of_a_reply_that_cannot_be_read_are_counted(
     assert booked == [(700, 60, 1), (700, 60, 2)], "each attempt that is billed has a record"
 
 
+def cut_before_its_end(stream: Answer) -> Answer:
+    status, headers, body = stream
+    assert isinstance(body, str)
+    return status, headers, body.replace("data: [DONE]\n\n", "")
+
+
 NO_REPLIES: dict[str, tuple[bool, Answer]] = {
     "no choices": (False, (200, {}, json.dumps({"choices": [], "usage": USAGE}))),
     "null choices": (False, (200, {}, json.dumps({"choices": None, "usage": USAGE}))),
     "too long": (False, (200, {}, json.dumps({"choices": [choice(0, "long " * 500, streamed=False)], "usage": USAGE}))),
     "a stream that breaks off": (
         True,
-        stream_of({"choices": [choice(0, "4", streamed=True, ends=False)], "usage": USAGE}),
+        cut_before_its_end(stream_of({"choices": [choice(0, "4", streamed=True, ends=False)], "usage": USAGE})),
     ),
     "a stream that breaks off behind what cannot be read": (
         True,
