@@ -55,6 +55,10 @@ _END: Final = _End()
 _STUCK_AFTER_S = 3.0
 """Seconds without a turn after which the loop is taken for stuck while something waits for the end of its work."""
 
+_NOTICED_S = 1.0
+"""Most seconds until a thread that waits notices a signal that Python handled on another thread, or in the very moment
+that the wait began: neither wakes it."""
+
 
 class _Work(Generic[T]):
     """A coroutine on the loop; ``outcome`` is set when it has ended, also after a cancel.
@@ -74,6 +78,13 @@ class _Work(Generic[T]):
 
     def cancel(self) -> None:
         self._loop.call_soon_threadsafe(self._cancel)
+
+    def result(self) -> T:
+        """Wait in the caller's thread for the end of the work, and return its result."""
+        while not self.outcome.done():
+            with contextlib.suppress(TimeoutError):  # the work's own is raised below
+                return self.outcome.result(_NOTICED_S)
+        return self.outcome.result()
 
     async def cancel_and_wait(self) -> None:
         """Cancel, and wait on the caller's own loop for the end of the work, unless judgetree's loop is stuck."""
@@ -176,7 +187,7 @@ class BackgroundLoop:
         work = self._work(coroutine)
         try:
             work.start()
-            return work.outcome.result()
+            return work.result()
         except BaseException:  # the work's own error too, after which there is nothing to cancel
             work.cancel_and_join()
             raise
@@ -207,7 +218,7 @@ class BackgroundLoop:
         consumer = threading.current_thread()
         try:
             work.start()
-            while not isinstance(item := received.get(), _End):
+            while not isinstance(item := _next_of(received), _End):
                 yield item
                 consumer = threading.current_thread()
             work.outcome.result()
@@ -249,6 +260,12 @@ class BackgroundLoop:
             coroutine.close()
             raise SessionError("A part blocks judgetree's event loop, where no more can be done. End the process.")
         return _Work(self._loop, coroutine)
+
+
+def _next_of(received: queue.SimpleQueue[T]) -> T:
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return received.get(timeout=_NOTICED_S)
 
 
 @contextlib.asynccontextmanager

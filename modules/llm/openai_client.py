@@ -189,7 +189,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
                         is_finished = is_finished or "finish_reason" in chunk.message.response_metadata
                         yield chunk
                 if not is_finished and _is_done(stream.response) and not is_empty:
-                    yield ChatGenerationChunk(message=AIMessageChunk("", response_metadata={"finish_reason": "stop"}))
+                    yield ChatGenerationChunk(
+                        message=AIMessageChunk(content="", response_metadata={"finish_reason": "stop"})
+                    )
                 if is_empty:
                     with attach_usage(NO_TOKENS):
                         raise ValueError("its stream has no piece of an answer")

@@ -384,16 +384,23 @@ except {error}:
     assert_cleaned_up(script, signal.SIGTERM, "stopped")
 
 
+KILLS = {
+    "this process": ("os.kill(os.getpid(), signal.SIGINT)", 100),
+    "another thread": ("signal.pthread_kill(threading.get_ident(), signal.SIGINT)", 2),  # wakes no thread that waits
+}
+
+
+@pytest.mark.parametrize(("kill", "times"), KILLS.values(), ids=KILLS)
 @pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
-def test_ctrl_c_in_the_very_moment_that_the_work_starts_is_no_different(call: str) -> None:
+def test_ctrl_c_in_the_very_moment_that_the_work_starts_is_no_different(call: str, kill: str, times: int) -> None:
     script = f"""
-import asyncio, os, signal
+import asyncio, os, signal, threading
 from judgetree.modules.background_loop import background_loop
 
 async def work():
     global cleaned_up
     try:
-        os.kill(os.getpid(), signal.SIGINT)
+        {kill}
         await asyncio.Event().wait()
     finally:
         await asyncio.sleep(0)
@@ -402,7 +409,7 @@ async def work():
 async def items():
     yield await work()
 
-for _ in range(100):
+for _ in range({times}):
     cleaned_up = False
     try:
         {call}
@@ -411,4 +418,4 @@ for _ in range(100):
 """
     arguments = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert (done.stdout.split(), done.stderr) == (["True"] * 100, "")
+    assert (done.stdout.split(), done.stderr) == (["True"] * times, "")
