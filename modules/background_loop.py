@@ -40,6 +40,7 @@ from types import GenericAlias
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
 from .background.threads import SpareThreads
+from .background.waiting import NOTICED_S, next_item
 from .errors import LoopReentryError, SessionError
 
 T = TypeVar("T")
@@ -54,10 +55,6 @@ _END: Final = _End()
 
 _STUCK_AFTER_S = 3.0
 """Seconds without a turn after which the loop is taken for stuck while something waits for the end of its work."""
-
-_NOTICED_S = 1.0
-"""Most seconds until a thread that waits notices a signal that Python handled on another thread, or in the very moment
-that the wait began: neither wakes it."""
 
 
 class _Work(Generic[T]):
@@ -83,7 +80,7 @@ class _Work(Generic[T]):
         """Wait in the caller's thread for the end of the work, and return its result."""
         while not self.outcome.done():
             with contextlib.suppress(TimeoutError):  # the work's own is raised below
-                return self.outcome.result(_NOTICED_S)
+                return self.outcome.result(NOTICED_S)
         return self.outcome.result()
 
     async def cancel_and_wait(self) -> None:
@@ -218,7 +215,7 @@ class BackgroundLoop:
         consumer = threading.current_thread()
         try:
             work.start()
-            while not isinstance(item := _next_of(received), _End):
+            while not isinstance(item := next_item(received), _End):
                 yield item
                 consumer = threading.current_thread()
             work.outcome.result()
@@ -260,12 +257,6 @@ class BackgroundLoop:
             coroutine.close()
             raise SessionError("A part blocks judgetree's event loop, where no more can be done. End the process.")
         return _Work(self._loop, coroutine)
-
-
-def _next_of(received: queue.SimpleQueue[T]) -> T:
-    while True:
-        with contextlib.suppress(queue.Empty):
-            return received.get(timeout=_NOTICED_S)
 
 
 @contextlib.asynccontextmanager

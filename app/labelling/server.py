@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from ...evaluation.labels.labelling import Labelling
 from ...graphs.drawing.html import Json
+from ...modules.background.waiting import wait_for_signal
 from ...modules.errors import JudgetreeError, SettingsError, faults_of
 from .page import GivenLabel, draw_page, save_given
 
@@ -75,7 +76,7 @@ class LabelServer:
     def wait(self) -> None:
         """Wait for Ctrl-C."""
         try:
-            threading.Event().wait()
+            wait_for_signal()
         except KeyboardInterrupt:
             return
 

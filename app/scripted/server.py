@@ -29,6 +29,7 @@ from typing import Self
 
 from ...evaluation.datasets.standards_dialogues import Dialogue, load_dialogues
 from ...evaluation.datasets.standards_qa import Question, load_standards_qa
+from ...modules.background.waiting import next_item
 from ...modules.errors import SettingsError, UserError
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from .answers import RequestKind
@@ -237,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ) as server:
             ended = _catch_signals()
             print(json.dumps({"base_url": server.base_url, "pid": os.getpid()}), flush=True)
-            return ended.get()
+            return next_item(ended)
     except UserError as problem:
         print(problem, file=sys.stderr)
         return 2

@@ -59,8 +59,8 @@ class RunLedger:
 
     async def reserve(self, holder: str, thread_id: str, expected: Spend) -> int | str:
         """Wait until the limits allow a call; returns the number of its reservation, or why it must not be made."""
+        BOOKED_TO.set(thread_id)
         try:
-            BOOKED_TO.set(thread_id)
             reservation = await self._spending.reserve(expected)
         except RunLimitReached as error:
             return str(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 
 from markdown_it import MarkdownIt
@@ -39,6 +38,6 @@ def section_html(section: Section) -> str:
 
 def _content(cell: Cell) -> str:
     text = html_text(cell.text)
-    text = f'<a href="{html.escape(cell.href)}">{text}</a>' if cell.href else text
+    text = f'<a href="{html_text(cell.href)}">{text}</a>' if cell.href else text
     text = f"<strong>{text}</strong>" if cell.is_bold else text
     return f"{text}<small>{html_text(cell.around)}</small>" if cell.around else text

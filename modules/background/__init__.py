@@ -1,1 +1,1 @@
-"""What keeps event loops free: threads for blocking work, fewer searches for garbage."""
+"""What keeps event loops free: threads for blocking work, waits that signals end, fewer searches for garbage."""

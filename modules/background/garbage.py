@@ -11,8 +11,8 @@ _NEW_OBJECTS = 5_000
 """Containers that are made before Python looks for cycles among them; its own default is 700."""
 
 
-class _Users:
-    """Those who want fewer searches, and how often Python looked before them."""
+class _Uses:
+    """The number of uses of ``rare_collections`` at the moment, and the settings that the last one restores."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,7 +39,7 @@ class _Users:
                     gc.unfreeze()
 
 
-_users = _Users()
+_uses = _Uses()
 
 
 @contextmanager
@@ -50,8 +50,8 @@ def rare_collections() -> Iterator[None]:
     that was imported again and again. Those who enter at the same time count as one; the last one restores what was.
     A collector that is switched off (``gc.disable``) stays so, and objects that the process has frozen stay frozen.
     """
-    _users.enter()
+    _uses.enter()
     try:
         yield
     finally:
-        _users.leave()
+        _uses.leave()

@@ -59,6 +59,7 @@ class EventTooLong(ValueError):
 
 
 _ENDING = 40
+"""Bytes at the end of a stream that are kept, more than its last event ``data: [DONE]`` has."""
 
 
 class CappedStream(httpx2.AsyncByteStream):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
@@ -177,7 +177,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 if whole is not None:
                     yield as_chunk(self._result(whole))
                     return
-                choice, is_empty, is_finished = ChoiceOfStream(), True, False
+                choice = ChoiceOfStream()
                 async for event in _events(stream):
                     try:
                         chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
@@ -185,16 +185,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
                         with attach_usage(await _usage_from(event, stream)):
                             raise
                     if chunk is not None:
-                        is_empty = False
-                        is_finished = is_finished or "finish_reason" in chunk.message.response_metadata
                         yield chunk
-                if not is_finished and _is_done(stream.response) and not is_empty:
-                    yield ChatGenerationChunk(
-                        message=AIMessageChunk(content="", response_metadata={"finish_reason": "stop"})
-                    )
-                if is_empty:
-                    with attach_usage(NO_TOKENS):
-                        raise ValueError("its stream has no piece of an answer")
+                if (end := choice.missing_end(is_done=_is_done(stream.response))) is not None:
+                    yield end
 
     @property
     def address(self) -> str:
@@ -252,8 +245,8 @@ async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | N
 async def _events(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
     """Yield the events of a stream.
 
-    An error that the stream reports tells the usage of its event, which the SDK drops; in place of the first event it
-    tells at least that a reply has begun, which may be billed.
+    An error that the stream reports carries the usage of its event, which the SDK drops. As the first event, it carries
+    at least that a reply came, which may be billed.
     """
     has_begun = False
     try:
@@ -278,7 +271,7 @@ def _is_json(response: httpx2.Response) -> bool:
 
 
 def _is_done(response: httpx2.Response) -> bool:
-    """Return whether a stream has told its end, which some servers do in place of a finish reason."""
+    """Return whether a stream said that it is done, as some servers do in place of a finish reason."""
     return isinstance(response.stream, CappedStream) and b"[DONE]" in response.stream.ending
 
 

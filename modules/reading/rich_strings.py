@@ -15,25 +15,29 @@ from .scripts import Script, with_marks
 _SHARED, _SHEETS = "sharedstrings.xml", "xl/worksheets/"
 _FORMATS = (b"vertAlign", b"strike")
 _SCRIPTS: Mapping[str, Script] = {"superscript": "^", "subscript": "_"}
-_ESCAPED = re.compile(r"(_x000[Dd]_\n?)|_x00([01][0-9A-Fa-f])_")
-_WRITTEN = "\t\n"
+_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+_WRITTEN = "\t\n\r"
 
 
 def without_escapes(text: str) -> str:
-    """Return a text of a cell with the control characters that workbooks write in hexadecimal.
+    r"""Return the text of a cell with the characters that workbooks write in hexadecimal (ST_Xstring of ECMA-376).
 
-    The end of a line is one whichever system wrote it; what no reader sees is a space.
+    Lines end with a line feed on every system. Other control characters, which no reader sees, become spaces; halves of
+    a surrogate pair stay as written.
 
-    >>> without_escapes("two_x000D_\\nlines_x0009_of_x000B_it")
-    'two\\nlines\\tof it'
+    >>> without_escapes("two_x000D_\nlines_x0009_of_x000B_it"), without_escapes("_x005F_x0041_")
+    ('two\nlines\tof it', '_x0041_')
     """
-    if "_x00" not in text:
+    if "_x" not in text:
         return text
-    return _ESCAPED.sub(lambda found: "\n" if found[1] else _control(int(found[2], 16)), text)
+    return _ESCAPED.sub(_unescaped, text).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _control(number: int) -> str:
-    return chr(number) if chr(number) in _WRITTEN else " "
+def _unescaped(found: re.Match[str]) -> str:
+    number = int(found[1], 16)
+    if 0xD800 <= number <= 0xDFFF:
+        return found[0]
+    return chr(number) if number >= ord(" ") or chr(number) in _WRITTEN else " "
 
 
 def with_plain_strings(data: bytes) -> tuple[bytes, int]:

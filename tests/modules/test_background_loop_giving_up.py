@@ -390,6 +390,26 @@ KILLS = {
 }
 
 
+def test_a_wait_for_ctrl_c_notices_one_that_wakes_no_thread() -> None:
+    script = """
+import signal, threading
+from judgetree.modules.background.waiting import wait_for_signal
+
+def kill():
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+try:
+    threading.Thread(target=kill).start()
+    wait_for_signal()
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
 @pytest.mark.parametrize(("kill", "times"), KILLS.values(), ids=KILLS)
 @pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
 def test_ctrl_c_in_the_very_moment_that_the_work_starts_is_no_different(call: str, kill: str, times: int) -> None:

@@ -45,7 +45,7 @@ def file_names(sent: Sequence[str]) -> list[str]:
 def check_unpacked(path: Path, name: str, *, max_bytes: int) -> None:
     """Refuse a zipped document that unpacks to too much, before unpacking anything.
 
-    The sizes are those of its directory; whoever unpacks a part gets no more than its size there.
+    The sizes are those of its directory, which also limits what unpacking a part gives.
 
     Raises:
         ApiError: HTTP 413, 422: it is too large, or no such document.

@@ -83,6 +83,8 @@ class NoAnswerInTime(MilvusFailure):
 
 
 _NO_OBJECT = "The body is no JSON object. Send one, with the header Content-Type: application/json."
+_NO_OBJECT_FAULTS = (("json_invalid", 2), ("missing", 1), ("model_attributes_type", 1), ("dict_type", 1))
+"""Kinds of faults of a whole body, each with the length of its place: the body, and for JSON where it breaks off."""
 _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (ConversationBusy, 409, "invalid_request_error"),
     (NoRunningQuestion, 409, "invalid_request_error"),
@@ -126,7 +128,7 @@ def add_error_handlers(app: FastAPI) -> None:
     async def invalid(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         faults = error.errors()
-        if faults[0]["type"] == "json_invalid" or tuple(faults[0]["loc"]) == ("body",):
+        if (faults[0]["type"], len(faults[0]["loc"])) in _NO_OBJECT_FAULTS:
             return answer_of(ApiError(422, _NO_OBJECT, code="invalid_request"))
         where = ".".join(str(part) for part in faults[0]["loc"][1:])
         words = "; ".join(f"{'.'.join(map(str, f['loc'][1:]))}: {f['msg']}" for f in faults[:5])

@@ -99,7 +99,7 @@ def _is_beside_formula(node: Tag) -> bool:
 
 
 def _is_formula(node: Tag) -> bool:
-    """Return whether an element holds a formula alone: a picture of it is shown in its place, as by Wikipedia."""
+    """Return whether an element holds a formula alone: Wikipedia and others show its picture instead."""
     inner = [child for child in node.contents if getattr(child, "name", None) or str(child).strip()]
     return len(inner) == 1 and getattr(inner[0], "name", None) == "math"
 

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from ...calls.reported_usage import sanitize_usage, usage_in
+from ...calls.reported_usage import NO_TOKENS, attach_usage, sanitize_usage, usage_in
 from .error_words import ReportedError, error_in
 
 _WHOLE = "was_not_streamed"
@@ -64,6 +64,7 @@ class ChoiceOfStream:
 
     def __init__(self) -> None:
         self._index: object = None
+        self._has_piece = self._has_finished = False
 
     def chunk_of(self, event: Any) -> ChatGenerationChunk | None:
         """Return what an event of the stream adds; None for nothing.
@@ -78,14 +79,17 @@ class ChoiceOfStream:
         usage = usage_in(piece)
         _refuse_error(piece)
         if not piece.get("choices"):
+            self._has_piece = True
             return ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=usage))
         choice = piece["choices"][0]
         _refuse_error(choice)
         sent = choice["delta"]
         if sent is None:
             return None
+        self._has_piece = True
         metadata: dict[str, Any] = {_STARTS_OVER: True} if is_new else {}
         if choice.get("finish_reason"):
+            self._has_finished = True
             metadata |= {"finish_reason": choice["finish_reason"], "model_name": piece.get("model")}
         if choice.get("logprobs"):
             metadata["logprobs"] = choice["logprobs"]
@@ -96,6 +100,19 @@ class ChoiceOfStream:
             usage_metadata=usage,
         )
         return ChatGenerationChunk(message=message)
+
+    def missing_end(self, *, is_done: bool) -> ChatGenerationChunk | None:
+        """Return the piece that ends a stream that ``is_done`` but gave no finish reason; None where none is missing.
+
+        Raises:
+            ValueError: The stream had no piece of an answer.
+        """
+        if not self._has_piece:
+            with attach_usage(NO_TOKENS):
+                raise ValueError("its stream has no piece of an answer")
+        if self._has_finished or not is_done:
+            return None
+        return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={"finish_reason": "stop"}))
 
     def _narrow(self, piece: Any) -> tuple[Any, bool]:
         """Return a piece of the stream with this choice alone, and whether it makes all earlier pieces void."""

@@ -279,3 +279,11 @@ def test_control_characters_that_a_workbook_escapes_are_characters(tmp_path: Pat
     sheet = sheet_of(("a", "How_x000D_\nmany?", "two_x000D_\nor_x0009_three_x0007_", ""))
     [question] = read(sheet, tmp_path).questions
     assert (question.question, question.answers) == ("How\nmany?", ("two\nor\tthree",))
+
+
+def test_every_escaped_character_of_a_workbook_is_what_a_cell_shows(tmp_path: Path) -> None:
+    """A text that looks like an escape has its own first underscore escaped, as Excel writes it."""
+    sheet = sheet_of(("a", "Which_x0020_file?", "_x005F_x000D_", ""), ("b", "Who?", "a_xD83D_b_x12_c_X0041_", ""))
+    first, second = read(sheet, tmp_path).questions
+    assert (first.question, first.answers) == ("Which file?", ("_x000D_",))
+    assert second.answers == ("a_xD83D_b_x12_c_X0041_",)

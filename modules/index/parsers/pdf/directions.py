@@ -166,7 +166,7 @@ def _runs(units: Sequence[_Unit]) -> list[tuple[int, int]]:
 
 
 def _is_read_on(units: Sequence[_Unit], run: tuple[int, int], at: int) -> bool:
-    """Return whether a run that is read from left to right goes on with the next unit that has a direction."""
+    """Return whether a run that is read from left to right includes the next unit that has a direction."""
     start, end = run
     before, unit, between = units[end - 1], units[at], units[end:at]
     is_spaced = any(each.is_apart for each in units[end : at + 1])
