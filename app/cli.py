@@ -231,6 +231,8 @@ _SAID = (
     "modules.llm.cache",
     "modules.llm.rate_limit",
     "modules.llm.wire.adaptations",
+    "modules.retriever.reordering",
+    "modules.retriever.rerank",
     "modules.storage.sqlite_cache",
     "modules.trust.variables",
 )

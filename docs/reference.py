@@ -24,6 +24,7 @@ import judgetree
 from judgetree.app.cli import app as command_line
 from judgetree.app.commands.config import keys_of
 from judgetree.evaluation import Experiment
+from judgetree.evaluation.metrics.dictionary import COLUMNS
 from judgetree.modules import errors
 from judgetree.modules.addresses import Address
 from judgetree.modules.settings import HOME_NAME, Settings
@@ -96,6 +97,18 @@ def keys_table() -> str:
         )
         parts.append(f"## {group}\n\n{_table(('key', 'default', 'by question', 'meaning'), rows)}")
     return "\n".join(parts)
+
+
+# --- columns ---
+
+
+def columns_table() -> str:
+    """The columns of results.csv and of reports, as a Markdown table."""
+    rows = (
+        (f"`{name}`", column.unit, column.better, _cell(column.meaning), _cell(column.source))
+        for name, column in COLUMNS.items()
+    )
+    return _table(("column", "unit", "better", "meaning", "source"), rows)
 
 
 # --- commands ---
@@ -171,6 +184,13 @@ class KeysTable(_Markdown):
         return keys_table()
 
 
+class ColumnsTable(_Markdown):
+    """``{columns}``: the table of all columns of a run."""
+
+    def _text(self) -> str:
+        return columns_table()
+
+
 class CommandSections(_Markdown):
     """``{commands}``: a section a command."""
 
@@ -237,6 +257,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
             getattr(package, name)
     app.add_directive("settings", SettingsTable)
     app.add_directive("keys", KeysTable)
+    app.add_directive("columns", ColumnsTable)
     app.add_directive("commands", CommandSections)
     app.add_directive("public-names", PublicNames)
     app.add_directive("errors", Errors)

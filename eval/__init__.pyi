@@ -13,6 +13,8 @@ from .labels.labelling import LabelPlan as LabelPlan
 from .papers.files import write_csv as write_csv
 from .papers.files import write_latex as write_latex
 from .papers.files import write_plots as write_plots
+from .question_plan import QuestionPlan as QuestionPlan
+from .question_plan import plan_questions as plan_questions
 from .record_and_replay import answer_replay as answer_replay
 from .record_and_replay import record as record
 from .record_and_replay import replay_cost as replay_cost

@@ -56,7 +56,7 @@ def record(
 
     ::
 
-        experiment = evaluation.load_experiment(dataset="hotpotqa:dev.json", limit=50, judge="batched")
+        experiment = evaluation.load_experiment(dataset="hotpotqa:dev.json", sample=50, judge="batched")
         print(evaluation.record(experiment, out="runs/recorded", depth=2, width=2))
 
     Args:

@@ -32,7 +32,7 @@ def run(
     Works in a notebook cell. The same call resumes a stopped run, and scores a finished one without model calls.
 
     >>> import judgetree.evaluation as evaluation
-    >>> report = evaluation.run(dataset="hotpotqa:dev.json", limit=100, out="runs/a")  # doctest: +SKIP
+    >>> report = evaluation.run(dataset="hotpotqa:dev.json", sample=100, out="runs/a")  # doctest: +SKIP
     >>> report.systems.query("metric == 'f1'")  # doctest: +SKIP
 
     Args:

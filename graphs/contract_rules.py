@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from ..modules.background_loop import background_loop
 from ..modules.errors import reason_of
 from ..modules.judge.contract import AnyJudge
+from ..modules.parts import guard_exit
 from ..modules.retriever.contract import ChunkRetriever
 
 T = TypeVar("T")
@@ -46,7 +47,8 @@ async def awaited(work: Awaitable[T], rule: str) -> T:
     """Return what a method of a part gives; an error breaks ``rule``."""
     require(hasattr(work, "__await__"), f"{rule}: its method is a coroutine", work)
     try:
-        return await asyncio.wait_for(work, LONGEST_S)
+        with guard_exit("The part"):
+            return await asyncio.wait_for(work, LONGEST_S)
     except Exception as error:
         raise ContractError(f"{rule}; it raised {type(error).__name__}: {error}") from error
 

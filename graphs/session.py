@@ -12,6 +12,7 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt
 
+from ..modules.background.closing import closing
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
@@ -280,8 +281,9 @@ class RagSession(TreeSession):
         """Run to the end, or to the interrupts that are returned."""
         if on_event is None:
             return interrupts_in(await self.graph.ainvoke(question, config, context=context))
-        async for event in self.graph.astream(question, config, context=context, stream_mode="custom"):
-            on_event(event)
+        async with closing(self.graph.astream(question, config, context=context, stream_mode="custom")) as events:
+            async for event in events:
+                on_event(event)
         return (await self.graph.aget_state(config)).interrupts
 
     async def _calls_of(self, thread_id: str) -> set[str] | None:

@@ -39,6 +39,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from types import GenericAlias
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
+from .background.closing import closing
 from .background.threads import SpareThreads
 from .background.waiting import NOTICED_S, next_item
 from .errors import LoopReentryError, SessionError
@@ -87,10 +88,10 @@ class _Work(Generic[T]):
         """Cancel, and wait on the caller's own loop for the end of the work, unless judgetree's loop is stuck."""
         self.cancel()
         ending = asyncio.wrap_future(self.outcome)
+        ending.add_done_callback(lambda end: end.cancelled() or end.exception())  # a caller who has left reads it not
         while not (await asyncio.wait([ending], timeout=_STUCK_AFTER_S))[0]:
             if not await asyncio.to_thread(self._turns):
                 return
-        await asyncio.gather(ending, return_exceptions=True)
 
     def cancel_and_join(self) -> None:
         """Cancel, and wait in the caller's thread for the end of the work, unless the loop is stuck."""
@@ -228,7 +229,7 @@ class BackgroundLoop:
     async def aiterate(self, items: AsyncIterator[T]) -> AsyncGenerator[T]:
         """Iterate from a coroutine on any loop; leaving early cancels the producer and waits for its end."""
         if self.is_current:
-            async with _closing(items):
+            async with closing(items):
                 async for own_item in items:
                     yield own_item
             return
@@ -259,18 +260,9 @@ class BackgroundLoop:
         return _Work(self._loop, coroutine)
 
 
-@contextlib.asynccontextmanager
-async def _closing(items: AsyncIterator[object]) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()
-
-
 async def _pump(items: AsyncIterator[T], put: Callable[[T | _End], object]) -> None:
     try:
-        async with _closing(items):  # put raises once the consumer's loop is closed
+        async with closing(items):  # put raises once the consumer's loop is closed
             async for item in items:
                 put(item)
     finally:
@@ -343,7 +335,7 @@ def async_twin(verb: Callable[P, Any]) -> Callable[P, Any]:
 
     async def aiterate(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[object]:
         items = background_loop().aiterate(work(*args, **kwargs))
-        async with _closing(items):
+        async with closing(items):
             async for item in items:
                 yield item
 

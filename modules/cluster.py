@@ -82,7 +82,7 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
         found = closing.enter_context(_head(workers)) if address == HERE else address
         try:
             if address != HERE:
-                _refuse_silent(ray, address)
+                _check_reachable(ray, address)
             ray.init(address=found, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
         except (OSError, ValueError, RuntimeError) as error:
             raise SettingsError(
@@ -106,7 +106,7 @@ def _quiet_about_deaths(ray: ModuleType) -> Iterator[None]:
         worker.print_to_stdstream = before
 
 
-def _refuse_silent(ray: ModuleType, address: str) -> None:
+def _check_reachable(ray: ModuleType, address: str) -> None:
     """Check that something listens at HOST:PORT, for which Ray itself would wait for minutes.
 
     Raises:

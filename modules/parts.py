@@ -11,13 +11,13 @@ import functools
 import hashlib
 import inspect
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import FunctionType
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from .cell_code import cell_code, shape_of
@@ -25,12 +25,11 @@ from .digests import canonical_json, text_digest
 from .errors import JudgetreeError, NoFailure, SettingsError, UserError, reason_of
 from .trust.own_modules import import_own
 
+T = TypeVar("T")
 PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
 
 _GROUPS: dict[PartKind, str] = {"policy": "judgetree.policies"}
 """Entry points of kinds whose plural does not end in s."""
-CANCELLATIONS = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What ends a part from outside; any other exception is its own failure, also one that is no ``Exception``."""
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""
 _LOADED: WeakKeyDictionary[object, str] = WeakKeyDictionary()
@@ -201,9 +200,9 @@ def find_part(kind: PartKind, name: str) -> Part:
         raise SettingsError(
             f"The {kind} {name!r} cannot be imported: {reason_of(error)}. Write module:name."
         ) from error
-    except CANCELLATIONS:
-        raise
     except BaseException as error:  # a script without a guard exits
+        if is_from_outside(error):
+            raise
         raise SettingsError(
             f"The module of the {kind} {name!r} failed: {type(error).__name__}: {reason_of(error)}."
         ) from error
@@ -228,9 +227,9 @@ def instantiate(part: Part, **offered: object) -> object:
         raise SettingsError(
             f"{part.name!r} cannot be made: {reason_of(error)}. It may take {', '.join(offered)}, by these names."
         ) from error
-    except CANCELLATIONS:
-        raise
     except BaseException as error:
+        if is_from_outside(error):
+            raise
         raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {reason_of(error)}.") from error
 
 
@@ -250,12 +249,40 @@ def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
 def _said_by(part: _Fingerprinted, name: str) -> object:
     try:
         return part.fingerprint()
-    except (JudgetreeError, *CANCELLATIONS):
-        raise
     except BaseException as error:
+        if isinstance(error, JudgetreeError) or is_from_outside(error):
+            raise
         raise SettingsError(
             f"The fingerprint of {name!r} failed: {type(error).__name__}: {reason_of(error)}."
         ) from error
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Return whether an error ends a part from outside: Ctrl-C, a generator that is closed, a task that is cancelled.
+
+    Any other error is the part's own failure, also one that is no ``Exception``, and a ``CancelledError`` in a task
+    that nobody has cancelled.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, KeyboardInterrupt | GeneratorExit)
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs here, so that there is no task
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+async def result_of_coroutine(given: Awaitable[T], name: str) -> T:
+    """Return the result of a part's method ``name``, once it is there.
+
+    Raises:
+        TypeError: The method is no coroutine: it gave its result at once, and let nothing else run meanwhile.
+    """
+    if not inspect.isawaitable(given):
+        raise TypeError(
+            f"{name} returned {type(given).__name__} at once. Define it with async def, so that others go on"
+        )
+    return await given
 
 
 @contextmanager
@@ -266,11 +293,13 @@ def guard_exit(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (Exception, *CANCELLATIONS):
+    except Exception:
         raise
     except SystemExit as error:
         raise RuntimeError(f"{name!r} called sys.exit({error.code!r})") from error
     except BaseException as error:
+        if is_from_outside(error):
+            raise
         raise RuntimeError(f"{name!r} failed: {type(error).__name__}: {error}") from error
 
 
@@ -279,10 +308,8 @@ def wrap_errors(what: str, error: type[JudgetreeError]) -> Iterator[None]:
     """Raise the failures of a part as errors that name it, by ``what``; ours, and what ends it from outside, pass."""
     try:
         yield
-    except (JudgetreeError, *CANCELLATIONS):
-        raise
     except BaseException as failure:
-        if isinstance(failure, NoFailure):
+        if isinstance(failure, JudgetreeError | NoFailure) or is_from_outside(failure):
             raise
         raise error(f"{what} failed: {type(failure).__name__}: {failure}") from failure
 

@@ -40,6 +40,8 @@ ASK_NO_MODEL = {
     "eval fetch",
     "eval report",
     "eval compare",
+    "eval metrics",
+    "eval plan",
     "graph show",
     "keys add",
     "keys list",

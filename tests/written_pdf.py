@@ -28,6 +28,10 @@ class WrittenPage:
     image: bool = False
     """True for a grey picture over all of the page."""
     objects: Sequence[str] = field(default=())
+    form: str = ""
+    """What is drawn by the operator ``/X1 Do``."""
+    form_entries: str = ""
+    """Further entries of its dictionary."""
 
 
 def written_pdf(
@@ -56,12 +60,16 @@ def written_pdf(
         named = stream(f"/CIDInit /ProcSet findresource begin begincmap {codes} endcmap end".encode())
         objects[2] = font.replace(">>", f"/ToUnicode {named} 0 R >>").encode()
     for page in pages:
-        content, resources = page.content, "/Font << /F1 3 0 R >>"
+        content, drawn = page.content, ""
         if page.image:
             entries = "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8"
             picture = stream(b"\x80", entries)
-            resources += f" /XObject << /I1 {picture} 0 R >>"
+            drawn = f"/I1 {picture} 0 R"
             content = f"q 600 0 0 800 0 0 cm /I1 Do Q\n{content}"
+        if page.form:
+            entries = f"/Type /XObject /Subtype /Form /BBox [-1000 -1000 1000 1000] {page.form_entries}"
+            drawn += f" /X1 {stream(page.form.encode('cp1252'), entries)} 0 R"
+        resources = f"/Font << /F1 3 0 R >> /XObject << {drawn} >> /ExtGState << /Clear << /CA 0 /ca 0 >> >>"
         annotations = " ".join(f"{add(each.encode('latin-1'))} 0 R" for each in page.annotations)
         text = stream(content.encode("cp1252"))
         kids.append(

@@ -123,7 +123,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.structure.building import check_kind
         from ..terminal.collection_update import CollectionUpdate, older_graphs
 
-    _refuse_nothing_to_do(paths, remove, rebuild_index, index_params, graph, is_pruning=prune or prune_all)
+    _check_something_to_do(paths, remove, rebuild_index, index_params, graph, is_pruning=prune or prune_all)
     kinds = list(dict.fromkeys(graph or ()))
     for kind in kinds:
         check_kind(kind)
@@ -207,7 +207,7 @@ def _confirm(collection: str, files: Mapping[str, int], *, yes: bool, dry_run: b
         raise typer.Exit
 
 
-def _refuse_nothing_to_do(paths: Sequence[Path] | None, *others: str | Sequence[str] | None, is_pruning: bool) -> None:
+def _check_something_to_do(paths: Sequence[Path] | None, *others: str | Sequence[str] | None, is_pruning: bool) -> None:
     if is_pruning and not paths:
         raise SettingsError("--prune and --prune-all compare a collection with files: give the PATH of a folder too.")
     if not any((paths, *others)):

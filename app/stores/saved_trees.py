@@ -16,6 +16,7 @@ from ...graphs.systems.registry import find_system
 from ...graphs.threads.checkpoints import Saver, store_errors
 from ...graphs.tree.history import aread_query, config_of
 from ...graphs.tree.nodes import QueryNode
+from ...modules.background.closing import closing
 from ...modules.background_loop import background_loop
 from ...modules.errors import SessionError
 from ...modules.settings import Settings
@@ -37,10 +38,11 @@ class Demand:
     async def supplied(self, items: AsyncIterator[T]) -> AsyncGenerator[T]:
         """Yield the items, each but the first after ``renew``."""
         self._loop = asyncio.get_running_loop()
-        async for item in items:
-            yield item
-            await self._is_wanted.wait()
-            self._is_wanted.clear()
+        async with closing(items):
+            async for item in items:
+                yield item
+                await self._is_wanted.wait()
+                self._is_wanted.clear()
 
     def renew(self) -> None:
         """Ask for the next item, from the consumer's loop."""
@@ -126,8 +128,8 @@ class SavedTrees:
         graph = await self._graph(thread.system)
         watch = self._watches.setdefault(thread, TreeWatch(graph, thread.thread_id))
         try:
-            async with aclosing(watch.states()) as states:
-                async for state in demand.supplied(states):
+            async with aclosing(demand.supplied(watch.states())) as states:
+                async for state in states:
                     yield state
         finally:
             if not watch.watchers:

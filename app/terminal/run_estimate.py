@@ -62,7 +62,7 @@ def _duration(seconds: float) -> str:
 def _remarks(estimate: RunEstimate, out: Path) -> list[str]:
     asked = f"The pilot asked {count_of(estimate.pilot_asked, 'question')}, systems counted apart, and "
     remarks = [
-        "For the questions that are left, as if none of their calls were kept; in brackets 95 % bootstrap intervals.",
+        "For the questions that are left, as if none of their calls were kept; in brackets 95 % intervals.",
         f"{asked}cost {estimate.pilot_cost}; its rows are in {out}, and the run continues from there.",
     ]
     if estimate.rate_limit_s > estimate.total.seconds.value:

@@ -1,4 +1,4 @@
-"""Scoring of a run at the terminal: its progress, and what came of it."""
+"""The progress and the outcome of scoring a run, in the terminal."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def watched_scoring(
 def write_scoring(summary: ScoringSummary, folder: Path, *, as_json: bool) -> None:
     """Write a summary, and exit with 1 if a sample failed."""
     if as_json:
-        cost = {"cost_usd": summary.cost.usd, "cost_known_usd": summary.cost.known_usd}
-        write_json({"run": str(folder), **{k: v for k, v in asdict(summary).items() if k != "cost"}, **cost})
+        counts = {name: value for name, value in asdict(summary).items() if name != "cost"}
+        write_json({"run": str(folder), **counts, **summary.cost.to_document()})
     else:
         write_result(_text(summary, folder))
     if summary.failed:

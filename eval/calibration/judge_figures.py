@@ -59,17 +59,15 @@ class VerdictWithGold:
 
     @property
     def graded(self) -> float:
-        """P(needed), by 1 higher for a 2, so that it ranks higher; NaN without."""
-        if self.p_needed is None or self.verdict == "unknown":
-            return self.uncalibrated
-        return self.p_needed + (self.verdict == "2")
+        """P(needed); NaN without."""
+        return self.uncalibrated if self.p_needed is None or self.verdict == "unknown" else self.p_needed
 
     @property
     def uncalibrated(self) -> float:
-        """P(needed) by the confidence, which no curve changes: 1 less it for a 0; 1 + P(alone) for a 2; NaN without."""
+        """P(needed) by the confidence, which no curve changes: 1 less it for a 0, at least it for a 2; NaN without."""
         if self.confidence is None or self.verdict == "unknown":
             return float("nan")
-        return 1.0 - self.confidence if self.verdict == "0" else self.confidence + (self.verdict == "2")
+        return 1.0 - self.confidence if self.verdict == "0" else self.confidence
 
 
 Confusion = Mapping[VerdictName, Mapping[GoldShare, int]]
@@ -111,14 +109,14 @@ class JudgeFigures:
     auc_within: Estimate | None
     """Mean of ``auc`` among the chunks of each ranked question; None without ranked questions.
 
-    Chunks are rated by probability if every known verdict has one, else by verdict.
+    Chunks are rated by P(needed) if every known verdict has one, else by verdict.
     """
     auc_over: Estimate | None
     """``auc`` over the chunks of all questions."""
     zero_gap: Estimate | None
     """Share of 0 among gold chunks minus that among others, in [-1, 1], lower is better."""
     reliability: tuple[ReliabilityBin, ...]
-    """Bins of the verdicts 0 and 1, whose probability is P(needed), in ascending order; empty bins are left out.
+    """Bins of P(needed), in ascending order; empty bins are left out.
 
     Empty if some verdict has no probability.
     """
@@ -342,5 +340,5 @@ def _calibration_error(table: _Table, at: _Ints) -> float:
 
 
 def _bins(table: _Table, at: _Ints, rating: _Floats) -> tuple[ReliabilityBin, ...]:
-    at = at[(table.verdicts[at] <= VERDICTS.index("1")) & ~np.isnan(rating[at])]
+    at = at[~np.isnan(rating[at])]
     return reliability_bins(rating[at], (table.gold[at] > 0).astype(np.float64))

@@ -89,8 +89,8 @@ def fetch_dataset(
     try:
         download(address, part, on_progress=on_progress, max_bytes=source.max_bytes, loopback_http=loopback_http)
         if not url:
-            _refuse_other_content(part, "md5", source.md5)
-            _refuse_other_content(part, "sha256", source.sha256)
+            _check_digest(part, "md5", source.md5)
+            _check_digest(part, "sha256", source.sha256)
         try:
             fetched = _unpacked(source, part, staging / source.target)
         except _DAMAGED_ZIP as error:
@@ -191,7 +191,7 @@ def _tag(response: httpx.Response) -> str:
     return tag if tag and not tag.startswith("W/") else str(response.headers.get("Last-Modified", ""))
 
 
-def _refuse_other_content(file: Path, kind: Literal["md5", "sha256"], expected: str) -> None:
+def _check_digest(file: Path, kind: Literal["md5", "sha256"], expected: str) -> None:
     if not expected:
         return
     with file.open("rb") as stream:

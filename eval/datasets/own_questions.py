@@ -188,6 +188,7 @@ class _QuestionReader:
             answers=() if refuses else known,
             answers_known=bool(known) or refuses,
             lang=cells.text("lang") or language_tag(question),
+            folds_letters=True,
             type=kind,
             supporting=tuple(dict.fromkeys(supporting)),
         )

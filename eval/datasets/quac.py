@@ -158,7 +158,7 @@ def _article(content: object, seen: set[str]) -> PooledRow:
             turn = DialogueTurn(dialogue_id=paragraph.id, number=number, parent=parent, history=history)
             questions.append(_official_question(asked, turn, document.key))
             history = (*history, (asked.question, next(iter(questions[-1].answers), "")))
-    _refuse_known([question.id for question in questions], seen)
+    _check_new_names([question.id for question in questions], seen)
     return PooledRow(questions=tuple(questions), documents=tuple(documents))
 
 
@@ -225,7 +225,7 @@ def _turns(content: object, seen: set[str]) -> tuple[_Turn, ...]:
         passages = {passage.id for passage in turn.passages}
         if strangers := [name for name in turn.supporting or () if name not in passages]:
             raise ValueError(f"supporting: {strangers[0]!r} is not the id of one of its passages")
-    _refuse_known([turn.key for turn in turns] + [f"turn {turn.turn} of {turn.dialogue_id}" for turn in turns], seen)
+    _check_new_names([turn.key for turn in turns] + [f"turn {turn.turn} of {turn.dialogue_id}" for turn in turns], seen)
     return turns
 
 
@@ -243,7 +243,7 @@ def _turn_rows(content: object) -> list[object]:
     ]
 
 
-def _refuse_known(names: Sequence[str], seen: set[str]) -> None:
+def _check_new_names(names: Sequence[str], seen: set[str]) -> None:
     again = [name for place, name in enumerate(names) if name in seen or name in names[:place]]
     if again:
         raise ValueError(f"{again[0]!r} occurs twice")

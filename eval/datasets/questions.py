@@ -50,6 +50,9 @@ class EvalQuestion:
     """False in sets for retrieval alone, where neither an answer nor a refusal can be scored."""
     lang: str = "en"
     """ISO 639-1 code; selects the variant of the answer metrics."""
+    folds_letters: bool = False
+    """Whether composed and decomposed letters and letters of full width are equal to the answer metrics, which keep to
+    the official scripts otherwise; always so in Chinese."""
     type: str = ""
     """The data set's name of the kind: "bridge", "comparison", "2hop", "unanswerable"; ``""`` without one."""
     hops: int | None = None

@@ -206,11 +206,17 @@ def load_dataset(  # noqa: PLR0913 - a front door, where everything has a defaul
     if folder is not None and dataset.folder != folder:
         dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))
     if by_title:
-        has_ids = name in DATASETS and DATASETS[name].has_corpus_ids
+        has_ids = has_corpus_ids(spec)
         dataset = with_digests(replace(dataset, documents=())) if has_ids else keyed_by_title(dataset)
     if ids is not None:
         dataset = with_parents(dataset, {ids} if isinstance(ids, str) else ids)
     return select_questions(dataset, limit=limit)
+
+
+def has_corpus_ids(spec: str) -> bool:
+    """Whether a data set names gold documents by the ids of its corpus, whoever has indexed that."""
+    name = spec.partition(":")[0]
+    return name in DATASETS and DATASETS[name].has_corpus_ids
 
 
 def load_own(spec: str, options: ReadingOptions) -> Dataset:

@@ -6,9 +6,10 @@ import codecs
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
@@ -16,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, 
 from ...modules.digests import text_digest
 from ...modules.errors import LoadingError, SettingsError, faults_of, reason_of
 from ...modules.index.content import SOURCE
+from ...modules.index.file_parsers import PARSERS
 from ...modules.index.folder_scan import scan_files
 from ...modules.index.parsers.parsed import clean_text
 from ...modules.language.letters import cjk_share, language_of
@@ -28,6 +30,7 @@ _SHOWN = 10
 """Number of malformed rows, or ids, that a message lists."""
 _FAULTS_OF_A_ROW = 3
 _KEY_DIGITS = 12
+_KEY_OF_PARAGRAPH = re.compile(rf"(.+) \[[0-9a-f]{{{_KEY_DIGITS}}}\]", re.DOTALL)
 _START_BYTES = 4096
 _LIST_ADVICE = "Give a UTF-8 file of JSON or JSON Lines."
 
@@ -235,6 +238,18 @@ def content_document(title: str, body: str) -> CorpusDocument:
     return CorpusDocument(key=f"{title} [{digest}]", text=titled_text(title, body), title=title)
 
 
+def title_in_key(key: str) -> str:
+    """Return the title in the key of a document: of a paragraph, of a file without its ending, or the key itself.
+
+    >>> title_in_key("Oslo [42a87a177b7c]"), title_in_key("norms/ks-1.md"), title_in_key("Dr. No")
+    ('Oslo', 'ks-1', 'Dr. No')
+    """
+    if found := _KEY_OF_PARAGRAPH.fullmatch(key):
+        return found[1]
+    path = PurePosixPath(key)
+    return path.stem if path.suffix.lower() in PARSERS else key
+
+
 def titled_text(title: str, body: str) -> str:
     """Join ``"title. body"``, or return the one that is not empty."""
     return f"{title}. {body}" if title and body.strip() else title or body
@@ -289,10 +304,11 @@ def with_digests(dataset: Dataset) -> Dataset:
     return _with_digest(replace(dataset, corpus_digest=_corpus_digest(dataset)))
 
 
-def keyed_by_title(dataset: Dataset) -> Dataset:
+def keyed_by_title(dataset: Dataset, key_field: str = SOURCE) -> Dataset:
     """Name gold documents by their titles, for a search of another corpus than the data set's, which is left out.
 
-    Any passage of that corpus with the title of a gold document counts as that document.
+    Any passage of that corpus with the title of a gold document in its metadata field ``key_field`` counts as that
+    document.
     """
     titles = {document.key: document.title or document.key for document in dataset.documents}
 
@@ -307,7 +323,7 @@ def keyed_by_title(dataset: Dataset) -> Dataset:
         )
 
     questions = tuple(map(titled, dataset.questions))
-    return with_digests(replace(dataset, questions=questions, documents=(), folder=None, key_field=SOURCE))
+    return with_digests(replace(dataset, questions=questions, documents=(), folder=None, key_field=key_field))
 
 
 def select_questions(dataset: Dataset, *, limit: int | None = None, ids: Collection[str] | None = None) -> Dataset:

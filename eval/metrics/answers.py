@@ -6,28 +6,41 @@ of words; "yes", "no" and "noanswer" match only themselves.
 
 Chinese follows CMRC 2018 (``cmrc2018_evaluate.py`` of https://github.com/ymcui/cmrc2018): a token for every Han
 character and for every word of other letters, punctuation removed, and the overlap is the longest common run of tokens.
-Three things differ from that script: words are split at white space, not by NLTK; all Unicode punctuation except a
-decimal point is removed, not a fixed list; and exact match ignores white space beside Han characters.
+Four things differ from that script: words are split at white space, not by NLTK; all Unicode punctuation except decimal
+points, powers, % and ‰ is removed, not a fixed list; exact match ignores white space beside Han characters; and
+traditional characters, and letters of full width, equal the usual ones.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import string
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
 
 from ..datasets.questions import EvalQuestion
 
+if TYPE_CHECKING:
+    from opencc import OpenCC
+
+ANSWER_METRICS_VERSION = "2"
+"""Version of these metrics. Since 2, Chinese keeps % and ‰, and traditional letters and full width equal the usual."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _DROP_ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ALL_OR_NOTHING = (["yes"], ["no"], ["noanswer"])
+_YES_OR_NO = (["yes"], ["no"])
+_ALL_OR_NOTHING = (*_YES_OR_NO, ["noanswer"])
 
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _CHINESE_TOKEN = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
-_DECIMAL_POINT = re.compile(r"(?<=\d)\.(?=\d)")
+_KEPT = re.compile(r"(?<=\d)[.^](?=\d)|[%‰]")
+"""Punctuation that is a part of a number."""
+_BEFORE_PER_CENT = re.compile(r"(?<=\d)\s{1,3}(?=[%‰])")
+_WIDE = re.compile("[\u3000\ufe50-\ufe6b\uff01-\uffee]+")
+"""Letters, digits and marks of another than their usual width."""
 # CMRC 2018 removes these Unicode symbols as punctuation. Other symbols (℃, °, <) are part of an answer.
 _SYMBOLS_AS_PUNCTUATION = frozenset("^`~+=～")
 
@@ -77,14 +90,14 @@ def normalize_answer(text: str) -> str:
 def answer_tokens(text: str, *, lang: str = "en") -> list[str]:
     """Split an answer into its normalised tokens, in order; empty if normalisation removes everything.
 
-    >>> answer_tokens("《红楼梦》的 PDF 版, 3.5 元", lang="zh")
+    >>> answer_tokens("《紅樓夢》的 PDF 版, ３.５ 元", lang="zh")
     ['红', '楼', '梦', '的', 'pdf', '版', '3.5', '元']
     """
     if not is_chinese(lang):
         return normalize_answer(text).split()
-    lowered = text.lower()
-    decimal_points = {match.start() for match in _DECIMAL_POINT.finditer(lowered)}
-    kept = (char for at, char in enumerate(lowered) if at in decimal_points or not _is_punctuation(char))
+    lowered = _BEFORE_PER_CENT.sub("", _simplified(fold_letters(text)).lower())
+    of_numbers = {match.start() for match in _KEPT.finditer(lowered)}
+    kept = (char for at, char in enumerate(lowered) if at in of_numbers or not _is_punctuation(char))
     return _CHINESE_TOKEN.findall("".join(kept))
 
 
@@ -116,12 +129,13 @@ def cover_exact_match(prediction: str, gold: str, *, lang: str = "en") -> float:
     """Return 1.0 if ``prediction`` contains the tokens of ``gold`` as one run, else 0.0.
 
     Only whole tokens match: "Bartok" does not contain "art". A gold answer that normalises to nothing is contained only
-    in a prediction that does too. After Mallen et al., When Not to Trust Language Models (2023), who match substrings.
+    in a prediction that does too, and yes or no only in one that begins with it: "Yes, there is no doubt" is no "no".
+    After Mallen et al., When Not to Trust Language Models (2023), who match substrings.
     """
     predicted, wanted = answer_tokens(prediction, lang=lang), answer_tokens(gold, lang=lang)
     if not wanted:
         return float(not predicted)
-    starts = range(len(predicted) - len(wanted) + 1)
+    starts = range(1 if wanted in _YES_OR_NO else len(predicted) - len(wanted) + 1)
     return float(any(predicted[start : start + len(wanted)] == wanted for start in starts))
 
 
@@ -145,6 +159,8 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
     if not question.is_answerable:
         return RIGHT if refused else WRONG
     golds, lang = question.answers, question.lang
+    if question.folds_letters:
+        golds, prediction = tuple(map(fold_letters, golds)), fold_letters(prediction)
     em = max(exact_match(prediction, gold, lang=lang) for gold in golds)
     if refused and not (prediction.strip() and em):
         return WRONG
@@ -159,9 +175,31 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
     )
 
 
+def fold_letters(text: str) -> str:
+    """Return a text with composed letters, and those of full or half width as usual ones.
+
+    >>> fold_letters("Que\u0301bec １９７２") == "Québec 1972"
+    True
+    """
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _WIDE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text))
+
+
+def _simplified(text: str) -> str:
+    return text if text.isascii() else str(_converter().convert(text))
+
+
+@functools.cache
+def _converter() -> OpenCC:
+    from opencc import OpenCC  # noqa: PLC0415 - only Chinese answers need its tables
+
+    return OpenCC("t2s")
+
+
 def is_chinese(lang: str) -> bool:
     """Whether an ISO 639-1 code, perhaps with a region, is that of Chinese."""
-    return lang.casefold().partition("-")[0] == "zh"
+    return lang.casefold().replace("_", "-").partition("-")[0] == "zh"
 
 
 def _is_punctuation(char: str) -> bool:

@@ -17,11 +17,11 @@ def format_verdict(comparison: PairedComparison, *, a: str, b: str) -> str:
     difference, points = comparison.difference, " points" if comparison.unit == "points" else ""
     if comparison.is_shown:
         sign, better, worse = (1, a, b) if difference.mean > 0 else (-1, b, a)
-        by = f"{_shown(comparison, sign * difference.mean)}{points} of {comparison.metric}"
+        by = f"{format_score(comparison, sign * difference.mean)}{points} of {comparison.metric}"
         return f"{better} is better than {worse} by {by} ({_evidence(comparison, sign)})."
     return (
         f"No difference in {comparison.metric} was shown; {a} less {b} is "
-        f"{_shown(comparison, difference.mean, signed=True)}{points} ({_evidence(comparison, 1, signed=True)}). "
+        f"{format_score(comparison, difference.mean, signed=True)}{points} ({_evidence(comparison, 1, signed=True)}). "
         f"{_detectable(comparison, points)}"
     )
 
@@ -29,10 +29,13 @@ def format_verdict(comparison: PairedComparison, *, a: str, b: str) -> str:
 def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) -> str:
     low, high, n = comparison.difference.low, comparison.difference.high, comparison.difference.n
     interval = "no interval"
-    if low == high == 0.0:  # the bootstrap of equal differences has no width
-        interval = "the same score on each of them, from which no interval follows"
+    if n > 1 and (low is None or high is None):
+        which = "difference" if comparison.difference.mean else "score"
+        interval = f"the same {which} on each of them, from which no interval follows"
     elif low is not None and high is not None:
-        bounds = " to ".join(_shown(comparison, bound, signed=signed) for bound in sorted((sign * low, sign * high)))
+        bounds = " to ".join(
+            format_score(comparison, bound, signed=signed) for bound in sorted((sign * low, sign * high))
+        )
         interval = f"95 % interval {bounds}"
     questions = f"{n:,} question{'s' if n != 1 else ''}"
     if comparison.dialogues is not None:
@@ -56,15 +59,19 @@ def _format_p(comparison: PairedComparison) -> str:
 
 
 def _detectable(comparison: PairedComparison, points: str) -> str:
+    if not comparison.can_be_shown:
+        among = f" among {comparison.comparisons:,} comparisons" if comparison.comparisons > 1 else ""
+        return f"With so few questions{among}, no difference would be shown, however large."
     if comparison.smallest_detectable is None:
         return "These questions cannot say how small a difference would be found."
     if comparison.unit == "points" and comparison.smallest_detectable > 1:
         return "With so few questions, not even the largest possible difference would be found four times out of five."
-    least = f"{_shown(comparison, comparison.smallest_detectable)}{points}"
+    least = f"{format_score(comparison, comparison.smallest_detectable)}{points}"
     return f"A true difference of {least} would be found four times out of five with so many questions."
 
 
-def _shown(comparison: PairedComparison, score: float, *, signed: bool = False) -> str:
+def format_score(comparison: PairedComparison, score: float, *, signed: bool = False) -> str:
+    """Return a score, or a difference, in the unit of a comparison: points with one digit, or the number itself."""
     sign = "+" if signed else ""
     return f"{100 * score:{sign}.1f}" if comparison.unit == "points" else f"{score:{sign}.3f}"
 

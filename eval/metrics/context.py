@@ -11,7 +11,7 @@ import numpy as np
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.reader.word_similarity import similarity_by_words
 from ..datasets.questions import EvalQuestion
-from .answers import answer_tokens, cover_exact_match
+from .answers import answer_tokens, cover_exact_match, fold_letters
 
 _SAID_NOWHERE = (["yes"], ["no"], ["noanswer"])
 
@@ -54,6 +54,8 @@ def answer_in_context(question: EvalQuestion, texts: Sequence[str]) -> float | N
     golds = [answer for answer, words in tokens.items() if words and words not in _SAID_NOWHERE]
     if not golds:
         return None
+    if question.folds_letters:
+        golds, texts = [*map(fold_letters, golds)], [*map(fold_letters, texts)]
     found = (cover_exact_match(text, answer, lang=question.lang) for text in texts for answer in golds)
     return max(found, default=0.0)
 

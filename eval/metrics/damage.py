@@ -1,8 +1,9 @@
 """Damage to an answer: faults, by kind and count, that the question survived, read from the finished search tree.
 
-Damage is what a fault took from an answer and asking again may repair. The experiment's limits are not damage: the
-depth limit, or a budget of model calls spent without a failed call. Poor but usable replies of a model, such
-as a sub-question that cannot be asked, are not damage either, nor are calls that succeeded on a retry.
+Damage is what a fault took from an answer. The experiment's limits are not damage: the depth limit, or a budget of
+model calls spent without a failed call. Poor but usable replies of a model, such as a sub-question that cannot be
+asked, are not damage either, nor are calls that succeeded on a retry. Damage of ``OWN_FAILURES`` is the system's own;
+all other comes from outside, and asking again may repair it.
 
 A reply that is worse than it looks has a caveat instead, such as one that a content filter ended. Only a reply that the
 endpoint cut off is damage where its end was needed; ``caveats_besides`` leaves it out of the caveats then.
@@ -32,19 +33,22 @@ DamageKind = Literal[
     "budget_cuts",
     "damaged_earlier_turns",
 ]
-"""
-- ``failed_verdicts``: a chunk has no verdict because a call of the judge failed.
-- ``unusable_verdicts``: a chunk has no verdict because no reply of the judge could be parsed.
-- ``failed_sub_questions``: a chunk with score 1 has no sub-question because the call for it failed.
-- ``failed_sub_runs``: a sub-question was asked and has no answer.
-- ``failed_reranks``: a query's chunks keep their coarse order because the rerank model failed.
-- ``failed_conversation_calls``: a call of the conversation itself failed, such as the rewrite of a question.
-- ``cut_off_replies``: the endpoint cut a reply off, not by a filter; the answer or sub-question is truncated or
-  missing.
-- ``budget_cuts``: a chunk was not judged, or its sub-question not asked, because failed calls used up the budget.
-- ``damaged_earlier_turns``: an earlier turn of the same path is degraded.
-"""
 DAMAGE_KINDS: tuple[DamageKind, ...] = get_args(DamageKind)
+DAMAGE_MEANINGS: Mapping[DamageKind, str] = {
+    "failed_verdicts": "Chunks without a verdict because a call of the judge failed.",
+    "unusable_verdicts": "Chunks without a verdict because no reply of the judge could be parsed; the system's own.",
+    "failed_sub_questions": "Chunks with score 1 and no sub-question because the call for it failed.",
+    "failed_sub_runs": "Sub-questions that were asked and have no answer.",
+    "failed_reranks": "Queries whose chunks keep their coarse order because the rerank model failed.",
+    "failed_conversation_calls": "Calls of the conversation itself that failed, such as the rewrite of a question.",
+    "cut_off_replies": "Replies that the endpoint cut off, not by a filter: the answer or sub-question is truncated or "
+    "missing.",
+    "budget_cuts": "Chunks not judged, or sub-questions not asked, because failed calls used up the budget.",
+    "damaged_earlier_turns": "Degraded earlier turns of the same path.",
+}
+"""What each kind counts."""
+OWN_FAILURES: frozenset[DamageKind] = frozenset({"unusable_verdicts"})
+"""Kinds that are the system's own failure: a model whose replies cannot be used is a part of it."""
 REPLY_DAMAGE: frozenset[DamageKind] = frozenset({"unusable_verdicts", "cut_off_replies"})
 """Kinds caused by a model reply that the cache may hold: asking again must bypass the cache."""
 

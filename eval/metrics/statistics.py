@@ -8,6 +8,8 @@ scores 0. Where ``dialogues`` gives the dialogue of each question, whole dialogu
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -29,8 +31,7 @@ from .intervals import (
     checked_scores,
     mean_interval,
 )
-
-POWER = 0.8
+from .power import MOST_QUESTIONS, POWER, detectable_difference
 
 PairedTest = Literal["mcnemar", "permutation"]
 """mcnemar: for scores of 0 or 1, such as EM. permutation: for graded scores, such as F1."""
@@ -70,14 +71,25 @@ class PairedComparison:
     comparisons: int = 1
     """Number of comparisons that ``adjusted_p_value`` is corrected for."""
     smallest_detectable: float | None
-    """True difference that the test would find with 80 % power; None if it cannot be estimated."""
+    """True difference that would be shown with 80 % power, all corrections included; None if it cannot be estimated."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether a difference was shown: the (adjusted) p value is below .05 and the interval excludes 0."""
+        """Whether a difference was shown: the (adjusted) p value is below .05 and the interval, if any, excludes 0."""
         low, high = self.difference.low, self.difference.high
         p_value = self.p_value if self.adjusted_p_value is None else self.adjusted_p_value
-        return p_value < ALPHA and low is not None and high is not None and (low > 0 or high < 0)
+        is_apart = self.difference.mean != 0 if low is None or high is None else low > 0 or high < 0
+        return p_value < ALPHA and is_apart
+
+    @property
+    def units(self) -> int:
+        """Number of what the test exchanges: dialogues, or questions that stand alone."""
+        return self.difference.n if self.dialogues is None else self.dialogues
+
+    @property
+    def can_be_shown(self) -> bool:
+        """Whether so many questions can show any difference: if all differ alike, their p value is the least."""
+        return least_p_value(self.units, resamples=None) * self.comparisons < ALPHA
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +147,8 @@ def compare_paired(
     else:
         p_value = sign_flip_p_value(totals.sums, resamples=resamples)
         interval = mean_interval(differences.tolist(), scale="amount", clusters=dialogues, resamples=resamples)
+        if np.ptp(differences) == 0:  # the bootstrap of equal differences has no width
+            interval = replace(interval, low=None, high=None)
         exact = 2.0**moved <= resamples
     return PairedComparison(
         metric=metric,
@@ -148,7 +162,11 @@ def compare_paired(
         p_value=p_value,
         least_p_value=least_p_value(moved, resamples=None if exact else resamples),
         resamples=None if exact else resamples,
-        smallest_detectable=smallest_detectable_difference(differences, dialogues=dialogues),
+        smallest_detectable=(
+            detectable_difference(len(differences), discordance=moved / len(differences))
+            if test == "mcnemar" and moved
+            else smallest_detectable_difference(differences, dialogues=dialogues)
+        ),
     )
 
 
@@ -201,9 +219,29 @@ def smallest_detectable_difference(differences: _Floats, *, dialogues: Clusters 
     if np.ptp(differences) == 0 or count == 1:
         return None
     spread = differences.std(ddof=1) if dialogues is None else totals.standard_error * np.sqrt(count)
-    effect_size = TTestPower().solve_power(nobs=count, alpha=ALPHA, power=POWER, alternative="two-sided")
+    return float(_effect_size(count, ALPHA) * spread) or None
+
+
+def questions_like(comparison: PairedComparison, difference: float, *, comparisons: int) -> int | None:
+    """Estimate how many questions like those of a comparison show a true difference with 80 % power, by a t test.
+
+    Dialogues and repeats count by their spread. None for more than ``MOST_QUESTIONS``, or without a spread.
+    """
+    if not comparison.smallest_detectable:
+        return None
+    spread = comparison.smallest_detectable / _effect_size(comparison.units, ALPHA / comparison.comparisons)
+    units = TTestPower().solve_power(
+        effect_size=difference / spread, alpha=ALPHA / comparisons, power=POWER, alternative="two-sided"
+    )
+    questions = math.ceil(float(np.asarray(units).item()) * comparison.difference.n / comparison.units)
+    return questions if questions <= MOST_QUESTIONS else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _effect_size(count: int, alpha: float) -> float:
+    found = TTestPower().solve_power(nobs=count, alpha=alpha, power=POWER, alternative="two-sided")
     # At some n (73, 120, …) statsmodels falls back to another solver and returns an array of one number.
-    return float(np.asarray(effect_size).item() * spread) or None
+    return float(np.asarray(found).item())
 
 
 def holm(p_values: Iterable[float]) -> list[float]:
@@ -220,12 +258,25 @@ def holm(p_values: Iterable[float]) -> list[float]:
 
 
 def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
-    """Return the comparisons, in the same order, with p values corrected for their number (Holm, 1979)."""
+    """Return the comparisons, in the same order, with p values corrected for their number (Holm, 1979).
+
+    What would be found goes by the first step of the correction, which the least p value has to pass.
+    """
     adjusted = holm(comparison.p_value for comparison in comparisons)
     count = len(comparisons)
     return tuple(
-        replace(one, adjusted_p_value=p, comparisons=count) for one, p in zip(comparisons, adjusted, strict=True)
+        replace(one, adjusted_p_value=p, comparisons=count, smallest_detectable=_detectable_among(count, one))
+        for one, p in zip(comparisons, adjusted, strict=True)
     )
+
+
+def _detectable_among(count: int, comparison: PairedComparison) -> float | None:
+    if comparison.test == "mcnemar" and (moved := comparison.a_better + comparison.b_better):
+        n = comparison.difference.n
+        return detectable_difference(n, discordance=moved / n, comparisons=count)
+    if (alone := comparison.smallest_detectable) is None:
+        return None
+    return alone * _effect_size(comparison.units, ALPHA / count) / _effect_size(comparison.units, ALPHA)
 
 
 def noise_floor(scores: _Floats) -> NoiseFloor:

@@ -11,46 +11,28 @@ from ...graphs.tree.nodes import QueryNode, fold_queries
 
 @dataclass(frozen=True, kw_only=True)
 class TreeFigures:
-    """Counts of one search tree, sub-runs included."""
+    """Counts of one search tree, sub-runs included; ``dictionary.COLUMNS`` says what each one is."""
 
     sub_runs: int
-    """Queries below the root."""
     depth: int
-    """Level of the deepest query, or the last round that found a new chunk; 0 without either."""
     chunks: int
-    """Chunks retrieved by all queries; a chunk counts once for each query."""
     duplicate_chunks: int
-    """``chunks`` minus the number of distinct chunks."""
     verdicts_2: int
-    """Chunks judged to answer their query alone."""
     verdicts_1: int
-    """Chunks judged to hold a needed fact."""
     verdicts_0: int
-    """Chunks judged useless."""
     unknown_verdicts: int
-    """Chunks on which the judge failed."""
     cancelled_verdicts: int
-    """Chunks not judged because the budget was spent."""
     pending_verdicts: int
-    """Chunks not judged: all of them in a system without a judge."""
     refused_sub_answers: int
-    """Queries below the root answered with a refusal."""
     chat_calls: int
-    """Chat calls that reached a model, failed ones included."""
     cached_chat_calls: int
-    """Chat calls answered by the cache."""
     prompt_tokens: int
-    """Prompt tokens of ``chat_calls``."""
     completion_tokens: int
-    """Completion tokens of ``chat_calls``."""
     cached_seconds: float = 0.0
     """Seconds that the cache saved on the longest chain of dependent calls."""
     shared_questions: int = 0
-    """Chunks that took their answer from the run of an equal question."""
     saved_sub_runs: int = 0
-    """Sub-runs that were not made because of that."""
     saved_chat_calls: int = 0
-    """Chat calls of such runs, as often as these were shared."""
 
 
 def figures_of(tree: SearchTree) -> TreeFigures:

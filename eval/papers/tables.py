@@ -6,6 +6,7 @@ import itertools
 import math
 import string
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,7 @@ import pandas as pd
 from ..metrics.statistics import PairedComparison
 from ..reports.compare import Comparison
 from ..reports.contenders import ALL_PAIRS, baseline_of
+from ..reports.failures import incomplete_words
 from ..reports.frames import COST_METRICS, is_share
 from ..reports.kind_tables import failure_rows, split_columns, split_rows
 from ..reports.own_scores import PREFIX
@@ -36,12 +38,19 @@ def paper_tables(report: Report) -> list[Table]:
     Computes the report's comparisons, which takes seconds.
     """
     marks = _Marks(report)
-    return [
+    tables = [
         *_means(report, marks),
         *_comparisons(report),
         *_splits(report, marks),
         *_failures(report.failures, marks.systems),
     ]
+    said = caution_words(report.cautions, report.questions, report.missing)
+    return [replace(table, caption=f"{table.caption}{said}") for table in tables]
+
+
+def caution_words(cautions: Sequence[str], questions: pd.DataFrame, missing: int) -> str:
+    """Return what a caption says of every figure, behind a blank: ``cautions``, and answers that are not complete."""
+    return "".join(f" {each}" for each in (*cautions, *incomplete_words(questions, missing))).replace("`", "")
 
 
 class _Marks:
@@ -100,7 +109,7 @@ def _means(report: Report, marks: _Marks) -> Iterator[Table]:
         for number, part in enumerate(_groups(metrics), start=1):
             unlike = [metric for metric in part if metric in set(report.common["metric"])]
             unit = " Scores in per cent." if name == "answers" else ""
-            unit = " A question, as if no call had come out of a cache." if name == "cost" else unit
+            unit = f" A question, as if no call had come out of a cache{_but(part)}." if name == "cost" else unit
             explained = marks.explained(report.comparisons) if marks.compared & {*part} else ""
             yield Table.of(
                 ("System", "n", *map(_heading, part)),
@@ -108,6 +117,10 @@ def _means(report: Report, marks: _Marks) -> Iterator[Table]:
                 name=name if number == 1 else f"{name}-{number}",
                 caption=f"{what}. {population}{unit}{explained}{not_comparable(unlike)}",
             )
+
+
+def _but(metrics: Sequence[str]) -> str:
+    return ", but for calls paid" if "paid_chat_calls" in metrics else ""
 
 
 def not_comparable(metrics: Sequence[str]) -> str:
@@ -138,9 +151,9 @@ def _comparisons(report: Report) -> Iterator[Table]:
         ("A", "B", "Score", "Test", "n", "Difference", "p"),
         map(_comparison, report.comparisons),
         name="comparisons",
-        caption=f"{_data(report)}: paired differences, A less B (EM and F1 in points), with 95 % intervals. "
-        f"p values after Holm's correction for {len(report.comparisons)} comparisons; * marks differences that were "
-        "shown.",
+        caption=f"{_data(report)}: paired differences of complete answers, A less B (EM and F1 in points), with 95 % "
+        f"intervals. p values after Holm's correction for {len(report.comparisons)} comparisons; * marks differences "
+        "that were shown.",
         texts=4,
     )
 

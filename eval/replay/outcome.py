@@ -42,7 +42,7 @@ class Replay:
         """The policies, in the order in which they were given."""
         return list(dict.fromkeys(self.summary["policy"]))
 
-    def coverage_words(self) -> list[str]:
+    def format_coverage(self) -> list[str]:
         """Say how far each policy stayed within the recording."""
         left = self.summary[self.summary["coverage"] < 1]
         if left.empty:
@@ -56,7 +56,7 @@ class Replay:
             )
         return [*words, f"Recorded were {self.of['recorded']}: `judgetree eval record` with more covers more."]
 
-    def missing_words(self) -> list[str]:
+    def format_missing(self) -> list[str]:
         """Say what the recording lacks, as calls failed or it was stopped."""
         words = {
             "unfinished": ("question", "left out: not all of it is recorded."),
@@ -69,12 +69,12 @@ class Replay:
         ]
         return [*said, "The same `judgetree eval record` asks for what is missing."] if said else []
 
-    def gain_words(self) -> list[str]:
+    def format_gains(self) -> list[str]:
         """Say which policies differ from the baseline in evidence complete, and in EM where readers answered."""
         if len(self.policies) < 2:
             return []
         scores = {"complete": "evidence complete", **({"em": "EM"} if "em_gain" in self.summary else {})}
-        return [words for score, name in scores.items() for words in self._gain_words(score, name)]
+        return [words for score, name in scores.items() for words in self._format_gain(score, name)]
 
     def to_document(self) -> dict[str, object]:
         """Return summary, words and settings as plain data for ``json.dumps``."""
@@ -89,13 +89,13 @@ class Replay:
     def words(self) -> list[str]:
         """Return all that is said in words."""
         return [
-            *self.gain_words(),
-            *self.coverage_words(),
-            *self.missing_words(),
+            *self.format_gains(),
+            *self.format_coverage(),
+            *self.format_missing(),
             *(self.reading.words() if self.reading else ()),
         ]
 
-    def _gain_words(self, score: str, name: str) -> Iterator[str]:
+    def _format_gain(self, score: str, name: str) -> Iterator[str]:
         prefix = "" if score == "complete" else f"{score}_"
         shown = [row for _, row in self.summary.iterrows() if is_shown(row, score)]
         for row in shown:
@@ -103,7 +103,7 @@ class Replay:
             yield (
                 f"At {row['budget']} calls {row['policy']} has {100 * abs(gain):.1f} points "
                 f"{'more' if gain > 0 else 'less'} {name} than {self.baseline} "
-                f"({100 * low:+.1f} to {100 * high:+.1f}, p = {p:.2g})."
+                f"({100 * low:+.1f} to {100 * high:+.1f}, p = {p:.2g} after Holm's correction)."
             )
         if not shown:
             yield f"No difference from {self.baseline} in {name} was shown at any budget."

@@ -113,8 +113,7 @@ class ReadingSummary:
 
     def to_document(self) -> dict[str, object]:
         """Return it as plain data for ``json.dumps``."""
-        money = {"cost_usd": self.cost.usd, "cost_known_usd": self.cost.known_usd}
-        return {**{name: value for name, value in vars(self).items() if name != "cost"}, **money}
+        return {**{name: value for name, value in vars(self).items() if name != "cost"}, **self.cost.to_document()}
 
 
 @dataclass
@@ -256,6 +255,7 @@ class ReplayedReading:
                 answers=asked.answers,
                 answers_known=asked.answers_known,
                 lang=asked.lang,
+                folds_letters=asked.folds_letters,
             )
             for (policy, budget), root in self.trees[key].roots.items():
                 answer = None if root is None else given[root]

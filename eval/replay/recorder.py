@@ -117,6 +117,7 @@ def _recorded(question: EvalQuestion) -> RecordedQuestion:
         answers=question.answers,
         answers_known=question.answers_known,
         lang=question.lang,
+        folds_letters=question.folds_letters,
     )
 
 

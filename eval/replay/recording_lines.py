@@ -29,6 +29,8 @@ class RecordedQuestion:
     answers_known: bool = True
     lang: str = "en"
     """ISO 639-1 code; selects the variant of the answer metrics."""
+    folds_letters: bool = False
+    """As in ``EvalQuestion``; False in recordings of older versions."""
 
 
 @dataclass(frozen=True, kw_only=True)

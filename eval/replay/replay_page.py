@@ -19,7 +19,7 @@ _PER_CENT = {"complete": "evidence complete", "recall": "gold recall", "area": "
 _EXPLAINED = (
     "Per cent, with 95 % intervals. Complete: all gold documents are among the chunks that some reader is shown; "
     "recall: the share of them; area: the mean recall over the calls from 0 to the budget. Below each is its "
-    "difference from the baseline on the same questions, p adjusted by Holm over the policies of a budget; a figure "
+    "difference from the baseline on the same questions, p adjusted by Holm over all policies and budgets; a figure "
     "whose difference was shown is bold. Coverage: questions in which nothing was asked that is not recorded."
 )
 

@@ -16,7 +16,7 @@ from .oracle_order import OracleOrder
 from .play import Episode, run_episode
 from .world import ReplayEnvironment
 
-POLICIES = ("breadth", "best_first", "value_cost", "wider", "mcts", "random", OracleOrder.name)
+POLICIES = ("breadth", "best_first", "value_cost", "wider", "again", "mcts", "random", OracleOrder.name)
 """What is compared if nothing is named."""
 BUDGETS = (8, 16, 32, 60)
 _UNLIMITED = Limits()

@@ -27,7 +27,8 @@ def summarize(rows: pd.DataFrame, *, baseline: str = "breadth") -> pd.DataFrame:
         over those questions, ``answered``, that have an answer of every policy within every budget. Of each score
         there are ``_low`` and ``_high`` (95 %: Wilson for shares, else bootstrap); and against the baseline ``_gain``
         with ``_gain_low``, ``_gain_high`` (Bonett and Price; bootstrap) and ``_p`` (McNemar; permutation), adjusted by
-        Holm over the policies of the budget, empty for the baseline itself. Those of complete have no prefix: ``low``,
+        Holm over all policies and budgets, those of complete and em, on which conclusions rest, together; empty for the
+        baseline itself. Those of complete have no prefix: ``low``,
         ``high``, ``gain``, ``gain_low``, ``gain_high``, ``p``.
 
     Raises:
@@ -51,6 +52,9 @@ def summarize(rows: pd.DataFrame, *, baseline: str = "breadth") -> pd.DataFrame:
             summary["answered"] = len(scores)
         if len(scores):
             _add(summary, score, scores, baseline)
+    _correct(summary, ["p", "em_p"])
+    for score in GRADED:
+        _correct(summary, [f"{score}_p"])
     return _ordered(summary.reset_index(), rows)
 
 
@@ -66,7 +70,16 @@ def _add(summary: pd.DataFrame, score: str, scores: pd.DataFrame, baseline: str)
     against = scores[[(budget, baseline) for budget, _ in others]]
     gains = pd.DataFrame(_gains(scores[others], against, score), index=scores[others].columns)
     summary[[f"{prefix}gain", f"{prefix}gain_low", f"{prefix}gain_high"]] = gains[["mean", "low", "high"]]
-    summary[f"{prefix}p"] = gains.groupby(level="budget")["p"].transform(holm)
+    summary[f"{prefix}p"] = gains["p"]
+
+
+def _correct(summary: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Correct the p values of some columns for their number, all of them together."""
+    columns = [each for each in columns if each in summary]
+    values = summary[columns].to_numpy(dtype=float, copy=True)
+    is_there = ~np.isnan(values)
+    values[is_there] = holm(values[is_there])
+    summary[columns] = values
 
 
 _Columns = dict[str, Sequence[float | None]]

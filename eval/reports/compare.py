@@ -10,15 +10,16 @@ from typing import get_args
 
 import pandas as pd
 
+from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
-from ..metrics.comparison_words import format_verdict
+from ..metrics.comparison_words import format_score, format_verdict
 from ..metrics.statistics import PairedComparison, PairedTest, Unit, adjust_comparisons, compare_paired
-from ..rows.store import Completeness, RunStore
+from ..rows.cautions import simulated_judge, simulation_words
+from ..rows.store import INCOMPLETE, Completeness, RunStore
 from ..runs.manifest import OWN_PROMPT, differences_beside_systems, stored_identity
 from .contenders import (
     ALL_PAIRS,
     CHOSEN,
-    INCOMPLETE,
     METRICS,
     Contender,
     RowChoice,
@@ -27,17 +28,18 @@ from .contenders import (
     check_baseline,
     contenders_of,
     format_row,
+    format_unusable,
     format_unused,
     in_both,
 )
-from .loaded_run import load_run, score_rows
+from .loaded_run import check_exists, load_run, score_rows
 from .means import splits_of
 
 MIN_COMMON = 2
 """Fewest questions that both systems must have a score on."""
 _COLUMNS = (
     *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
-    *("p_value", "adjusted_p_value", "comparisons", "n", "left_out", "is_shown"),
+    *("p_value", "adjusted_p_value", "comparisons", "n", "left_out", "is_shown", "usable_difference", "usable_n"),
 )
 
 
@@ -51,13 +53,20 @@ class Comparison:
     """The paired test; its p value is adjusted over all comparisons made together (Holm)."""
     left_out: int
     """Number of questions with a chosen row of only one of them."""
+    usable: PairedComparison | None = None
+    """The same on the answers whose replies could all be used, with a p value of its own; None if all are such, or too
+    few; see ``usable_n``."""
     rows: RowChoice = "complete"
     """Which rows were compared."""
     rows_a: Mapping[Completeness, int] = field(default_factory=dict)
     """Numbers of all rows of ``a``, compared or not."""
     rows_b: Mapping[Completeness, int] = field(default_factory=dict)
+    unusable: tuple[tuple[str, int], ...] = ()
+    """Numbers of chosen rows with replies that could not be used, by name."""
     prompts: tuple[str, ...] = ()
     """Names of the prompts of one's own that differ between the two runs."""
+    simulated: str = ""
+    """A judge of one of the two that sees the gold documents; ``""`` without one."""
     split: str = ""
     """"type", "hops" or "recursion" for a comparison on one kind of question; ``""`` for one on all."""
     part: str = ""
@@ -68,18 +77,42 @@ class Comparison:
         """The outcome in a sentence, with further ones about left-out questions, incomplete rows and own prompts."""
         where = f"{self.split} {self.part}:" if self.split else ""
         outcome = format_verdict(self.paired, a=self.a, b=self.b)
-        return " ".join(filter(None, (where, outcome, self._unshared, self.note, self._other_prompts)))
+        return " ".join(filter(None, (where, outcome, self._usable, self._unshared, self.note, *self._conditions)))
 
     @property
-    def _other_prompts(self) -> str:
-        return f"The prompts differ: {', '.join(self.prompts)}." if self.prompts else ""
+    def _conditions(self) -> tuple[str, str]:
+        return (
+            f"The prompts differ: {', '.join(self.prompts)}." if self.prompts else "",
+            simulation_words(self.simulated) if self.simulated else "",
+        )
+
+    @property
+    def _usable(self) -> str:
+        unusable = format_unusable(self.unusable)
+        if not unusable or self.rows == "usable":
+            return ""
+        if self.usable is None:
+            return f"Some replies in {unusable} could not be used; too few questions are without such."
+        return (
+            f"Without {unusable} with replies that could not be used, it is "
+            f"{format_score(self.usable, self.usable.difference.mean, signed=True)} over "
+            f"{count_of(self.usable.difference.n, 'question')}."
+        )
+
+    @property
+    def usable_n(self) -> int:
+        """Number of questions with answers of both whose replies could all be used; 0 for too few to compare."""
+        if self.usable is not None:
+            return self.usable.difference.n
+        is_whole = self.rows == "usable" or not any(count for _, count in self.unusable)
+        return self.paired.difference.n if is_whole else 0
 
     @property
     def _unshared(self) -> str:
         if not self.left_out:
             return ""
         questions = "1 question is" if self.left_out == 1 else f"{self.left_out:,} questions are"
-        return f"{questions} left out, since only one of the two has a score there."
+        return f"{questions} left out: only one of the two has a row of them that counts."
 
     @property
     def note(self) -> str:
@@ -87,6 +120,9 @@ class Comparison:
         both = [(self.a, self.rows_a), (self.b, self.rows_b)]
         left = format_row(both, [kind for kind in INCOMPLETE if kind not in CHOSEN[self.rows]])
         counted = format_row(both, [kind for kind in INCOMPLETE if kind in CHOSEN[self.rows]])
+        if self.rows == "usable":
+            unusable = format_unusable(self.unusable)
+            left = ", ".join(filter(None, (left, f"{unusable} with unusable replies" if unusable else "")))
         said = [f"left out: {left}"] if left else []
         said += [f"counted: {counted}"] if counted else []
         return f"Rows compared: {self.rows}; {'; '.join(said)}." if said else ""
@@ -127,8 +163,10 @@ def compare_runs(
         UserError: A run or its data set cannot be loaded.
     """
     a, b = Path(a), None if b is None else Path(b)
+    for folder in filter(None, (a, b)):
+        check_exists(folder)
     if b is not None and not force:
-        _refuse_unlike(a, b)
+        _check_alike(a, b)
     if rows not in CHOSEN:
         raise SettingsError(f"rows={rows!r} is not allowed. Allowed: {', '.join(get_args(RowChoice))}.")
     if b is not None:
@@ -200,8 +238,9 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 
     Columns: ``split`` and ``part`` (``""`` for all questions), ``a``, ``b``, ``metric``, ``mean_a``, ``mean_b``,
     ``difference`` (of A less B) with its 95 % interval ``low`` and ``high``, ``test``, ``p_value``,
-    ``adjusted_p_value`` (Holm), ``comparisons`` (how many it was corrected for), ``n`` (questions), ``left_out``, and
-    ``is_shown``, whether a difference was shown.
+    ``adjusted_p_value`` (Holm), ``comparisons`` (how many it was corrected for), ``n`` (questions), ``left_out``,
+    ``is_shown`` (whether a difference was shown), and ``usable_difference`` over the ``usable_n`` questions that have
+    answers whose replies could all be used, missing where all could, or where these are too few.
     """
     records = [
         {
@@ -222,6 +261,8 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
             "n": each.paired.difference.n,
             "left_out": each.left_out,
             "is_shown": each.paired.is_shown,
+            "usable_difference": each.usable.difference.mean if each.usable else None,
+            "usable_n": each.usable_n,
         }
         for each in comparisons
     ]
@@ -245,6 +286,8 @@ def _compare_all(
     meetings: Sequence[tuple[Contender, Contender, str]], second_run: Path | None, rows: RowChoice
 ) -> list[Comparison]:
     adjusted = adjust_comparisons([_compare(*meeting) for meeting in meetings])
+    runs = {each.run for one, two, _ in meetings for each in (one, two)}
+    manifests = {run: RunStore(run).read_manifest() or {} for run in runs}
     return [
         Comparison(
             a=_name(one, second_run),
@@ -254,6 +297,11 @@ def _compare_all(
             rows_a=one.counts,
             rows_b=two.counts,
             left_out=len(one.scores[metric].keys() ^ two.scores[metric].keys()),
+            usable=None if rows == "usable" else _usable(one, two, metric),
+            unusable=tuple((_name(each, second_run), each.unusable) for each in (one, two)),
+            simulated=next(
+                filter(None, (simulated_judge(manifests[each.run], each.system) for each in (one, two))), ""
+            ),
         )
         for (one, two, metric), paired in zip(meetings, adjusted, strict=True)
     ]
@@ -291,13 +339,21 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
     return replace(compare_paired(scores_a, scores_b, metric=metric, test=test, dialogues=dialogues), unit=unit)
 
 
+def _usable(one: Contender, two: Contender, metric: str) -> PairedComparison | None:
+    """Compare the answers whose replies could all be used; None if all are such, or too few."""
+    if not one.unusable and not two.unusable:
+        return None
+    one, two = (replace(each, scores=each.usable) for each in (one, two))
+    return _compare(one, two, metric) if len(in_both(one, two, metric)) >= MIN_COMMON else None
+
+
 def _other_prompts(a: Path, b: Path) -> tuple[str, ...]:
     one, two = (stored_identity(RunStore(run).read_manifest() or {}) for run in (a, b))
     names = sorted(name for name in one.keys() | two.keys() if name.startswith(OWN_PROMPT))
     return tuple(name.removeprefix(OWN_PROMPT) for name in names if one.get(name) != two.get(name))
 
 
-def _refuse_unlike(a: Path, b: Path) -> None:
+def _check_alike(a: Path, b: Path) -> None:
     one, two = (RunStore(run).read_manifest() or {} for run in (a, b))
     if unlike := list(differences_beside_systems(one, two)):
         raise SettingsError(

@@ -10,20 +10,22 @@ from typing import Literal
 
 import pandas as pd
 
+from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
-from ..rows.store import Completeness
-from .failures import completeness_counts
+from ..rows.store import INCOMPLETE, Completeness
+from .failures import completeness_counts, has_own_failure
 from .means import by_question, dialogues_of
 from .own_scores import own_columns_in, scored_by
 
-RowChoice = Literal["complete", "answered", "all"]
-"""complete: rows without damage. answered: degraded ones too. all: failed ones too; 0 without an answer."""
+RowChoice = Literal["complete", "usable", "answered", "all"]
+"""complete: rows without damage from outside. usable: of these, those whose replies could all be used. answered:
+degraded rows too. all: failed ones too; 0 without an answer."""
 CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
+    "usable": ("complete",),
     "complete": ("complete",),
     "answered": ("complete", "degraded"),
     "all": ("complete", "degraded", "failed"),
 }
-INCOMPLETE: tuple[Completeness, ...] = ("failed", "degraded")
 METRICS = ("em", "f1")
 """What is always compared; metrics of one's own are compared too."""
 ALL_PAIRS = "all"
@@ -38,10 +40,14 @@ class Contender:
     system: str
     scores: Mapping[str, Mapping[str, float]]
     """Scores of the chosen rows by metric and question; the mean of a question's repeats."""
+    usable: Mapping[str, Mapping[str, float]]
+    """The same of those rows whose replies could all be used."""
     scored_by: Mapping[str, str]
     """What scored, by metric of one's own."""
     counts: Mapping[Completeness, int]
     """Numbers of all rows."""
+    unusable: int
+    """Number of chosen rows with replies that could not be used, before ``usable`` rows are chosen."""
     dialogues: Mapping[str, Hashable] | None
     """Dialogue of each question; None if all stand alone."""
 
@@ -53,12 +59,18 @@ def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Conte
     contenders = []
     for system, part in frame.groupby("system", sort=False):
         chosen = part[part["completeness"].isin(CHOSEN[rows])]
+        is_unusable = has_own_failure(chosen)
+        usable = chosen[~is_unusable]
+        if rows == "usable":
+            chosen = usable
         contender = Contender(
             run=run,
             system=str(system),
             scores={metric: by_question(chosen, metric) for metric in metrics},
+            usable={metric: by_question(usable, metric) for metric in metrics},
             scored_by={metric: scored_by(frame, metric) for metric in metrics if metric not in METRICS},
             counts=counts[str(system)],
+            unusable=int(is_unusable.sum()),
             dialogues=_dialogues(chosen),
         )
         contenders.append(contender)
@@ -116,7 +128,14 @@ def format_row(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: S
     return ", ".join(f"{' and '.join(each)} of {name}" for name, each in words if each)
 
 
+def format_unusable(contenders: Iterable[tuple[str, int]]) -> str:
+    """Describe counts of rows as "3 answers of judge, 1 answer of naive"; ``""`` without any."""
+    return ", ".join(f"{count_of(count, 'answer')} of {name}" for name, count in contenders if count)
+
+
 def format_unused(one: Contender, two: Contender) -> str:
     """Say which rows of both were left out, and what to do; ``""`` if all are complete."""
+    unusable = format_unusable((each.system, each.unusable) for each in (one, two))
     words = format_row([(each.system, each.counts) for each in (one, two)], INCOMPLETE)
+    words = "; ".join(filter(None, (words, f"replies that could not be used in {unusable}" if unusable else "")))
     return f" ({words}: ask them again with `eval run --retry incomplete`, or count them with --rows)" if words else ""

@@ -11,10 +11,13 @@ tree; kinds 6 to 11 name the first step of the search that kept a gold document 
 
 Some gold was not found anywhere in the tree:
 
-6. ``judge_false_0``: the question itself found gold, but the judge scored it 0, so it was not followed up.
-7. ``judge_false_2``: a 2 stopped the search: at the question itself, on a chunk without all of the gold; further down,
-   above the deepest level, on a chunk without gold.
-8. ``bad_sub_question``: a gold chunk led to a sub-question whose subtree found no gold that was new on its path.
+6. ``judge_false_0``: the question itself found gold, but the judge scored it 0, so it was not followed up, as the
+   depth of the search allowed.
+7. ``judge_false_2``: a 2 stopped the search above the deepest level, so that its query asked nothing on: at the
+   question itself, on a chunk without all of the gold; further down, on a chunk without gold. Not where nothing stops
+   a search.
+8. ``bad_sub_question``: a gold chunk led to a sub-question whose subtree found no gold that was new on its path, and
+   that does not name a missing document by its title: of one that does, the search is to blame.
 9. ``retrieval_miss``: none of these.
 
 All gold was found, but some did not reach the reader of the question:
@@ -34,6 +37,7 @@ Gold is known by document: any chunk of a gold document counts as gold.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -43,15 +47,20 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.search.stop import Never
 from ...graphs.systems.registry import retrieves
 from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
 from ...modules.caveats.kinds import CAVEATS, CaveatKind
 from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
-from ..metrics.answers import AnswerScores, answer_tokens, score_answer
-from ..metrics.damage import DAMAGE_KINDS, format_damage, in_order
-from ..rows.store import Completeness, RunRow
+from ..datasets.rows import title_in_key
+from ..metrics.answers import AnswerScores, answer_tokens, cover_exact_match, score_answer
+from ..metrics.damage import DAMAGE_KINDS, OWN_FAILURES, format_damage, in_order
+from ..rows.store import INCOMPLETE, Completeness, RunRow
 from .frames import CAVEAT
+
+_DISAMBIGUATION = re.compile(r" \([^()]{1,80}\)$")
+"""What an encyclopedia adds to a title that several things have, and no question says."""
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:
@@ -62,20 +71,45 @@ def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness,
     }
 
 
+def incomplete_words(questions: pd.DataFrame, missing: int) -> Iterator[str]:
+    """Yield a sentence on the ``missing`` answers of a run, and one on the degraded and the failed ones that it has."""
+    if missing:
+        yield f"The run is not finished: {missing:,} of {missing + len(questions):,} answers are missing."
+    counts = completeness_counts(questions)
+    for kind in INCOMPLETE:
+        if said := [f"{system} {of[kind]:,}" for system, of in counts.items() if of[kind]]:
+            yield f"{kind.capitalize()} answers, which count in means: {', '.join(said)}."
+
+
 def damage_remarks(questions: pd.DataFrame) -> Iterator[str]:
-    """Yield a paragraph on the degraded answers in a ``frames.question_frame``; none without damage."""
+    """Yield a paragraph on the degraded answers in a ``frames.question_frame``, and one on unusable replies."""
     degraded = questions[questions["completeness"] == "degraded"]
-    if degraded.empty:
-        return
-    remedy = f" {CAVEATS['reply_cut'].remedy}" if degraded["cut_off_replies"].any() else ""
+    unusable = questions[(questions["completeness"] == "complete") & has_own_failure(questions)]
+    if not degraded.empty:
+        remedy = f" {CAVEATS['reply_cut'].remedy}" if degraded["cut_off_replies"].any() else ""
+        yield (
+            f"Degraded by faults: {_damage_by_system(degraded)}. They count in these means; `judgetree eval compare` "
+            "leaves them out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again."
+            f"{remedy}"
+        )
+    if not unusable.empty:
+        yield (
+            f"Replies that could not be used: {_damage_by_system(unusable)}. They are the system's own failures: these "
+            "answers count, here and in comparisons; `judgetree eval compare --rows usable` leaves them out."
+        )
+
+
+def has_own_failure(questions: pd.DataFrame) -> pd.Series[bool]:
+    """Return, for each row of a ``frames.question_frame``, whether it has damage of ``OWN_FAILURES``."""
+    return questions[sorted(OWN_FAILURES)].gt(0).any(axis=1)
+
+
+def _damage_by_system(questions: pd.DataFrame) -> str:
     systems = []
-    for system, part in degraded.groupby("system", sort=False):
+    for system, part in questions.groupby("system", sort=False):
         words = format_damage(in_order({kind: int(part[kind].sum()) for kind in DAMAGE_KINDS}))
         systems.append(f"{system} {count_of(len(part), 'answer')} ({words})")
-    yield (
-        f"Degraded by faults: {', '.join(systems)}. They count in these means; `judgetree eval compare` leaves them "
-        f"out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again.{remedy}"
-    )
+    return ", ".join(systems)
 
 
 def caveat_counts(questions: pd.DataFrame) -> dict[str, dict[CaveatKind, int]]:
@@ -136,7 +170,10 @@ FAILURE_WORDS: Mapping[FailureKind, tuple[str, str]] = {
     ),
     "judge_false_0": ("judge false 0", "A gold chunk was scored 0: withheld from the reader, or not followed up."),
     "judge_false_2": ("judge false 2", "A 2 on a chunk that does not hold all gold stopped the search too early."),
-    "bad_sub_question": ("bad sub-question", "A gold chunk's sub-question found no gold that was still missing."),
+    "bad_sub_question": (
+        "bad sub-question",
+        "A gold chunk's sub-question neither named nor found missing gold.",
+    ),
     "wrong_sub_answer": (
         "wrong sub-answer",
         "A sub-run or round found gold, but handed on neither it nor an answer that is drawn from it.",
@@ -216,33 +253,41 @@ class _Search:
         self._queries = {query.thread_id: query for query in tree.query_nodes()}
         self._keys = row.keys_by_chunk
         self._deepest = float(tree.fingerprint.get("max_rec_depth", "inf"))
+        self._is_never_stopped = tree.fingerprint.get("stop.name") == Never.name
         chunks = list(tree.chunk_nodes())
         self.missing = self.gold - self._gold_of(chunks)
         self.scored_0 = self._gold_of(chunk for chunk in chunks if chunk.verdict_label == "0")
 
     def has_false_0_at_the_root(self) -> bool:
-        return bool(self._gold_of(chunk for chunk in self._root.chunks if chunk.verdict_label == "0"))
+        scored_0 = self._gold_of(chunk for chunk in self._root.chunks if chunk.verdict_label == "0")
+        return bool(scored_0) and self._deepest > 0
 
     def has_false_2(self) -> bool:
-        return any(
+        return not self._is_never_stopped and any(
             chunk.verdict_label == "2" and self._is_too_much(chunk, visit)
             for visit in self._visits()
             for chunk in visit.query.chunks
         )
 
     def _is_too_much(self, chunk: ChunkNode, visit: _Visit) -> bool:
-        """Whether a chunk's 2 is wrong; a sub-question needs just one of the missing gold documents."""
-        if visit.asked_from is None:
-            return self._gold_of([chunk]) != self.gold
-        return visit.query.depth < self._deepest and not self._gold_of([chunk])
+        """Whether a chunk's 2 wrongly stopped its query; a sub-question needs one of the missing gold documents."""
+        has_asked = any(each.sub_runs or each.shared_thread_id for each in visit.query.chunks)
+        if has_asked or visit.query.depth >= self._deepest:
+            return False
+        return not self._gold_of([chunk]) if visit.asked_from else self._gold_of([chunk]) != self.gold
 
     def has_bad_sub_question(self) -> bool:
         return any(
             visit.asked_from is not None
             and self._gold_of([visit.asked_from])
             and self._gold_of(found for _, found in walk_chunks(visit.query)) <= visit.known
+            and not self._names_missing_gold(visit)
             for visit in self._visits()
         )
+
+    def _names_missing_gold(self, visit: _Visit) -> bool:
+        titles = (_DISAMBIGUATION.sub("", title_in_key(key)) for key in self.missing - visit.known)
+        return any(cover_exact_match(visit.query.query, title, lang=self._lang) for title in titles)
 
     def reaching(self, query: QueryNode) -> frozenset[str]:
         """Collect the gold shown to the reader of ``query``: in chunks, or in sub-answers drawn from gold."""

@@ -15,7 +15,9 @@ from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.context import answer_in_context
 from ..metrics.damage import DAMAGE_KINDS, format_damage
+from ..metrics.dictionary import column_of
 from ..metrics.intervals import Scale
+from ..metrics.numbers import number_match
 from ..metrics.retrieval import score_retrieval
 from ..ragas.scores import RagasScore
 from ..rows.store import RunRow
@@ -29,7 +31,7 @@ from .turn_columns import turn_columns
 
 KS = (3, 10)
 """Cut-offs of recall@k and all@k, up to the number of retrieved chunks; see ``ks_of``."""
-ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
+ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em", "number_match")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
 CONTEXT_METRICS = ("answer_in_context", "redundancy")
 SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_chat_calls")
@@ -53,7 +55,7 @@ COST_METRICS = (
 CAVEAT = "caveat_"
 """Before the name of a kind of caveat, the column with its count of calls."""
 _MEAN_COLUMNS = ["system", "metric", "mean", "low", "high", "n"]
-_SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS, *CONTEXT_METRICS, *ragas_shares()))
+_RAGAS_SHARES = ragas_shares()
 _NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
 """Metrics whose mean is unknown if a single value is."""
 
@@ -74,7 +76,8 @@ def retrieval_metrics(ks: Sequence[int]) -> tuple[str, ...]:
 
 def is_share(metric: str) -> bool:
     """Whether the column's values are in [0, 1]: scores of answers and of retrieval, and most of RAGAS."""
-    return metric in _SHARES or metric.partition("@")[0] in ("recall", "all")
+    column = column_of(metric)
+    return metric in _RAGAS_SHARES or (column is not None and column.unit == "share")
 
 
 def question_frame(
@@ -266,8 +269,10 @@ def _cost(row: RunRow, prices: Prices) -> dict[str, object]:
 def _answer_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
     if not question.answers_known:
         return dict.fromkeys(ANSWER_METRICS)
-    failed = row.status == "failed"
-    return asdict(WRONG if failed else score_answer(question, row.prediction, refused=row.status == "refused"))
+    scores = score_answer(question, row.prediction, refused=row.status == "refused")
+    said = row.prediction if row.status == "answered" else ""
+    numbers = number_match(said, question.answers, lang=question.lang)
+    return {**asdict(WRONG if row.status == "failed" else scores), "number_match": numbers}
 
 
 def _retrieval_scores(row: RunRow, question: EvalQuestion, ks: Sequence[int]) -> Mapping[str, float | None]:

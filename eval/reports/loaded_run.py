@@ -11,13 +11,15 @@ import pandas as pd
 
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.prices import FREE, Cost, Prices, load_prices
-from ...modules.errors import LoadingError, SettingsError
+from ...modules.errors import LoadingError, SettingsError, did_you_mean
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..ragas.scores import RagasStore
+from ..rows.cautions import lacks_all_gold
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
 from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment
+from ..runs.gold import without_gold
 from ..runs.jobs import choose_questions, dataset_of
 from ..runs.limits import cost_of_row
 from ..runs.manifest import experiment_in
@@ -65,6 +67,7 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
         LoadingError: There is no run, it has no row, or its data set cannot be read.
         SettingsError: The data set has changed since the run.
     """
+    check_exists(folder)
     store = RunStore(folder)
     manifest = store.read_manifest()
     attempts = store.read_attempts()
@@ -84,6 +87,8 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
             f"{experiment.dataset} has changed since {folder} was run, so its gold answers may differ. Restore the "
             "file of that run, or ask them again by `judgetree eval run` into another folder."
         )
+    if lacks_all_gold(manifest):
+        dataset = without_gold(dataset)
     kept = {id(row) for row in rows}
     return LoadedRun(
         folder=folder,
@@ -95,6 +100,19 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
         trees=TreeStore(folder),
         prices=load_prices((settings or load_settings()).home),
     )
+
+
+def check_exists(folder: Path) -> None:
+    """Check that there is a folder of a run.
+
+    Raises:
+        LoadingError: There is none; the message names the one that may be meant.
+    """
+    if not folder.is_dir():
+        near = did_you_mean(folder.name, (each.name for each in folder.parent.glob("*") if each.is_dir()))
+        raise LoadingError(
+            f"There is no run {folder}.{near} Name the folder that `judgetree eval run --out FOLDER` has made."
+        )
 
 
 def score_rows(run: LoadedRun, cut_offs: Iterable[int] = ()) -> pd.DataFrame:

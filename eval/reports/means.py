@@ -142,8 +142,9 @@ def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
 def noise_remarks(noise: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each row of ``noise_frame``, in points (score × 100)."""
     for row in noise.itertuples():
+        chance = " A difference of that size comes by chance." if row.sd_of_means else ""
         yield (
             f"Noise of {row.system}, {row.metric}: the means of {row.repeats} repeats have a standard deviation of "
             f"{100 * row.sd_of_means:.1f} points, and {row.flipped_share:.1%} of {row.n} questions did not score the "
-            "same each time. A difference of that size comes by chance."
+            f"same each time.{chance}"
         )

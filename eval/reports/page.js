@@ -56,7 +56,8 @@ function shown(number, digits = 0) {
 function answerRow(answer) {
   const [className, mark] = sign(answer);
   const outcome = make("td", className, make("span", "sign", mark), ` ${answer.status}`);
-  if (answer.damage) outcome.append(make("br", ""), words("span", "faint", `degraded: ${answer.damage}`));
+  const harm = answer.completeness === "degraded" ? "degraded: " : "";
+  if (answer.damage) outcome.append(make("br", ""), words("span", "faint", `${harm}${answer.damage}`));
   if (answer.caveats) outcome.append(make("br", ""), words("span", "alarm", `! ${answer.caveats}`));
   const said = make("td", "", words("pre", "", answer.prediction || answer.error));
   const why = make("td", "kind");

@@ -19,6 +19,8 @@ from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..calibration.labelled_figures import LabelledFigures, labelled_figures
 from ..labels.judgements import judgements_of
 from ..labels.store import Label, LabelStore
+from ..metrics.answers import ANSWER_METRICS_VERSION
+from ..rows.cautions import run_cautions
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest, part_of
 from ..runs.manifest import accepted_changes
@@ -100,6 +102,8 @@ class Report:
     """Figures of dialogues; see ``conversation.conversation_frame``. Empty without dialogues."""
     conversation_section: Section | None = None
     """The section "Conversation"; None without dialogues."""
+    cautions: tuple[str, ...] = ()
+    """Sentences that bear on every figure; see ``run_cautions``."""
     remarks: tuple[str, ...] = ()
     """Paragraphs of Markdown about rows that were left out, and rows of several code versions."""
     questions_read: Mapping[str, object] = field(default_factory=dict)
@@ -141,13 +145,15 @@ class Report:
 
     def _blocks(self) -> Iterator[Block]:
         yield system_table(self.questions, self.systems, self.shown)
+        yield from (f"**{each}**" for each in self.cautions)
         yield from count_remarks(self.questions, self.missing)
         yield from common_blocks(self.questions, self.common, self.shown)
         yield from self._lacking_remarks()
         yield (
-            "Means over n questions; in brackets 95 % intervals (Wilson's for shares, else the bootstrap's), and n "
-            "where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs and seconds a "
-            "question. A failed question scores 0, a refused unanswerable one 1."
+            "Means over n questions; in brackets 95 % intervals (Wilson's where all values are 0 or 1, else the "
+            "bootstrap's), and n where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs "
+            "and seconds a question. An answer that failed scores 0, though what was found counts; a refused "
+            "unanswerable one 1."
         )
         yield from damage_remarks(self.questions)
         yield from caveat_remarks(self.questions)
@@ -171,16 +177,16 @@ class Report:
         return {
             "run": str(self.run),
             "dataset": self.dataset,
+            "answer_metrics": ANSWER_METRICS_VERSION,
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
             "caveats": caveat_counts(self.questions),
+            "cautions": list(self.cautions),
             "missing": self.missing,
             "lacking": list(self.lacking),
             "lost_trees": self.lost_trees,
             "questions_read": dict(self.questions_read) or None,
-            "paid": {
-                name: {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd} for name, cost in self.paid.items()
-            },
+            "paid": {name: cost.to_document() for name, cost in self.paid.items()},
             "common": records_of(self.common),
             "splits": records_of(self.splits),
             "comparisons": records_of(comparison_frame((*self.comparisons, *self.split_comparisons))),
@@ -230,6 +236,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
     ks = ks_of(run.experiment.topk, cut_offs)
     known = (*ANSWER_METRICS, *retrieval_metrics(ks), *CONTEXT_METRICS, *COST_METRICS)
     metrics = [name for name in known if name in questions]
+    if not questions["number_match"].notna().any():
+        metrics.remove("number_match")
     if run.experiment.sharing != "off":
         metrics += [name for name in SAVED_BY_SHARING if name in questions]
     metrics += [*ragas_columns_in(questions), *own_columns_in(questions)]
@@ -254,6 +262,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         files=(),
         conversation=conversation,
         conversation_section=conversation_section(conversation, ks=ks, history=run.experiment.history),
+        cautions=tuple(run_cautions(run.manifest, run.rows, len(run.dataset.questions))),
         remarks=tuple(_remarks(run.manifest, questions)),
         questions_read=part_of(run.manifest, "questions_read"),
         prompts=run.experiment.prompts or DEFAULT_PROMPTS,
@@ -278,6 +287,12 @@ def _remarks(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
         rows = f"{count_of(malformed, 'row')} of the data set {'is' if malformed == 1 else 'are'}"
         yield f"**{rows} malformed and left out of every figure.**"
     yield from _doubts(part_of(manifest, "questions_read"))
+    asked = questions.drop_duplicates("question_id")["number_match"]
+    if asked.notna().any():
+        yield (
+            f"The gold answer of {int(asked.notna().sum()):,} of {count_of(len(asked), 'question')} is a number. Read "
+            "`number match` there: to EM, as to the official scripts, -3.5 equals 35."
+        )
     yield from mixed_versions(code_versions_in(manifest), questions["code"].value_counts().to_dict())
     if accepted := accepted_changes(manifest):
         yield f"**Rows of several versions may be mixed, since changes were accepted: {'; '.join(accepted)}.**"
@@ -317,7 +332,8 @@ def _cut_offs_in(metrics: Iterable[str]) -> Iterator[int]:
 
 def _own_choice(there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
     saved = [name for name in SAVED_BY_SHARING if name in there]
-    return ("em", "f1", "cover_em", f"all@{ks[0]}", "tree_all", *SHOWN_COSTS, *saved)
+    numbers = [name for name in ("number_match",) if name in there]
+    return ("em", "f1", "cover_em", *numbers, f"all@{ks[0]}", "tree_all", *SHOWN_COSTS, *saved)
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:
@@ -337,5 +353,5 @@ def _cached_in_all(questions: pd.DataFrame) -> str:
     """Describe the share of cached calls, and of calls with estimated tokens, if any."""
     columns = [questions.get(name) for name in ("chat_calls", "cached_chat_calls", "estimated_chat_calls")]
     calls, cached, estimated = (0.0 if column is None else float(column.sum()) for column in columns)
-    share = f"{cached / calls if calls else 0:.0%} of the calls came out of the cache"
+    share = f"{cached / calls if calls else 0:.0%} of the calls of these answers came out of the cache"
     return f"{share}, and the tokens of {estimated / calls:.0%} are estimates" if estimated else share

@@ -8,27 +8,10 @@ from functools import partial
 import pandas as pd
 
 from ...modules.calls.prices import dollars
+from ..metrics.dictionary import PAID, column_of
 from ..tables.table import Block, Cell, Table, estimate_cell
 from .failures import completeness_counts
 from .frames import is_share
-
-_NAMES = {
-    "em": "EM",
-    "f1": "F1",
-    "cover_em": "cover EM",
-    "tree_all": "all supporting in the tree",
-    "answer_in_context": "answer in the context",
-    "chat_calls": "calls",
-    "paid_chat_calls": "calls paid",
-    "prompt_tokens": "prompt tokens",
-    "completion_tokens": "completion tokens",
-    "cost_usd": "cost",
-    "paid_cost_usd": "cost paid",
-    "sub_runs": "sub-runs",
-    "shared_questions": "questions shared",
-    "saved_sub_runs": "sub-runs saved",
-    "saved_chat_calls": "calls saved",
-}
 
 
 def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequence[str]) -> Table:
@@ -96,8 +79,9 @@ def common_blocks(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequen
 
 def metric_name(metric: str) -> str:
     """Return the table heading of a metric."""
-    name, at, k = metric.partition("@")
-    return f"all supporting @{k}" if at and name == "all" else _NAMES.get(metric, metric)
+    column = column_of(metric)
+    title = (column.title if column else "").replace("@k", f"@{metric.partition('@')[2]}")
+    return f"{title} paid" if title and metric.startswith(PAID) else title or metric
 
 
 def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[Cell | str]:

@@ -19,7 +19,7 @@ def append_line(path: Path, line: bytes) -> None:
     Raises:
         WritingError: The disk is full, or the file cannot be written; it is unchanged.
     """
-    _refuse_fifo(path)
+    _check_is_file(path)
     with refusing_full_disk(path), path.open("ab", buffering=0) as file:
         end, left = file.seek(0, os.SEEK_END), memoryview(line + b"\n")
         try:
@@ -39,7 +39,7 @@ def sync_file(path: Path) -> None:
     """
     if not path.exists():
         return
-    _refuse_fifo(path)
+    _check_is_file(path)
     with refusing_full_disk(path), path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -54,7 +54,7 @@ def cut_torn_end(path: Path) -> None:
     """
     if not path.exists():
         return
-    _refuse_fifo(path)
+    _check_is_file(path)
     with path.open("rb+") as file:
         end = file.seek(0, 2)
         while end:
@@ -69,7 +69,7 @@ def cut_torn_end(path: Path) -> None:
         file.truncate(0)
 
 
-def _refuse_fifo(path: Path) -> None:
+def _check_is_file(path: Path) -> None:
     """Refuse a FIFO, which would be waited for."""
     if path.is_fifo():
         raise WritingError(f"{path} cannot be written: it is a FIFO. Move it away, or give another folder.")

@@ -22,7 +22,7 @@ from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
 from ...modules.storage.file_locks import lock_folder
 from ...modules.storage.formats import FORMAT_KEY, Thing, check_format, format_of
 from ..metrics.context import ContextFigures
-from ..metrics.damage import Damage
+from ..metrics.damage import OWN_FAILURES, Damage
 from ..metrics.tree import TreeFigures
 from .json_lines import append_line, cut_torn_end, sync_file
 from .trees import TreeStore
@@ -30,8 +30,10 @@ from .turn_facts import TurnFacts
 from .two_copies import copy_of, mend_from_copy, read_either, write_twice
 
 Completeness = Literal["complete", "degraded", "failed"]
-"""complete: answered without damage. degraded: answered with damage. failed: not answered, or without any verdict or
-rerank of the model whose every call failed."""
+"""complete: answered without damage from outside. degraded: answered with such damage. failed: not answered, or without
+any verdict or rerank of the model whose every call failed."""
+INCOMPLETE: tuple[Completeness, ...] = ("failed", "degraded")
+"""The others than complete, the gravest first."""
 Place = tuple[str, str, int]
 """System, id of a question or dialogue, and repeat."""
 
@@ -124,7 +126,7 @@ class RunRow:
         """How far the answer represents the system; a refusal can be complete."""
         if self.status == "failed" or self.error:
             return "failed"
-        return "degraded" if self.damage else "complete"
+        return "complete" if OWN_FAILURES.issuperset(self.damage) else "degraded"
 
     @property
     def seconds_uncached(self) -> float:
@@ -160,7 +162,7 @@ _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
 
 
 def part_of(
-    manifest: Manifest, name: Literal["experiment", "identity", "settings", "index", "questions_read"]
+    manifest: Manifest, name: Literal["experiment", "identity", "settings", "index", "judge", "questions_read", "gold"]
 ) -> Mapping[str, object]:
     """Return a part of a manifest; empty if it is missing."""
     part = manifest.get(name)
@@ -213,7 +215,7 @@ class RunStore:
         content = read_either(self._manifest_file, what="the manifest", advice=self._repair())
         if content is None:
             return None
-        _refuse_other_format(content, "run", where=f"The run in {self.folder}")
+        _check_declared_format(content, "run", where=f"The run in {self.folder}")
         return dict(cast(Manifest, content))
 
     def _repair(self) -> str:
@@ -265,7 +267,7 @@ class RunStore:
         where = f"{self.rows_file}, line {number}"
         try:
             if not line.startswith(_ROW_HEAD):
-                _refuse_other_format(json.loads(line), "rows", where=where)
+                _check_declared_format(json.loads(line), "rows", where=where)
             return _ROW.validate_json(line)
         except (ValueError, RecursionError) as error:
             fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
@@ -299,6 +301,6 @@ class RunStore:
         TreeStore(self.folder).mend()
 
 
-def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
+def _check_declared_format(document: object, thing: Thing, *, where: str) -> None:
     found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
     check_format(found, thing, where=where, remedy="Name another folder, and run the questions again.")

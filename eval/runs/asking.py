@@ -17,7 +17,7 @@ from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
 from ...modules.background.garbage import rare_collections
 from ...modules.background_loop import background_loop
-from ...modules.calls.journal import BOOKED_TO, CallJournal
+from ...modules.calls.journal import ACCOUNT, CallJournal
 from ...modules.calls.record import Spend
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, WritingError
 from ...modules.parts import guard_exit
@@ -171,7 +171,7 @@ class _AskingHere:
         """Answer one job, see ``Asking``."""
         started = time.perf_counter()
         thread_id = thread_id_of(self._run_id, job)
-        BOOKED_TO.set(thread_id)
+        ACCOUNT.set(thread_id)
         try:
             result, failure = await self._answer(job, thread_id)
         except RunLimitReached:  # the thread stays open, so that a run with a higher limit resumes it

@@ -25,7 +25,7 @@ from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
-from ..rows.store import RunRow, RunStore, newest_attempts
+from ..rows.store import RunRow, RunStore, newest_attempts, part_of
 from .asking import checkpoints_of, prepare_checkpoints
 from .experiment import Experiment, name_unused_keys
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
@@ -190,6 +190,7 @@ def run_experiment(
                 _record_code(store, options)
             resources.enter_context(services)
             _record_services(store, services, options.again)
+            _record_gold(store, services)
             if not jobs:
                 return nothing_asked
             prepare_checkpoints(settings)
@@ -220,8 +221,8 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
     Raises:
         CollectionError: The experiment names the collection of the conversations' memory.
     """
-    if experiment.corpus is not None and experiment.corpus_folder is None:
-        check_not_reserved(experiment.corpus, settings)
+    if experiment.collection is not None:
+        check_not_reserved(experiment.collection, settings)
     return experiment.applied_to(settings).with_models(embeddings=experiment.embeddings, record=experiment.record)
 
 
@@ -247,7 +248,7 @@ def _without_cached_replies(experiment: Experiment) -> Experiment:
 def _pilot_of(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:
     if options.pilot is None:
         return dataset
-    drawn = draw((question.id for question in dataset.questions), options.pilot, seed=experiment.seed)
+    drawn = [question.id for question in draw(dataset.questions, options.pilot, seed=experiment.seed)]
     return with_paths(dataset, drawn, experiment) if drawn else replace(dataset, questions=())
 
 
@@ -326,6 +327,14 @@ def _opened_parts(services: Services) -> Iterator[tuple[Opened, Mapping[str, obj
     if services.index is not None:
         yield "index", index_facts(services.index)
     yield from services.fingerprints()
+
+
+def _record_gold(store: RunStore, services: Services) -> None:
+    """Note which gold documents the searched collection lacks, of the most questions that a start of the run had."""
+    manifest, found = store.read_manifest() or {}, services.gold_found
+    known, counted = part_of(manifest, "gold").get("documents"), found.get("documents")
+    if isinstance(counted, int) and (not isinstance(known, int) or counted >= known):
+        store.write_manifest({**manifest, "gold": found})
 
 
 def _record_services(store: RunStore, services: Services, again: Rerun | None) -> None:

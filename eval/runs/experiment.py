@@ -60,10 +60,10 @@ class Experiment(RagConfig):
     """Leave bad rows of a questions file out, in place of refusing it."""
     split: Annotated[str | None, Key(metavar="NAME")] = None
     """Split, for data sets that have several in one place."""
-    limit: Annotated[int | None, Field(ge=1), Key(common=True, metavar="N")] = None
-    """First so many questions; the corpus stays whole."""
-    sample: Annotated[int | None, Field(ge=1), Key(metavar="N")] = None
-    """So many questions, drawn by seed, in place of limit."""
+    limit: Annotated[int | None, Field(ge=1), Key(metavar="N")] = None
+    """First so many questions, which may be of other kinds than the rest: sample draws them."""
+    sample: Annotated[int | None, Field(ge=1), Key(common=True, metavar="N")] = None
+    """So many questions, drawn by seed, of each kind its share; the corpus stays whole."""
     ids: Annotated[tuple[str, ...] | None, Key(metavar="ID,ID")] = None
     """Only these questions."""
     systems: Annotated[tuple[str, ...], Field(min_length=1), Key(common=True, metavar="llm,naive,judge")] = (
@@ -115,7 +115,7 @@ class Experiment(RagConfig):
     # Pydantic runs the last validator first: by now objects have names.
     @field_validator("systems", "tools", "ids", "metrics", mode="before")
     @classmethod
-    def _refuse_single(cls, given: object) -> object:
+    def _check_is_list(cls, given: object) -> object:
         if isinstance(given, str | int | float):
             raise ValueError(f"{given!r:.80} is no list. Give one, such as [{given!s:.80}]")
         return given
@@ -147,7 +147,7 @@ class Experiment(RagConfig):
         return tuple(dict.fromkeys(given))
 
     @model_validator(mode="after")
-    def _refuse_unused_tools(self) -> Self:
+    def _check_tools_are_used(self) -> Self:
         from ...graphs.systems.registry import find_system
 
         if self.tools and not any(find_system(system).uses_tools for system in self.systems):
@@ -187,6 +187,11 @@ class Experiment(RagConfig):
         folder = _folder_in(self.corpus or "")
         return Path(folder).expanduser() if folder else None
 
+    @property
+    def collection(self) -> str | None:
+        """The collection that is searched in place of the data set's own documents; None without one."""
+        return self.corpus if self.corpus_folder is None else None
+
     @classmethod
     def path_part(cls, name: str) -> Callable[[str], str] | None:
         """Return what finds the path in a value of a key; None for a key without one."""
@@ -194,7 +199,7 @@ class Experiment(RagConfig):
 
     @field_validator("sample")
     @classmethod
-    def _refuse_two_choices(cls, sample: int | None, given: ValidationInfo) -> int | None:
+    def _check_one_choice(cls, sample: int | None, given: ValidationInfo) -> int | None:
         if sample is not None and given.data.get("limit") is not None:
             raise ValueError("leave out either sample or limit, since each of them chooses the questions")
         return sample
@@ -256,7 +261,7 @@ def _has_effect(experiment: Experiment, name: str, *, has_dialogues: bool) -> bo
 def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
     """Read an experiment from a YAML file; keyword arguments that are not None win.
 
-    >>> load_experiment(dataset="hotpotqa:dev.json", systems=("naive",), limit=10).limit
+    >>> load_experiment(dataset="hotpotqa:dev.json", systems=("naive",), sample=10).sample
     10
 
     Raises:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import PurePosixPath
 
-from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
 from ...modules.prebuilt.corpus import Corpus, CorpusLine
 from ..datasets.questions import Dataset
+from ..rows.cautions import gold_words
 
 logger = logging.getLogger(__name__)
 
@@ -80,24 +81,20 @@ def check_gold_known(dataset: Dataset, corpus: Corpus) -> None:
     )
 
 
-def check_gold_of(dataset: Dataset, index: Index) -> None:
-    """Check that the files which ``supporting`` names are in a collection; log a warning where some of them are not.
-
-    Raises:
-        SettingsError: None of them is.
-    """
+def gold_in(dataset: Dataset, index: Index) -> dict[str, object]:
+    """Count the gold documents of a data set, and those of them that a collection lacks; log a warning on these."""
     names = sorted({key for question in dataset.questions for key in question.supporting})
-    missing = sorted(set(names) - index.known_sources(names))
-    if not missing:
-        return
-    said = f"{len(missing)} of {count_of(len(names), 'document')} that the questions name as supporting"
-    where = f"not in the collection {index.vector_store_name!r}, such as {missing[0]!r}"
-    if len(missing) == len(names):
-        raise SettingsError(
-            f"{said} are {where}, so that every recall would be 0. Name them as `source` of its chunks does, or take "
-            "the column of supporting documents out."
-        )
-    logger.warning("%s are %s, and count as not found.", said, where)
+    missing = sorted(set(names) - index.known_values(dataset.key_field, names))
+    found = {"documents": len(names), "missing": len(missing), "field": dataset.key_field, "example": missing[:1]}
+    if missing:
+        logger.warning("%s", gold_words(found))
+    return found
+
+
+def without_gold(dataset: Dataset) -> Dataset:
+    """Return a data set whose gold documents are unknown, so that recall has no figure; its digests stay."""
+    questions = (replace(question, supporting=(), distractors=(), facts=()) for question in dataset.questions)
+    return replace(dataset, questions=tuple(questions))
 
 
 def _are_unknown(names: Collection[str], corpus: Corpus) -> bool:

@@ -13,23 +13,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...modules.digests import text_digest
+from ...modules.index.content import TITLE
 from ...modules.prebuilt.files import is_prebuilt
 from ..datasets.dialogue_turns import turn_of, with_parents
 from ..datasets.questions import Dataset, EvalQuestion
-from ..datasets.registry import load_dataset
-from ..datasets.rows import select_questions
+from ..datasets.registry import has_corpus_ids, load_dataset
+from ..datasets.rows import keyed_by_title, select_questions
 from ..metrics.damage import REPLY_DAMAGE
 from ..rows.store import Place, RunRow
 from .experiment import Experiment
 
 
 def dataset_of(experiment: Experiment) -> Dataset:
-    """Read the whole data set of an experiment, over the folder or prebuilt index that it searches, if it names one.
+    """Read the whole data set of an experiment, over the folder, collection or prebuilt index that it searches.
+
+    In a collection, documents of the data set are known by their titles, unless they have ids.
 
     Raises:
         UserError: The data set or the folder cannot be read.
     """
-    return load_dataset(
+    dataset = load_dataset(
         experiment.dataset,
         split=experiment.split,
         columns=experiment.columns,
@@ -39,6 +42,8 @@ def dataset_of(experiment: Experiment) -> Dataset:
         encoding=experiment.encoding,
         skip_bad_rows=experiment.skip_bad_rows,
     )
+    is_titled = bool(dataset.documents) and not has_corpus_ids(experiment.dataset)
+    return keyed_by_title(dataset, TITLE) if experiment.collection is not None and is_titled else dataset
 
 
 def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:
@@ -50,10 +55,10 @@ def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:
         SettingsError: ``ids`` names a question that the data set lacks.
     """
     chosen = select_questions(dataset, limit=experiment.limit, ids=experiment.ids)
-    names = [question.id for question in chosen.questions]
+    questions: Sequence[EvalQuestion] = chosen.questions
     if experiment.sample is not None:
-        names = draw(names, experiment.sample, seed=experiment.seed)
-    return with_paths(dataset, names, experiment)
+        questions = draw(questions, experiment.sample, seed=experiment.seed)
+    return with_paths(dataset, [question.id for question in questions], experiment)
 
 
 def with_paths(dataset: Dataset, chosen: Collection[str], experiment: Experiment) -> Dataset:
@@ -67,13 +72,24 @@ def with_paths(dataset: Dataset, chosen: Collection[str], experiment: Experiment
     return with_parents(dataset, chosen)
 
 
-def draw(ids: Iterable[str], size: int, *, seed: int) -> list[str]:
-    """Draw ``size`` of the ids at random, or all of them if there are fewer; a larger size keeps the smaller draw.
+def draw(questions: Iterable[EvalQuestion], size: int, *, seed: int) -> list[EvalQuestion]:
+    """Draw ``size`` of the questions at random, or all if there are fewer; a larger size keeps the smaller draw.
 
-    It takes the ids with the smallest SHA-256 of seed and id, so the result does not depend on their order, the machine
-    or the version of Python.
+    Each kind (``type`` and ``hops``) has its share of the draw, to within about one question, and each question the
+    same chance. All is decided by the SHA-256 of seed and names, so that the result does not depend on the order of the
+    questions, the machine or the version of Python.
     """
-    return sorted(ids, key=lambda each: text_digest(str(seed), each))[:size]
+    kinds: dict[tuple[str, int | None], list[EvalQuestion]] = {}
+    for question in sorted(questions, key=lambda each: text_digest(str(seed), each.id)):
+        kinds.setdefault((question.type, question.hops), []).append(question)
+    placed: list[tuple[float, bytes, EvalQuestion]] = []
+    for name, kind in kinds.items():
+        offset = int.from_bytes(text_digest(str(seed), "kind", *map(str, name))[:6]) / 2**48
+        placed += (
+            ((place + offset) / len(kind), text_digest(str(seed), question.id), question)
+            for place, question in enumerate(kind)
+        )
+    return [question for *_, question in sorted(placed, key=lambda each: each[:2])][:size]
 
 
 Retry = Literal["failed", "incomplete"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...modules.calls.journal import BOOKED_TO
+from ...modules.calls.journal import ACCOUNT
 from ...modules.calls.prices import Prices
 from ...modules.calls.record import NOTHING, CallRecord, Spend
 from ...modules.calls.reservations import Reservation
@@ -59,7 +59,7 @@ class RunLedger:
 
     async def reserve(self, holder: str, thread_id: str, expected: Spend) -> int | str:
         """Wait until the limits allow a call; returns the number of its reservation, or why it must not be made."""
-        BOOKED_TO.set(thread_id)
+        ACCOUNT.set(thread_id)
         try:
             reservation = await self._spending.reserve(expected)
         except RunLimitReached as error:
@@ -166,7 +166,7 @@ class WorkerLimits:
 
     async def reserve(self, expected: Spend, *, is_answer: bool = False) -> object:
         """Reserve an attempt, see ``Payer``."""
-        number = await self._ledger.reserve(self._holder, BOOKED_TO.get(), expected)
+        number = await self._ledger.reserve(self._holder, ACCOUNT.get(), expected)
         if isinstance(number, str):
             raise RunLimitReached(number)
         return number

@@ -9,7 +9,7 @@ from typing import Protocol, Unpack
 from ...graphs.systems.registry import find_system, retrieves
 from ...modules.calls.completion import Completion
 from ...modules.calls.growing_text import TextListeners
-from ...modules.calls.journal import BOOKED_TO, JournaledCall
+from ...modules.calls.journal import ACCOUNT, JournaledCall
 from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from ...modules.calls.prices import FILE_NAME, UNKNOWN, Cost, Prices
 from ...modules.calls.record import NOTHING, CallKind, CallRecord, Spend
@@ -157,8 +157,8 @@ class Spending:
     def recover(self, calls: Iterable[JournaledCall]) -> None:
         """Count the calls of questions that were interrupted before they had a row."""
         for call in calls:
-            for record in call.records if call.booked_to not in self._with_row else ():
-                self._book(call.booked_to, self.spend_of(record))
+            for record in call.records if call.account not in self._with_row else ():
+                self._book(call.account, self.spend_of(record))
 
     def spend_of(self, record: CallRecord) -> Spend:
         """Compute calls, tokens and cost of one call; its tokens may be estimates."""
@@ -177,8 +177,8 @@ class Spending:
                 raise RunLimitReached(
                     f"The run has reached {self._refused}. Run the same command with a higher limit to continue."
                 )
-        payment_id = self._payments.begin(BOOKED_TO.get(), expected) if self._payments is not None else ""
-        reservation = self._in_flight.hold(BOOKED_TO.get(), expected)
+        payment_id = self._payments.begin(ACCOUNT.get(), expected) if self._payments is not None else ""
+        reservation = self._in_flight.hold(ACCOUNT.get(), expected)
         self._noted[reservation] = payment_id
         return reservation
 

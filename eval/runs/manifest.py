@@ -201,7 +201,7 @@ def with_opened(manifest: Manifest, part: Opened, facts: Mapping[str, object], *
     """
     known = manifest.get(part)
     if isinstance(known, Mapping):
-        _refuse_differences(known, facts, where=where)
+        _check_same(known, facts, where=where)
     return {**manifest, part: dict(facts)}
 
 
@@ -219,7 +219,7 @@ def check_run(manifest: Manifest, wanted: Mapping[str, object], *, where: object
     known = {name: value for name, value in wanted.items() if name in stored or not _is_prompt(name)}
     if accept_changes:
         kept, known = ({name: value for name, value in each.items() if not _is_prompt(name)} for each in (kept, known))
-    _refuse_differences(kept, known, where=where)
+    _check_same(kept, known, where=where)
 
 
 def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
@@ -286,7 +286,7 @@ def _is_prompt(name: str) -> bool:
     return name.endswith(("_prompt", _SOURCE))
 
 
-def _refuse_differences(kept: Mapping[str, object], wanted: Mapping[str, object], *, where: object) -> None:
+def _check_same(kept: Mapping[str, object], wanted: Mapping[str, object], *, where: object) -> None:
     names = sorted(name for name in kept.keys() | wanted.keys() if kept.get(name) != wanted.get(name))
     if names:
         differences = "; ".join(f"{name}: {kept.get(name)!r} there, {wanted.get(name)!r} now" for name in names)

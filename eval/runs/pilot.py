@@ -6,16 +6,19 @@ Needs scipy (extra ``eval``).
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from scipy import stats
+
 from ...modules.calls.prices import FREE, LOCAL, Cost, Prices, load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
-from ..metrics.intervals import mean_interval
+from ..metrics.intervals import ALPHA
 from ..rows.store import RunRow, RunStore
 from .batch_run import RunOptions, run_experiment, with_experiment
 from .experiment import Experiment
@@ -100,11 +103,7 @@ class RunEstimate:
             "systems": [_document(system) for system in self.systems],
             "total": _document(self.total),
             "rate_limit_s": self.rate_limit_s,
-            "pilot": {
-                "asked": self.pilot_asked,
-                "cost_usd": self.pilot_cost.usd,
-                "cost_known_usd": self.pilot_cost.known_usd,
-            },
+            "pilot": {"asked": self.pilot_asked, **self.pilot_cost.to_document()},
             "cached_share": self.cached_share,
         }
 
@@ -206,14 +205,16 @@ def rate_limit_s(rows: Mapping[str, Sequence[RunRow]], left: Mapping[str, int], 
 
 
 def _expected(values: Sequence[float], left: int) -> Expected:
-    """Extrapolate to ``left`` questions; the interval adds the variance of their own mean to the bootstrap's."""
-    mean = mean_interval(values, scale="amount")
-    value = mean.mean * left
-    if mean.low is None or mean.high is None:
+    """Extrapolate to ``left`` questions by Student's t; the bootstrap of so few is too narrow.
+
+    The interval is one of prediction: it adds the variance of their own mean.
+    """
+    value = statistics.fmean(values) * left
+    if len(values) < 2:
         return Expected(value=value, low=None, high=None)
-    wider = math.sqrt(1 + len(values) / left) if left else 1.0
-    low, high = (value + (bound - mean.mean) * left * wider for bound in (mean.low, mean.high))
-    return Expected(value=value, low=max(0.0, low), high=high)
+    quantile = float(stats.t.ppf(1 - ALPHA / 2, df=len(values) - 1))
+    half = quantile * statistics.stdev(values) * math.sqrt(left * (1 + left / len(values)))
+    return Expected(value=value, low=max(0.0, value - half), high=value + half)
 
 
 def _cached_share(rows: Iterable[RunRow]) -> float:

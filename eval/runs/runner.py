@@ -15,6 +15,7 @@ from ...modules.calls.journal import CallJournal
 from ...modules.calls.prices import FREE, Cost
 from ...modules.calls.record import NOTHING
 from ...modules.errors import UserError, ungrouped
+from ..metrics.damage import OWN_FAILURES
 from ..rows.store import Completeness, Place, RunRow, RunStore
 from ..rows.trees import TreeStore
 from .asking import Asking, JobResult, asking_here, checkpoints_of
@@ -52,6 +53,8 @@ class RunSummary:
     """Why the first of the failed questions failed; ``""`` without failures."""
     degraded: int = 0
     """Degraded questions among ``asked``: answered, but damaged by faults."""
+    unusable: int = 0
+    """Questions among ``asked`` with replies that could not be used, which count as complete otherwise."""
     kept: int = 0
     """Questions finished by an earlier call."""
     kept_incomplete: int = 0
@@ -133,7 +136,7 @@ class _Run:
         self._paid_by_done = NOTHING
         self._ended = asyncio.Condition()
         self._counts: Counter[Completeness] = Counter()
-        self._cached_calls = 0
+        self._cached_calls = self._unusable = 0
         self._setup_failures = SetupFailures(experiment.fail_after)
         self._failure = ""
         self._journal: CallJournal | None = None
@@ -158,6 +161,7 @@ class _Run:
             failed=self._counts["failed"],
             failure=self._failure,
             degraded=self._counts["degraded"],
+            unusable=self._unusable,
             stopped_by=self.spending.exhausted if self._done < len(self.jobs) else "",
             cost=self.spending.cost,
             calls=(self.spending.made if self.asks_here else self.spending.spent - before).calls,
@@ -173,10 +177,10 @@ class _Run:
         if self._journal is None:
             return
         calls = await self._journal.booked_calls()
-        await self._journal.forget_booked({call.booked_to for call in calls} & self.spending.threads_with_row)
+        await self._journal.delete_accounts({call.account for call in calls} & self.spending.threads_with_row)
         own = {thread_id_of(self.run_id, job) for job in self.jobs}
         is_shared = is_postgres(checkpoints_of(self.store, self.services.settings))
-        self.spending.recover(call for call in calls if not is_shared or call.booked_to in own)
+        self.spending.recover(call for call in calls if not is_shared or call.account in own)
 
     def _is_over(self) -> bool:
         return bool(self.spending.exhausted) or self._setup_failures.is_reached
@@ -227,7 +231,7 @@ class _Run:
         async with self._writing:
             await asyncio.to_thread(self._keep, asked)
         if self._journal is not None:
-            await self._journal.forget_booked([asked.row.thread_id])
+            await self._journal.delete_accounts([asked.row.thread_id])
         self._count(asked.row, is_asked=asked.is_new)
 
     def _count(self, row: RunRow, *, is_asked: bool) -> None:
@@ -235,6 +239,7 @@ class _Run:
         self._paid_by_done += self.spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
+        self._unusable += not OWN_FAILURES.isdisjoint(row.damage)
         self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)
         self._failure = self._failure or row.error
         if is_asked:

@@ -28,7 +28,7 @@ from ...modules.judge.contract import AnyJudge
 from ...modules.judge.factory import noise_of
 from ...modules.judge.gold import GoldTable
 from ...modules.judge.insert_block import InsertBlockFilter
-from ...modules.judge.noisy import NoisyWriter
+from ...modules.judge.noisy import NoisyWriter, noisy_judge
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CompletionCache, without_reading
 from ...modules.llm.call_gate import CallGate
 from ...modules.llm.contract import ChatLLM, model_fingerprint
@@ -51,8 +51,9 @@ from ...modules.tools.tool import Tool
 from ...modules.trust.private import private_folder
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
+from ..rows.cautions import gold_words
 from .experiment import Experiment
-from .gold import check_gold_known, check_gold_of, gold_table
+from .gold import check_gold_known, gold_in, gold_table
 from .limits import LimitedLLM
 from .manifest import Opened
 
@@ -152,6 +153,8 @@ class Services:
         """The retriever, if it is one of one's own, or of a prebuilt index."""
         self.index: Index | None = None
         """The open index; None without a system that retrieves."""
+        self.gold_found: dict[str, object] = {}
+        """The gold documents that a collection of others lacks; see ``gold.gold_in``."""
         self.judge: AnyJudge | None = None
         """The judge, without the cache; None without a system that judges."""
         self.local_models: frozenset[str] = frozenset()
@@ -174,14 +177,20 @@ class Services:
         ``fresh`` reads no cached reply that was there before, except in replay mode.
         """
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
-        noise, chosen = noise_of(self.experiment.judge), find_system(system)
-        judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if chosen.judges else None
+        chosen = find_system(system)
+        noise = noise_of(self.experiment.judge) if chosen.judges else None
+        judge: AnyJudge | None = None
+        if noise is not None and self._gold is not None:
+            noise = noise.of_repeat(repeat)
+            judge = noisy_judge(self._gold, noise)
+        elif chosen.judges:
+            judge = self._create_judge(self._cached(self._judge_llm, repeat, cache))
         return self._builder.context(
             reader=self._builder.tuned(self._cached(self._reader, repeat, cache)),
             retriever=self._retriever if chosen.retrieves else None,
             judge=judge,
             links=self._links if judge is not None else None,
-            writer=NoisyWriter(self._gold, noise) if noise and self._gold and judge else None,
+            writer=NoisyWriter(self._gold, noise) if noise and self._gold else None,
             insert_block=self._insert_block(repeat, cache) if chosen.retrieves else None,
             prices=load_prices(self.settings.home).with_free(self.local_models),
             tools=self._tools if chosen.uses_tools else (),
@@ -254,39 +263,52 @@ class Services:
             check_gold_known(self.dataset, index.corpus)
         return retriever
 
-    @property
-    def _is_of_others(self) -> bool:
-        """Whether a collection is searched that was not made for the data set."""
-        return self.experiment.corpus is not None and self.experiment.corpus_folder is None
-
     def _open_or_make(self, graph: GraphList | LinkedChunks, kind: str) -> None:
         """Open a graph; that of a data set's own corpus is made here where there is none and no model is needed."""
         try:
             graph.open()
         except CollectionError:
-            if self.index is None or self._is_of_others or kind not in GRAPHS:
+            if self.index is None or self.experiment.collection is not None or kind not in GRAPHS:
                 raise
             build_graph(self.index, kind, self.settings.home, self.on_progress)
 
     def _open_searched(self) -> Index:
         self.index = self._open_index()
-        is_own = name_in(self.experiment.dataset) == OWN_QUESTIONS and self.experiment.retriever is None
-        if self._is_of_others and is_own and not self.is_indexed:
-            check_gold_of(self.dataset, self.index)
+        has_gold = any(question.supporting for question in self.dataset.questions)
+        is_checked = self.is_indexed or self.experiment.retriever is not None
+        if self.experiment.collection is not None and has_gold and not is_checked:
+            self.gold_found = gold_in(self.dataset, self.index)
+            self._check_gold(self.gold_found)
         return self.index
 
+    def _check_gold(self, found: Mapping[str, object]) -> None:
+        """Check that some gold document is searched, where it is needed or where its names are the user's.
+
+        Raises:
+            SettingsError: None is.
+        """
+        if found["missing"] != found["documents"]:
+            return
+        if name_in(self.experiment.dataset) == OWN_QUESTIONS:
+            raise SettingsError(
+                f"{gold_words(found)} Name them as `{self.dataset.key_field}` of its chunks does, or take the column "
+                "of supporting documents out."
+            )
+        if noise_of(self.experiment.judge):
+            raise SettingsError(f"{gold_words(found)} The judge {self.experiment.judge!r} needs them: take another.")
+
     def _open_index(self) -> Index:
-        if self.is_indexed and (self.experiment.corpus is None or self.experiment.corpus_folder is not None):
+        collection = self.experiment.collection
+        if collection is None and self.is_indexed:
             return self._resources.enter_context(self._index_of(collection_of(self.dataset)))
-        if self.experiment.corpus is None or self.experiment.corpus_folder is not None:
+        if collection is None:
             index = open_corpus(self.dataset, self.settings, on_progress=self.on_progress)
             return self._resources.enter_context(index)
-        index = self._resources.enter_context(self._index_of(self.experiment.corpus))
+        index = self._resources.enter_context(self._index_of(collection))
         try:
             index.info()
         except CollectionError as error:
-            is_folder = Path(self.experiment.corpus).is_dir()
-            hint = f" For the folder, write ./{self.experiment.corpus}." if is_folder else ""
+            hint = f" For the folder, write ./{collection}." if Path(collection).is_dir() else ""
             raise CollectionError(f"{error}{hint}") from error
         return index
 

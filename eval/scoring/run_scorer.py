@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from ...modules.calls.journal import BOOKED_TO
+from ...modules.calls.journal import ACCOUNT
 from ...modules.calls.prices import FREE, Cost
 from ...modules.calls.usage import CallMeter, total_usage
 from ...modules.errors import JudgetreeError, LoadingError, RunLimitReached, UserError, ungrouped
@@ -149,7 +149,7 @@ class RunScorer(Generic[ScorerT]):
 
     async def _score(self, sample: Sample[ScorerT]) -> Score[ScorerT]:
         started, scorer = time.perf_counter(), sample.method.scorer
-        BOOKED_TO.set(work_of(scorer))
+        ACCOUNT.set(work_of(scorer))
         meter = CallMeter(node=f"score_{scorer.name}")
         value: float | None = None
         problem = ""

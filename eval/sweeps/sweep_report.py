@@ -12,10 +12,11 @@ import pandas as pd
 from ...modules.calls.prices import FREE, Cost
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
-from ..papers.tables import not_comparable
+from ..papers.tables import caution_words, not_comparable
 from ..question_files.kept_questions import with_questions_kept
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
+from ..reports.failures import incomplete_words
 from ..reports.frames import common_frame, records_of
 from ..reports.report import LACKING_WHY, Report, load_report
 from ..reports.system_table import common_blocks, count_remarks, mean_cell, metric_name
@@ -50,6 +51,8 @@ class SweepReport:
     """Names of combinations without an answer yet."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By name of a combination, the experiment's metrics that its run has no scores of."""
+    cautions: tuple[str, ...] = ()
+    """Sentences that bear on figures of some run; see ``run_cautions``."""
     common: pd.DataFrame
     """Means over common questions where combinations differ in theirs; ``system`` is "judge (topk 3)"."""
     missing_answers: int = 0
@@ -71,6 +74,8 @@ class SweepReport:
         """Yield the table of means, with its warnings and what was paid."""
         combinations = _by_combination(self.questions, self.keys)
         yield self._table()
+        yield from (f"**{each}**" for each in self.cautions)
+        yield from incomplete_words(combinations, missing=0)
         yield from count_remarks(combinations, self.missing_answers)
         yield from common_blocks(combinations, self.common, self.shown)
         yield from _lacking_remarks(self.lacking)
@@ -85,15 +90,17 @@ class SweepReport:
             "keys": list(self.keys),
             "systems": records_of(self.systems),
             "comparisons": records_of(comparison_frame(self.comparisons)),
+            "cautions": list(self.cautions),
             "missing": list(self.missing),
             "lacking": {name: list(metrics) for name, metrics in self.lacking.items()},
-            "paid": {"cost_usd": self.paid.usd, "cost_known_usd": self.paid.known_usd},
+            "paid": self.paid.to_document(),
         }
 
     def tables(self) -> list[Table]:
         """Return the table for a paper."""
         unlike = [metric for metric in self.shown if metric in set(self.common["metric"])]
         caption = f"{self.folder.name}: means over n questions with 95 % intervals.{not_comparable(unlike)}"
+        caption += caution_words(self.cautions, _by_combination(self.questions, self.keys), self.missing_answers)
         return [replace(self._table(), name="sweep", caption=caption)]
 
     def _table(self) -> Table:
@@ -184,6 +191,7 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
         missing=tuple(missing),
         lacking={point.folder.name: report.lacking for point, report in reports if report.lacking},
         common=common_frame(_by_combination(questions, keys), [metric for metric in shown if metric in there]),
+        cautions=tuple(dict.fromkeys(each for _, report in reports for each in report.cautions)),
         missing_answers=sum(report.missing for _, report in reports),
     )
 

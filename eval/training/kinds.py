@@ -16,7 +16,7 @@ from ...modules.judge.prompts import alone_messages, judge_messages, needed_mess
 from ...modules.reader.evidence import as_material
 from ...modules.reader.prompts import REFUSAL, reader_messages
 from ..datasets.questions import JsonScalar
-from ..metrics.answers import exact_match
+from ..metrics.answers import score_answer
 from .examples import Example, LeftOut, Origin
 from .gold import GoldBranch, GoldTree
 
@@ -146,10 +146,8 @@ def reader_examples(gold: GoldTree, teaching: ExampleSource) -> Found:
     if question.answers and question.supporting:
         is_complete = gold.shown_gold() >= set(question.supporting)
     else:
-        predicted = gold.row.prediction
-        is_complete = not question.answers or any(
-            exact_match(predicted, answer, lang=question.lang) for answer in question.answers
-        )
+        is_right = question.answers and score_answer(question, gold.row.prediction, refused=False).em
+        is_complete = bool(is_right or not question.answers)
     if not is_complete:
         yield "evidence incomplete"
         return

@@ -16,8 +16,8 @@ class Searching(Config):
         str,
         Key(needs=("judge",), common=True, per_question=True, in_requests=True, is_part=True, metavar="NAME"),
     ] = "breadth"
-    """Chooses the chunks that ask their sub-questions: breadth (all), best_first, value_cost, wider, mcts, random,
-    treequest (an extra), with parameters such as mcts:c=1.4; or one of your own, as module:name."""
+    """Chooses the chunks that ask their sub-questions: breadth (all), best_first, value_cost, wider, again, mcts,
+    random, treequest (an extra), with parameters such as mcts:c=1.4; or one of your own, as module:name."""
     stop: Annotated[str, Key(needs=("judge",), metavar="NAME")] = "set"
     """Closes a query whose verdicts suffice: set (a chunk scores 2, or the judge says that the chunks suffice
     together), any (a chunk scores 2), confidence:p=0.9, or never."""

@@ -135,7 +135,7 @@ def _ended(chunk: ChunkNode, candidate: Candidate, thread_id: str) -> _Ended | N
 async def _restore(each: _Ended, frontier: Frontier, context: RunContext) -> None:
     saved = await saved_thread(each.thread_id, context)
     round_, priority = each.granted_in
-    grant = (saved and saved_grant(saved)) or Grant(round=round_, priority=priority, grants="")
+    grant = (saved and saved_grant(saved)) or Grant(round=round_, priority=priority, round_digests="")
     if frontier.shared is not None:
         await frontier.shared.prepare(each.candidate.next_query)
     findings = findings_of(cast(RagState, saved.values)) if saved else Findings()

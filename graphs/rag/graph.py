@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -11,6 +11,7 @@ from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.schema import StreamEvent
 from langgraph.types import StateSnapshot
 
+from ...modules.background.closing import closing
 from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.calls.journal import CallJournal
 from ...modules.calls.transcript_writer import ThreadTranscripts
@@ -143,8 +144,10 @@ class RagGraph(Runnable[Given, RagState]):
                 if kwargs.get("stream_mode", "values") == "values":
                     yield run.finished
                 return
-            async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
-                yield item
+            items = run.context.graph.astream(run.start, run.config, context=run.context, **run.options)
+            async with closing(items):
+                async for item in items:
+                    yield item
             await run.forget_if_finished()
 
     _astream = async_twin(stream)
@@ -160,7 +163,7 @@ class RagGraph(Runnable[Given, RagState]):
     ) -> AsyncIterator[StreamEvent]:
         """Yield LangChain's events of the run and all its sub-runs, model tokens included."""
         events = background_loop().aiterate(self._astream_events(input, config, context, kwargs))
-        async with aclosing(events):
+        async with closing(events):
             async for event in events:
                 yield event
 
@@ -176,8 +179,9 @@ class RagGraph(Runnable[Given, RagState]):
     async def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
         """Yield the checkpoints of a thread, newest first."""
         check_thread_id(thread_id_in(config))
-        async for snapshot in (await self.aopen()).aget_state_history(config, **kwargs):
-            yield snapshot
+        async with closing((await self.aopen()).aget_state_history(config, **kwargs)) as snapshots:
+            async for snapshot in snapshots:
+                yield snapshot
 
     aget_state_history = async_twin(get_state_history)
 
@@ -305,8 +309,9 @@ class RagGraph(Runnable[Given, RagState]):
             if run.finished is not None:
                 return
             events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
-            async for event in events:
-                yield event
+            async with closing(events):
+                async for event in events:
+                    yield event
             await run.forget_if_finished()
 
     @asynccontextmanager

@@ -28,7 +28,7 @@ class Grant:
     """From 1."""
     priority: int
     """Place among the grants of the round, from 0."""
-    grants: str
+    round_digests: str
     """Digests of the threads that were granted in the round, by priority.
 
     Each thread saves it, so that a run that was killed before all of them were saved grants the others again.
@@ -267,7 +267,7 @@ class Frontier:
     def _remember(self, grant: Grant) -> None:
         """Note which others were granted in the round of a grant."""
         self._round = max(self._round, grant.round)
-        for priority, digest in enumerate(grant.grants.split()):
+        for priority, digest in enumerate(grant.round_digests.split()):
             self._granted_before[digest] = replace(grant, priority=priority)
 
     def _next_round(self) -> None:
@@ -310,9 +310,9 @@ class Frontier:
             waiting.pop(id(candidate)).decision.set_result(link or Skipped(reason="cycle"))
 
     def _grant(self, granted: Sequence[_Waiting]) -> None:
-        grants = " ".join(_digest(each.sub_thread_id) for each in granted)
+        digests = " ".join(_digest(each.sub_thread_id) for each in granted)
         for priority, each in enumerate(granted):
-            grant = Grant(round=self._round, priority=priority, grants=grants)
+            grant = Grant(round=self._round, priority=priority, round_digests=digests)
             self._start(each.candidate, each.sub_thread_id, grant)
             each.decision.set_result(grant)
 

@@ -92,6 +92,11 @@ def retrieves(system: str) -> bool:
     return system not in SYSTEMS or SYSTEMS[system].retrieves
 
 
+def judges(system: str) -> bool:
+    """Whether a system has a judge; one of one's own may."""
+    return system not in SYSTEMS or SYSTEMS[system].judges
+
+
 @dataclass(frozen=True)
 class _OwnBuilder:
     """Builds the graph of a system of one's own, with its name and source in its fingerprints."""

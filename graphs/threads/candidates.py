@@ -119,6 +119,8 @@ def _linked(chunks: Sequence[Document]) -> list[str]:
 def saved_grant(snapshot: StateSnapshot) -> Grant | None:
     """Return the grant that a sub-run saved with its checkpoints; None for one that was granted without a round."""
     saved = cast(Mapping[str, object], snapshot.metadata or {})
-    if "grants" not in saved:
+    if "round_digests" not in saved:
         return None
-    return Grant(round=int(str(saved["round"])), priority=int(str(saved["priority"])), grants=str(saved["grants"]))
+    return Grant(
+        round=int(str(saved["round"])), priority=int(str(saved["priority"])), round_digests=str(saved["round_digests"])
+    )

@@ -134,7 +134,10 @@ def _settle(outcome: Future[Any], call: Callable[[], Any]) -> None:
     if not outcome.set_running_or_notify_cancel():
         return
     try:
-        result = call()
+        try:
+            result = call()
+        except StopIteration as error:  # an asyncio future takes none, so that who awaits it would wait for ever
+            raise RuntimeError(f"a function raised {error!r}") from error
     except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
         outcome.set_exception(error)
         del outcome, call  # the error's traceback has this frame: together they would be a cycle

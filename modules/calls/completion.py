@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,10 +13,13 @@ import httpx2
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from ..caveats.filters import FILTERED, usual_reason
+from ..background.closing import closing
+from ..caveats.endings import BROKEN_OFF, FILTERED, LENGTH, usual_reason
 from ..caveats.kinds import CaveatKind
+from ..reading.thinking_forms import without_end_marks
 from ..storage.texts import storable
 from .growing_text import Delta
+from .reported_usage import NO_TOKENS, attach_usage
 from .thinking import ThinkingText, whole_text
 
 BYTES_A_BYTE_WHOLE = 10
@@ -27,9 +30,6 @@ _BYTE_ORDER_MARK = "\ufeff"
 """Not text where a reply begins with it."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
-_MOST_COPIED = 512_000_000
-"""Most bytes that reading one event may copy, some tenths of a second; an event of 1 MB in packets copies so many."""
-_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 TURN_BYTES = 16_384
 """Bytes after which the event loop gets a turn; a read of the HTTP client has as many at most."""
 
@@ -51,116 +51,61 @@ class PackedReply(ValueError):
         )
 
 
-class EventTooLong(ValueError):
-    """An event of a stream is longer, or has more lines, than any real one; reading it takes the product of both."""
-
-    def __init__(self) -> None:
-        super().__init__("an event of its stream is too long, or has too many lines")
-
-
-_ENDING = 40
-"""Bytes at the end of a stream that are kept, more than its last event ``data: [DONE]`` has."""
-
-
 class CappedStream(httpx2.AsyncByteStream):
     """A response's bytes up to a limit, read in turns with everything else on the event loop."""
 
-    def __init__(
-        self,
-        inner: AsyncIterator[bytes] | httpx2.AsyncByteStream,
-        *,
-        limit: int,
-        max_bytes: int,
-        has_events: bool = False,
-    ) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, *, limit: int, max_bytes: int) -> None:
         """Yield at most ``limit`` bytes.
 
         Args:
             inner: The bytes.
             limit: Most bytes.
             max_bytes: What ``ReplyTooLong`` names, which is raised beyond the limit; 0 to end there without an error.
-            has_events: Whether the bytes are server-sent events; ``EventTooLong`` is raised at one that would take long
-                to read.
         """
         self._inner = inner
         self._limit = limit
         self._max_bytes = max_bytes
-        self._copies = _EventCopies(max_bytes) if has_events else None
-        self.newest = b""
-        """The piece that came last."""
-        self._before = b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, unbroken = self._limit, 0
-        async for chunk in _without_mark(self._inner):
-            if self._copies is not None:
-                self._copies.count(chunk)
-            self._before, self.newest = self.ending, chunk
-            yield chunk[:left]
-            left -= len(chunk)
-            if left < 0:
-                if self._max_bytes:
-                    raise ReplyTooLong(self._max_bytes)
-                return
-            # Bytes that are there already come without a wait: a flood of tiny events would hold the loop for seconds.
-            unbroken += len(chunk)
-            if unbroken >= TURN_BYTES:
-                unbroken = 0
-                await asyncio.sleep(0)
-
-    @property
-    def ending(self) -> bytes:
-        """The last bytes so far, at most 40."""
-        return (self._before + self.newest[-_ENDING:])[-_ENDING:]
+        async with closing(_without_mark(aiter(self._inner))) as chunks:
+            async for chunk in chunks:
+                yield chunk[:left]
+                left -= len(chunk)
+                if left < 0:
+                    if self._max_bytes:
+                        raise ReplyTooLong(self._max_bytes)
+                    return
+                # Bytes that are there already come without a wait: a flood of tiny events would hold the loop for
+                # seconds.
+                unbroken += len(chunk)
+                if unbroken >= TURN_BYTES:
+                    unbroken = 0
+                    await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """Close the response."""
-        if isinstance(self._inner, httpx2.AsyncByteStream):
-            await self._inner.aclose()
+        await self._inner.aclose()
 
 
-async def _without_mark(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _without_mark(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield bytes without the byte order mark that they may begin with, which readers of events do not expect."""
     head: bytes | None = b""
-    async for chunk in chunks:
-        if head is None:
-            yield chunk
-            continue
-        head += chunk
-        if len(head) < len(BOM_UTF8) and BOM_UTF8.startswith(head):
-            continue
-        yield head.removeprefix(BOM_UTF8)
-        head = None
+    async with closing(chunks):
+        async for chunk in chunks:
+            if head is None:
+                yield chunk
+                continue
+            head += chunk
+            if len(head) < len(BOM_UTF8) and BOM_UTF8.startswith(head):
+                continue
+            yield head.removeprefix(BOM_UTF8)
+            head = None
     if head:
         yield head
 
 
-class _EventCopies:
-    """Counts what the SDK copies for an event: all that it has of the event, once for each further line or piece."""
-
-    def __init__(self, max_bytes: int) -> None:
-        """Raise ``ReplyTooLong`` at an event that is longer than a whole reply of ``max_bytes``; 0 for no limit."""
-        self._max_bytes = max_bytes
-        self._size = 0
-        self._copied = 0
-        self._tail = b""
-
-    def count(self, chunk: bytes) -> None:
-        pieces = chunk.count(b"\n") + chunk.count(b"\r") + 1
-        self._size += len(chunk)
-        self._copied += pieces * self._size
-        if self._max_bytes and self._size > self._max_bytes * BYTES_A_BYTE_WHOLE:
-            raise ReplyTooLong(self._max_bytes)
-        if self._copied > _MOST_COPIED:
-            raise EventTooLong
-        seen = self._tail + chunk  # an end may lie across two chunks
-        end = max(map(seen.rfind, _EVENT_ENDS))
-        if end >= 0:
-            self._size, self._copied = len(seen) - end, 0
-        self._tail = seen[-3:]
-
-
-def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int, has_events: bool = False) -> None:
+def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
     """Limit a response to ``limit`` bytes, as ``CappedStream`` does; nothing of a packed one is read.
 
     Raises:
@@ -172,7 +117,7 @@ def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int, has_even
             raise PackedReply(packing)
         limit = 0
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes, has_events=has_events)
+        response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes)
 
 
 async def cut_error_short(response: httpx2.Response) -> None:
@@ -189,6 +134,9 @@ class TokenLogprob:
     logprob: float
 
 
+_CUT = frozenset({LENGTH, FILTERED, BROKEN_OFF})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Completion:
     """A model's reply, split into answer and thinking.
@@ -202,7 +150,7 @@ class Completion:
     thinking: str = ""
     """Text in ``<think>`` or in a reasoning field, without tags, stripped; ``""`` if there is none."""
     finish_reason: str
-    """"stop", "length" (cut off), "content_filter" or another reason given by the endpoint."""
+    """"stop", "length" (cut off), "content_filter", "broken_off" or another reason given by the endpoint."""
     first_token: tuple[TokenLogprob, ...] = ()
     """Likeliest alternatives of the first token, requested by ``top_logprobs``; empty if the endpoint gives none."""
     refusal: str = ""
@@ -212,8 +160,8 @@ class Completion:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the endpoint ended the reply before the model did, for its length or by a filter."""
-        return self.finish_reason in ("length", FILTERED)
+        """Whether the endpoint ended the reply before the model did, for its length, by a filter or a fault."""
+        return usual_reason(self.finish_reason) in _CUT
 
     @property
     def written(self) -> str:
@@ -221,17 +169,21 @@ class Completion:
 
         Of a model that declined, ``text`` may be the reason.
         """
-        return "" if self.refusal or self.finish_reason == FILTERED else self.text
+        return "" if self.refusal or self._is_filtered else self.text
 
     @property
     def caveats(self) -> tuple[CaveatKind, ...]:
         """What the reply itself shows to be worse than it looks, besides its length."""
         found: dict[CaveatKind, bool] = {
-            "filtered": self.finish_reason == FILTERED,
+            "filtered": self._is_filtered,
             "declined": bool(self.refusal),
             "only_thinking": self.is_from_thinking,
         }
         return tuple(kind for kind, is_so in found.items() if is_so)
+
+    @property
+    def _is_filtered(self) -> bool:
+        return usual_reason(self.finish_reason) == FILTERED
 
     def to_document(self) -> dict[str, object]:
         """Return the completion as plain data for JSON."""
@@ -250,22 +202,24 @@ def completion_of(message: AIMessage, stop: tuple[str, ...] = (), *, is_json: bo
     Where JSON was asked for, tags of thinking inside its object are text.
 
     A server's reasoning parser may move the whole answer into the reasoning (``additional_kwargs["reasoning"]``). Where
-    a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking. A
+    a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking. So
+    is an answer that begins with a tag of thinking, other than ``<think>``, which nothing closes: it is about it. A
     refusal (``additional_kwargs["refusal"]``) is the answer of a message that has no other text.
     """
     finish_reason = usual_reason(str(message.response_metadata.get("finish_reason") or ""))
     refusal = storable(_refusal_in(message)).strip()
-    content, reasoning = (
-        whole_text(storable(text).removeprefix(_BYTE_ORDER_MARK), stop, is_json=is_json)
-        for text in _sent_texts(message)
-    )
+    sent, reasoned = (storable(text).removeprefix(_BYTE_ORDER_MARK) for text in _sent_texts(message))
+    content, reasoning = (whole_text(text, stop, is_json=is_json) for text in (sent, reasoned))
     said, thinking = content, reasoning.everything or content.thinking
-    is_ended = finish_reason not in ("length", FILTERED) and not content.is_stopped and not refusal
+    is_ended = finish_reason not in _CUT and not content.is_stopped and not refusal
     is_from_thinking = bool(is_ended and reasoning.answer and not content.answer)
     if is_ended and reasoning.everything and not content.answer:
         said, thinking = reasoning, reasoning.thinking
+    answer = said.answer
+    if is_ended and not answer and said.may_be_about_tags:
+        answer, thinking = (reasoned if said is reasoning else sent).strip(), ""
     return Completion(
-        text=said.answer or refusal,
+        text=without_end_marks(answer) or refusal,
         thinking=thinking,
         finish_reason="stop" if said.is_stopped else finish_reason,
         first_token=_first_token(message.response_metadata.get("logprobs")),
@@ -347,6 +301,18 @@ class StreamedMessage:
             return Delta("") if self._has_reasoned else self._content.new_thinking()
         is_first, self._has_reasoned = not self._has_reasoned, True
         return Delta(reasoned.text, restarted=is_first)
+
+    def whole_message(self) -> AIMessage:
+        """Return the message of a stream that has ended.
+
+        Raises:
+            ValueError: It broke off; the usage that it reported is attached.
+        """
+        message = self.message()
+        if not message.response_metadata.get("finish_reason"):
+            with attach_usage(message.usage_metadata or NO_TOKENS):
+                raise ValueError("the stream broke off before the answer's end")
+        return message
 
     def message(self) -> AIMessage:
         """Return the message; its metadata has no ``finish_reason`` where the stream broke off."""

@@ -26,10 +26,10 @@ from .kept import CallResult
 from .record import INTERRUPTED, CallRecord
 from .transcript_writer import ThreadTranscripts
 
-BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
+ACCOUNT: ContextVar[str] = ContextVar("account", default="")
 """Name of the account of a task's calls, such as a question of a batch run; ``""`` for none.
 
-Booked calls stay in the journal until ``CallJournal.forget_booked``; others are deleted with their finished thread.
+Booked calls stay in the journal until ``CallJournal.delete_accounts``; others are deleted with their finished thread.
 """
 
 JOURNAL_TABLES = Tables(
@@ -37,9 +37,9 @@ JOURNAL_TABLES = Tables(
     names=("calls", "format"),
     create=(
         "CREATE TABLE IF NOT EXISTS {prefix}calls (call_key {bytes} PRIMARY KEY, root TEXT NOT NULL, "
-        "booked_to TEXT NOT NULL, estimate TEXT NOT NULL, kept TEXT, lost INTEGER NOT NULL)",
+        "account TEXT NOT NULL, estimate TEXT NOT NULL, kept TEXT, lost INTEGER NOT NULL)",
         "CREATE INDEX IF NOT EXISTS {prefix}calls_by_root ON {prefix}calls (root)",
-        "CREATE INDEX IF NOT EXISTS {prefix}calls_by_book ON {prefix}calls (booked_to)",
+        "CREATE INDEX IF NOT EXISTS {prefix}calls_by_account ON {prefix}calls (account)",
     ),
     remedy="Move it away; unfinished questions then start over.",
 )
@@ -55,7 +55,7 @@ class JournaledCall:
     """Expected usage, as the record of an interrupted call."""
     lost: int = 0
     """Number of times it was made without a saved reply."""
-    booked_to: str = ""
+    account: str = ""
 
     @property
     def records(self) -> list[CallRecord]:
@@ -89,12 +89,12 @@ class CallJournal:
         self._waiting: list[tuple[Statement, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
 
-    async def begin(self, key: bytes, root: str, booked_to: str, estimate: CallRecord) -> None:
+    async def begin(self, key: bytes, root: str, account: str, estimate: CallRecord) -> None:
         """Note a call before it is made; a call noted earlier without a reply is counted as lost."""
         await self._write(
-            "INSERT INTO calls (call_key, root, booked_to, estimate, kept, lost) VALUES (?, ?, ?, ?, NULL, 0) "
+            "INSERT INTO calls (call_key, root, account, estimate, kept, lost) VALUES (?, ?, ?, ?, NULL, 0) "
             "ON CONFLICT (call_key) DO UPDATE SET lost = calls.lost + 1",
-            (key, root, booked_to, json.dumps(estimate, separators=(",", ":"))),
+            (key, root, account, json.dumps(estimate, separators=(",", ":"))),
         )
 
     async def keep(self, key: bytes, kept: CallResult) -> None:
@@ -107,24 +107,24 @@ class CallJournal:
 
     async def calls_of(self, root: str) -> dict[bytes, JournaledCall]:
         """Return the calls of a root thread and of the threads below it, by key."""
-        rows = await self._read("SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE root = ?", (root,))
+        rows = await self._read("SELECT call_key, account, estimate, kept, lost FROM calls WHERE root = ?", (root,))
         return {bytes(row[0]): _call_of(row) for row in rows}  # type: ignore[call-overload]
 
     async def booked_calls(self, name: str | None = None) -> list[JournaledCall]:
         """Return the calls booked to ``name`` (None: to any name), those without a reply counted as lost."""
         of_name, names = ("<> ''", ()) if name is None else ("= ?", (name,))
-        sql = f"SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE booked_to {of_name}"
+        sql = f"SELECT call_key, account, estimate, kept, lost FROM calls WHERE account {of_name}"
         rows = await self._read(sql, names)
         return [_call_of(row) for row in rows]
 
     async def forget(self, roots: Iterable[str]) -> None:
         """Delete the calls of finished or deleted root threads, except booked ones."""
-        sql = "DELETE FROM calls WHERE root = ? AND booked_to = ''"
+        sql = "DELETE FROM calls WHERE root = ? AND account = ''"
         await asyncio.gather(*(self._write(sql, (root,)) for root in roots))
 
-    async def forget_booked(self, names: Collection[str]) -> None:
+    async def delete_accounts(self, names: Collection[str]) -> None:
         """Delete the calls that are booked to these names."""
-        await asyncio.gather(*(self._write("DELETE FROM calls WHERE booked_to = ?", (name,)) for name in names))
+        await asyncio.gather(*(self._write("DELETE FROM calls WHERE account = ?", (name,)) for name in names))
 
     async def aclose(self) -> None:
         """Write what is waiting and close the file."""
@@ -204,7 +204,7 @@ class ThreadCalls:
     thread_id: str
     known: dict[bytes, JournaledCall] = field(default_factory=dict)
     """Calls in the journal when the run began, by key."""
-    booked_to: str = field(default_factory=BOOKED_TO.get)
+    account: str = field(default_factory=ACCOUNT.get)
     transcripts: ThreadTranscripts | None = None
     """Recorder of the calls; None where none are recorded."""
     run: str = ""
@@ -263,7 +263,7 @@ class JournalEntry:
         """Save the newest failed attempt as an entry of its own."""
         key = _failure_key(self.key, len(self.failed) - 1)
         estimate = CallRecord(**{**self.failed[-1], "call_id": key.hex()[:32]})
-        await self.calls.journal.begin(key, self.calls.root, self.calls.booked_to, estimate)
+        await self.calls.journal.begin(key, self.calls.root, self.calls.account, estimate)
 
 
 def _failure_key(call: bytes, number: int) -> bytes:
@@ -292,16 +292,16 @@ async def thread_calls(
 
 async def forget_calls(calls: ThreadCalls | None) -> None:
     """Delete the journaled calls of a tree whose root thread is finished, unless they are booked."""
-    if calls is not None and not calls.booked_to:
+    if calls is not None and not calls.account:
         await calls.journal.forget([calls.root])
 
 
 def _call_of(row: tuple[object, ...]) -> JournaledCall:
-    _, booked_to, estimate, kept, lost = row
+    _, account, estimate, kept, lost = row
     cut_off = int(str(lost)) + (kept is None)
     return JournaledCall(
         kept=None if kept is None else CallResult.from_json(str(kept)),
         estimate=cast(CallRecord, json.loads(str(estimate))),
         lost=cut_off,
-        booked_to=str(booked_to),
+        account=str(account),
     )

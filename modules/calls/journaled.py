@@ -295,7 +295,7 @@ async def _begin(
         # So that a killed process has the texts of all calls that were followed by another one.
         await slot.calls.transcripts.flush()
     estimate = expected_record(messages, options, model=model, meter=meter, call_id=id_in_journal(slot))
-    await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.booked_to, estimate)
+    await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.account, estimate)
 
 
 def id_in_journal(slot: JournalEntry) -> str:

@@ -144,6 +144,10 @@ class Cost:
         """Return the money of a sum of calls."""
         return cls(known_usd=spend.usd, is_whole=not spend.unpriced, is_estimated=spend.estimated > 0)
 
+    def to_document(self) -> dict[str, object]:
+        """Return it as entries of a JSON document; ``cost_usd`` is None if a part is unknown."""
+        return {"cost_usd": self.usd, "cost_known_usd": self.known_usd, "cost_is_estimated": self.is_estimated}
+
     def __add__(self, other: Cost) -> Cost:
         return Cost(
             known_usd=self.known_usd + other.known_usd,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, cast
 
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata, add_usage
@@ -18,8 +17,11 @@ _TOLD = "attached_usage"
 def sanitize_usage(reply: MutableMapping[str, object]) -> None:
     """Replace a reply's ``usage`` by its counts, or by None where that of prompt or completion is impossible.
 
-    Strings, negative numbers, fractions, 2**64 and 1e30 are impossible counts; the call's usage is then unknown.
+    Strings, negative numbers, fractions, 2**64 and 1e30 are impossible counts; the call's usage is then unknown. In a
+    stream of Groq's it stands under ``x_groq``.
     """
+    if reply.get("usage") is None and isinstance(besides := reply.get("x_groq"), dict):
+        reply["usage"] = besides.get("usage")
     if reply.get("usage") is None:
         return
     usage = reply["usage"]
@@ -65,27 +67,6 @@ def usage_in(reply: Mapping[str, Any]) -> UsageMetadata | None:
     used = UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=total)
     if details := usage.get("prompt_tokens_details"):
         used["input_token_details"] = InputTokenDetails(cache_read=details["cached_tokens"])
-    return used
-
-
-def usage_in_events(data: bytes) -> UsageMetadata | None:
-    r"""Return the last usage in the whole events of a piece of a stream; None without.
-
-    The OpenAI client raises an error that a stream reports, and drops the event in which it stands.
-
-    >>> used = usage_in_events(b'data: {"error": {}, "usage": {"prompt_tokens": 7, "completion_tokens": 2}}\n\n')
-    >>> used["total_tokens"]
-    9
-    """
-    used: UsageMetadata | None = None
-    for line in data.splitlines():
-        if not line.startswith(b"data:") or b'"usage"' not in line:
-            continue
-        with suppress(ValueError, RecursionError):
-            event = json.loads(line.removeprefix(b"data:"))
-            if isinstance(event, dict):
-                sanitize_usage(event)
-                used = usage_in(event) or used
     return used
 
 

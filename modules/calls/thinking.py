@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 from ..json_objects import object_at
 from ..reading.quotations import Quotations
+from ..reading.thinking_forms import ThinkingForm
 from .growing_text import Delta, Paragraphs
 from .stops import StopTextFilter
 
-_OPENING, _CLOSING = "<think>", "</think>"
-_TAG = re.compile(f"({_OPENING}|{_CLOSING})")
-_TAG_OR_OBJECT = re.compile(rf'{_OPENING}|{_CLOSING}|\{{\s*"')
 _MOST_OPEN = 8
 """Objects without an end that are looked through, each of them to the end of the text."""
 
@@ -25,8 +23,9 @@ class ThinkingText:
     are part of neither. The answer ends before its first stop text.
 
     A tag is text where it is quoted: in a code span, fenced code or quotation marks, and behind a closed thought, where
-    only a ``<think>`` at the beginning of a line opens another. The possible beginning of a tag is held back until the
-    next piece, and a tag that may be quoted until its quotation ends.
+    only a ``<think>`` at the beginning of a line opens another. A text that begins with thinking in another form has
+    the tags of that form too, see ``ThinkingForm``. The possible beginning of a tag is held back until the next piece,
+    and a tag that may be quoted until its quotation ends.
 
     >>> text = ThinkingText()
     >>> text.feed("<think>six by nine</thi")
@@ -37,8 +36,8 @@ class ThinkingText:
     ('six by nine', '42')
     """
 
-    def __init__(self, stop: tuple[str, ...] = ()) -> None:
-        """Let the answer, not the thinking, end before the first text of ``stop``."""
+    def __init__(self, stop: tuple[str, ...] = (), *, form: ThinkingForm | None = None) -> None:
+        """Let the answer, not the thinking, end before the first text of ``stop``; ``form`` has read the text."""
         self._stop = stop
         self._until_stop = StopTextFilter(stop)
         self._answer = Paragraphs()
@@ -49,6 +48,7 @@ class ThinkingText:
         self._was_closed = False
         self._has_said = False  # something visible stands behind the newest tag
         self._answer_is_void = False
+        self._form = form or ThinkingForm()
         self._held = ""  # begins with a tag, or with what may become one
 
     @property
@@ -67,17 +67,22 @@ class ThinkingText:
         return str(self._everything)
 
     @property
+    def may_be_about_tags(self) -> bool:
+        """Whether the text begins with a tag other than ``<think>`` that nothing closes."""
+        return self._form.is_pair and not self._was_closed
+
+    @property
     def is_stopped(self) -> bool:
         """Whether a stop text has ended the answer."""
         return self._until_stop.is_ended
 
     def feed(self, piece: str) -> None:
         """Take the next piece of the text."""
-        self._advance(self._held + piece, is_whole=False)
+        self._advance(self._held + self._form.feed(piece), is_whole=False)
 
     def feed_text(self, text: str) -> None:
         """Take the next piece, one in which tags are text."""
-        self._advance(self._held, is_whole=True)
+        self._advance(self._held + self._form.finish(), is_whole=True)
         self._take(text)
 
     def finish(self) -> None:
@@ -102,7 +107,7 @@ class ThinkingText:
     def _advance(self, text: str, *, is_whole: bool) -> None:
         """Take what is decided of a text, and hold the rest back."""
         at, self._held = 0, ""
-        for tag in _TAG.finditer(text):
+        for tag in self._form.tag.finditer(text):
             if tag.start() < at:  # inside the quotation of an earlier one
                 continue
             self._take(text[at : tag.start()])
@@ -116,14 +121,16 @@ class ThinkingText:
             else:
                 self._take_tag(tag[0])
             at = end or tag.end()
-        end = len(text) if is_whole else _unfinished_tag_at(text, at)
+        end = len(text) if is_whole else self._form.unfinished_at(text, at)
         self._take(text[at:end])
         self._held = text[end:]
 
     def _text_end(self, text: str, tag: re.Match[str], *, is_whole: bool) -> int | None:
         """Return the end of what is text from a tag on; 0 if it is a tag, None while that is unknown."""
+        if self._form.is_marked:
+            return 0
         if not self._is_open and self._was_closed and self._has_said:
-            opens = tag[0] == _OPENING and self._quotations.is_at_line_start and not self._quotations.is_fenced
+            opens = self._form.opens(tag[0]) and self._quotations.is_at_line_start and not self._quotations.is_fenced
             return 0 if opens else tag.end()
         return self._quotations.end_after(text, tag.start(), tag.end(), is_whole=is_whole)
 
@@ -140,11 +147,12 @@ class ThinkingText:
         self._thinking.end_paragraph()
         self._everything.end_paragraph()
         self._answer.feed(self._until_stop.finish())
-        if tag == _CLOSING:
+        opens = self._form.opens(tag)
+        if not opens:
             self._void_answer()
             self._was_closed = True
         self._quotations = Quotations()
-        self._is_open = tag == _OPENING
+        self._is_open = opens
         self._has_said = False
 
     def _void_answer(self) -> None:
@@ -162,9 +170,10 @@ def whole_text(text: str, stop: tuple[str, ...] = (), *, is_json: bool = False) 
 
     Where JSON was asked for, a tag that an object quotes is text.
     """
-    whole = ThinkingText(stop)
-    at = 0
-    for start, end in _quoting_objects(text) if is_json else ():
+    form = ThinkingForm()
+    text = form.feed(text) + form.finish()
+    whole, at = ThinkingText(stop, form=form), 0
+    for start, end in _quoting_objects(text, form) if is_json and form.tag.search(text) else ():
         whole.feed(text[at:start])
         whole.feed_text(text[start:end])
         at = end
@@ -183,25 +192,19 @@ def split_thinking(text: str, *, is_json: bool = False) -> tuple[str, str]:
     return whole.answer, whole.thinking
 
 
-def _quoting_objects(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each JSON object outside of ``<think>`` that has tags in it, in linear time."""
+def _quoting_objects(text: str, form: ThinkingForm) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each JSON object outside of thinking that has tags in it, in linear time."""
+    tag_or_object = re.compile(rf'{form.tag.pattern}|\{{\s*"', form.tag.flags)
     at, open_ones = 0, 0
-    while found := _TAG_OR_OBJECT.search(text, at):
+    while found := tag_or_object.search(text, at):
         at = found.end()
-        if found[0] == _OPENING:
-            closing = text.find(_CLOSING, at)
-            at = closing if closing >= 0 else len(text)
-        elif found[0] != _CLOSING and open_ones < _MOST_OPEN:
+        if form.opens(found[0]):
+            closing = next((tag for tag in form.tag.finditer(text, at) if not form.opens(tag[0])), None)
+            at = closing.start() if closing else len(text)
+        elif found[0].startswith("{") and open_ones < _MOST_OPEN:
             span = object_at(text, found.start())
             open_ones += not span.is_closed
             if span.is_closed:
                 at = span.end
-                if _TAG.search(text, span.start, span.end):
+                if form.tag.search(text, span.start, span.end):
                     yield span.start, span.end
-
-
-def _unfinished_tag_at(text: str, at: int) -> int:
-    """Return where an unfinished tag starts at the end of a text with none from ``at`` on; its length if none does."""
-    start = text.rfind("<", max(at, len(text) - len(_CLOSING)))
-    is_unfinished = start >= 0 and (_OPENING.startswith(text[start:]) or _CLOSING.startswith(text[start:]))
-    return start if is_unfinished else len(text)

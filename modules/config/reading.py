@@ -27,7 +27,7 @@ class Evidence(Config):
     """Fills evidence_tokens with passages that have good verdicts and repeat each other little; else by verdict."""
 
     @model_validator(mode="after")
-    def _refuse_no_limit(self) -> Self:
+    def _check_has_limit(self) -> Self:
         if self.evidence_ranker is not None and self.evidence_tokens is None:
             raise ValueError(
                 f"evidence_ranker={self.evidence_ranker!r} chooses within a limit of tokens: give evidence_tokens too"

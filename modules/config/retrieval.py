@@ -63,7 +63,7 @@ class Retrieval(Config):
     --graph."""
 
     @model_validator(mode="after")
-    def _refuse_two_rankers(self) -> Self:
+    def _check_one_ranker(self) -> Self:
         if self.rerank is not None and "ranker_type" in self.model_fields_set and self.ranker_type != "model":
             raise ValueError(
                 f"leave out either rerank or ranker_type={self.ranker_type!r}: each of them orders the hits"

@@ -73,9 +73,7 @@ class VectorCache(SqliteCache):
 
         def insert(connection: sqlite3.Connection) -> None:
             with transaction(connection):
-                self._refuse_other_lengths(
-                    embedder, {len(blob) for _, _, blob in rows}, _first_bytes(connection, embedder)
-                )
+                self._check_lengths(embedder, {len(blob) for _, _, blob in rows}, _first_bytes(connection, embedder))
                 connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
 
         if rows:
@@ -95,7 +93,7 @@ class VectorCache(SqliteCache):
         with transaction(connection):
             connection.executemany("DELETE FROM vectors WHERE embedder = ? AND digest = ?", rows)
 
-    def _refuse_other_lengths(self, embedder: str, new: set[int], saved: int | None) -> None:
+    def _check_lengths(self, embedder: str, new: set[int], saved: int | None) -> None:
         if len(lengths := new | ({saved} if saved else set())) < 2:
             return
         listed = ", ".join(str(each // _BYTES_A_NUMBER) for each in sorted(lengths))

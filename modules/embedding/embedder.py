@@ -22,6 +22,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from ..addresses import Address
+from ..background.closing import closing
 from ..background_loop import background_loop
 from ..errors import SettingsError
 from ..settings import Settings, without_secrets
@@ -273,8 +274,9 @@ class CachedEmbedder(Embedder):
         if vectors:
             yield SavedBatch(placed(places, vectors))
         missing = [text for text in places if text not in vectors]
-        async for batch in self.inner.aembed_batches(missing):
-            yield placed(places, await asyncio.to_thread(self._keep, missing, batch))
+        async with closing(self.inner.aembed_batches(missing)) as batches:
+            async for batch in batches:
+                yield placed(places, await asyncio.to_thread(self._keep, missing, batch))
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text; in microseconds for a recent query."""

@@ -26,6 +26,7 @@ from ..llm.rate_limit import Admissions, RateLimit
 from ..llm.wire.refusals import noting_refusals
 from ..network.long_waits import LONG_WAITS
 from ..settings import Settings
+from ..wanted import check_wanted
 from .refusals import LearnedWays, described, fewer_texts, is_text_too_long, pieces_of, refuses_format, ways_at
 from .replies import MAX_DIMENSION, EmbeddingsReply, parse_reply
 
@@ -64,8 +65,9 @@ class _Batch:
     @property
     def in_words(self) -> str:
         """Which texts these are, for messages; ``""`` if they are all."""
-        end = self.start + len(self.texts)
-        return f" on texts {self.start + 1:,} to {end:,} of {self.of:,}" if len(self.texts) < self.of else ""
+        first, last = self.start + 1, self.start + len(self.texts)
+        which = f"text {first:,}" if first == last else f"texts {first:,} to {last:,}"
+        return f" on {which} of {self.of:,}" if len(self.texts) < self.of else ""
 
 
 class _TooMuch(Exception):
@@ -278,7 +280,8 @@ class EmbeddingEndpoint:
             to_do = (
                 f". The model takes no such long text: {which}. To do: index in smaller chunks, or take another model."
             )
-        what = f"The embedding model {self._name} failed{batch.in_words} in {attempts.in_words}: {said}{to_do}"
+        when = f"in {attempts.in_words}{found.in_status(said)}"
+        what = f"The embedding model {self._name} failed{batch.in_words} {when}: {said}{to_do}"
         failure = found.error_class(what, status=found.status)
         if wait_s is None:
             return failure
@@ -289,6 +292,7 @@ class EmbeddingEndpoint:
         with self._rates.paused(for_s=wait_s, spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             async with LONG_WAITS.one() if failure.status == _TOO_MANY_REQUESTS or asked_s else nullcontext():
                 await self._sleep(wait_s)
+        check_wanted()
         return None
 
 

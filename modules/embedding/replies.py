@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ..llm.wire.error_words import ReportedError, error_in
+from ..llm.wire.error_words import ReportedError, error_in_text
 
 MAX_DIMENSION = 32_768
 """Longest vector that is accepted; Milvus takes none that is longer."""
@@ -67,15 +65,8 @@ def parse_reply(body: bytes) -> EmbeddingsReply:
     try:
         return EmbeddingsReply.model_validate_json(body)
     except ValidationError as error:
-        if reported := _error_in(body):
+        if reported := error_in_text(body):
             raise ReportedError(reported) from None
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the whole"
         raise ValueError(f"its reply is no list of embeddings ({where}: {fault['msg'][:100]})") from None
-
-
-def _error_in(body: bytes) -> object:
-    with suppress(ValueError, RecursionError):
-        reply = json.loads(body)
-        return error_in(reply) if isinstance(reply, dict) else None
-    return None

@@ -74,6 +74,7 @@ Row = dict[str, object]
 """One chunk in Milvus: ``pk``, ``text``, a vector for each dense field, and the metadata."""
 
 SOURCE = "source"
+TITLE = "title"
 FILE_DIGEST = "file_digest"
 DYNAMIC_FIELDS = "$meta"
 _PAGE_ROWS = 1000
@@ -132,17 +133,17 @@ def stored_files(connection: MilvusConnection, name: str) -> dict[str, StoredFil
     }
 
 
-def known_sources(client: MilvusClient, name: str, sources: Sequence[str]) -> set[str]:
-    """Return those of some sources that the collection has chunks of; reads the sources of all these chunks."""
+def known_values(client: MilvusClient, name: str, field: str, values: Sequence[str]) -> set[str]:
+    """Return those of some values of a field that chunks of the collection have; reads that field of all these."""
     known: set[str] = set()
-    for start in range(0, len(sources), _PAGE_ROWS):
-        left = set(sources[start : start + _PAGE_ROWS])
+    for start in range(0, len(values), _PAGE_ROWS):
+        left = set(values[start : start + _PAGE_ROWS])
         while left:
-            condition, fields = text_in(SOURCE, sorted(left)), [SOURCE]
+            condition = text_in(field, sorted(left))
             rows = client.query(
-                name, filter=condition, output_fields=fields, limit=_PAGE_KEYS, consistency_level="Strong"
+                name, filter=condition, output_fields=[field], limit=_PAGE_KEYS, consistency_level="Strong"
             )
-            found = {str(row[SOURCE]) for row in rows}
+            found = {str(row[field]) for row in rows}
             known |= found
             left = left - found if len(rows) == _PAGE_KEYS else set()
     return known

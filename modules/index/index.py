@@ -182,9 +182,9 @@ class Index:
         """Return the names of all collections in the database, sorted."""
         return list_collections(self.connection.client)
 
-    def known_sources(self, sources: Sequence[str]) -> set[str]:
-        """Return those of some sources that the collection has chunks of."""
-        return content.known_sources(self.connection.client, self.vector_store_name, sources)
+    def known_values(self, field: str, values: Sequence[str]) -> set[str]:
+        """Return those of some values of a metadata field, such as ``source``, that chunks of the collection have."""
+        return content.known_values(self.connection.client, self.vector_store_name, field, values)
 
     def chunk_sizes(self) -> ChunkSizes:
         """Return the sizes that the collection was made with; the defaults if there is no collection yet."""

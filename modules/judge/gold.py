@@ -18,6 +18,8 @@ from ..calls.messages import version_of
 from ..index.content import SOURCE
 from ..retriever.search import ALSO_IN, ALSO_KEYS
 
+SEE_GOLD = frozenset({"noisy", "oracle"})
+"""Kinds of judges, as their fingerprints have them, that see gold documents or facts."""
 _SUB_QUESTION = re.compile(r'What is stated about "(?P<title>.+)"(?:, and about the (?P<then>\d{1,9}) that follow)?\?')
 
 

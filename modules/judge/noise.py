@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Literal, TypeVar
 
@@ -75,6 +75,10 @@ class Noise:
     def fingerprint(self) -> dict[str, str]:
         """Return all parameters."""
         return {name: str(value) for name, value in asdict(self).items()}
+
+    def of_repeat(self, repeat: int) -> Noise:
+        """Return the same quality with errors of its own for a repeat, counted from 0, whose errors these are."""
+        return self if repeat == 0 else replace(self, seed=int.from_bytes(json_digest([self.seed, repeat])[:6]))
 
     def chunk(self, query: str, chunk_id: str, *, gold: bool) -> tuple[bool, float]:
         """Return whether the judge holds a chunk to be needed, and its P(needed).

@@ -9,6 +9,7 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from ..calls.usage import CallMeter
+from ..parts import result_of_coroutine
 from .contract import AnyJudge, Judge, SetJudge, SetVerdict, Verdict, expected_calls, judges_sets
 
 Around = Callable[[CallMeter], AbstractContextManager[object]]
@@ -55,7 +56,7 @@ class _Wrapped(_Wrapper):
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         with self._around(meter):
-            given = await self._inner.judge(query, chunk, meter=meter, expand=expand)
+            given = await result_of_coroutine(self._inner.judge(query, chunk, meter=meter, expand=expand), "judge")
         return self._change(given) if self._change else given
 
 
@@ -66,5 +67,6 @@ class _WrappedSets(_Wrapper):
         self, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
     ) -> SetVerdict:
         with self._around(meter):
-            given = await self._inner.judge_set(query, chunks, meter=meter, expand=expand)
+            judging = self._inner.judge_set(query, chunks, meter=meter, expand=expand)
+            given = await result_of_coroutine(judging, "judge_set")
         return replace(given, verdicts=tuple(map(self._change, given.verdicts))) if self._change else given

@@ -15,11 +15,11 @@ import httpx
 import httpx2
 
 from ..calls.reported_usage import attached_usage
-from ..caveats.filters import Withheld
+from ..caveats.endings import Withheld
 from ..errors import ModelCallError, ModelRequestError, ModelSetupError, ProxyFault, error_class_of
 from ..redaction import starred
 from ..settings import without_secrets
-from .wire.error_words import code_of, is_about_one_prompt, is_reported, setup_status, status_of
+from .wire.error_words import code_of, is_about_one_prompt, is_reported, setup_status, status_of, without_tags
 
 _REMEDIES = {
     401: "check the API key",
@@ -119,6 +119,10 @@ class EndpointFailure:
     through: str = ""
     """A sentence about the proxy that the reply came through, behind a space; ``""`` without one."""
 
+    def in_status(self, said: str) -> str:
+        """Return the HTTP status in brackets, behind a blank; ``""`` without one, or where ``said`` has it."""
+        return "" if self.status is None or str(self.status) in said else f" (HTTP {self.status})"
+
     @property
     def to_do(self) -> str:
         """The remedy and the proxy as the end of a message; ``""`` without them."""
@@ -204,8 +208,9 @@ def _is_rate_limit(failure: EndpointFailure) -> bool:
 
 
 def redacted_line(error: BaseException, secrets: Iterable[str]) -> str:
-    """Return an error's text without secrets on one line of at most 300 characters; its class name if it is empty."""
-    return " ".join(without_secrets(starred(str(error), secrets)).split())[:300] or type(error).__name__
+    """Return an error's text without secrets or tags on one line of at most 300 characters; its class name if empty."""
+    said = without_tags(without_secrets(starred(str(error), secrets)))
+    return " ".join(said.split())[:300] or type(error).__name__
 
 
 def _connection_failure(error: BaseException) -> EndpointFailure | None:
@@ -276,6 +281,8 @@ LONGEST_WAIT_S = 600.0
 """Most seconds that a call waits in all for an endpoint's rate limit (HTTP 429)."""
 _LONGEST_REST_S = 60.0
 """Most seconds between two attempts."""
+_SHORTEST_ASKED_S = 1.0
+"""Seconds below which a wait that an endpoint asks for is no shorter than ours would be."""
 _SPREAD = 0.25
 """Share of a wait over which calls that were asked to wait together are spread out."""
 
@@ -302,7 +309,7 @@ class Attempts:
         if failure.is_final or self._failed >= self._most:
             return None
         self.made += 1
-        return _spread(asked_s) if asked_s else self._backed_off(self._failed)
+        return self._rest_s(asked_s, self._failed)
 
     def repeats(self) -> None:
         """Count an attempt that follows one with a request that had to be changed; that one is none that failed."""
@@ -319,16 +326,18 @@ class Attempts:
         now_s = time.monotonic()
         self._limited += 1
         self._limited_since_s = now_s if self._limited == 1 else self._limited_since_s
-        wait_s = _spread(asked_s) if asked_s else self._backed_off(self._limited)
+        wait_s = self._rest_s(asked_s, self._limited)
         if max(self._waited_s, now_s - self._limited_since_s) + wait_s > LONGEST_WAIT_S:
             return None
         self._waited_s += wait_s
         self.made += 1
         return wait_s
 
-    def _backed_off(self, times: int) -> float:
+    def _rest_s(self, asked_s: float, times: int) -> float:
+        if asked_s >= _SHORTEST_ASKED_S:
+            return _spread(asked_s)
         doubled: float = self._backoff_s * 2 ** min(times - 1, 20)
-        return min(doubled, _LONGEST_REST_S) * random.uniform(0.5, 1.5)
+        return max(min(doubled, _LONGEST_REST_S) * random.uniform(0.5, 1.5), asked_s)
 
 
 def spread_s(asked_s: float) -> float:

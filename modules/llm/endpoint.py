@@ -31,7 +31,7 @@ from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message, texts_of
 from ..calls.reported_usage import NO_TOKENS, attach_usage, attached_usage, cached_tokens_in
 from ..calls.usage import CallMeter
-from ..caveats.filters import FILTERED, Withheld
+from ..caveats.endings import BROKEN_OFF, FILTERED, LENGTH, BrokenOff, Withheld
 from ..caveats.prompt_cuts import least_tokens
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError
 from ..network.long_waits import LONG_WAITS
@@ -168,7 +168,7 @@ class EndpointLLM(JournaledLLM):
             meter=meter,
             attempts=Attempts(self._attempts, backoff_s=self._backoff_s),
         )
-        self._refuse_logprobs(tries)
+        self._check_logprobs(tries)
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         least = least_tokens(texts_of(messages)) if tokens else 0
         while True:
@@ -186,6 +186,7 @@ class EndpointLLM(JournaledLLM):
                 await self._prepare_another(error, tries)
                 listeners.start_over()
         self._chat.adaptations.answered(self._where, tries.request.refused)
+        self._chat.adaptations.note_name(self._where, self.model, message.response_metadata.get("model_name"))
         is_cut_off = completion.is_cut_off and options.top_logprobs is None  # its one word is complete
         self._record(tries, message.usage_metadata, number=tries.attempts.made, cut_off=is_cut_off)
         return completion
@@ -244,7 +245,7 @@ class EndpointLLM(JournaledLLM):
         tries.request = replace(tries.request, refused={**known, **new})
         return replace(found, is_adapted=bool(new))
 
-    def _refuse_logprobs(self, tries: _Tries) -> None:
+    def _check_logprobs(self, tries: _Tries) -> None:
         """Refuse a call for log probabilities at a model that has refused them before.
 
         Raises:
@@ -312,7 +313,7 @@ class EndpointLLM(JournaledLLM):
             allowed = f"{self._chat.call_timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
             what = f"failed in {attempts.in_words}: no whole reply came within {allowed}"
         else:
-            what = f"failed in {attempts.in_words}: {said}"
+            what = f"failed in {attempts.in_words}{found.in_status(said)}: {said}"
         return found.error_class(f"{self._where} {what}{found.to_do}", status=found.status)
 
 
@@ -325,20 +326,22 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions, liste
     """Return the completion of a message, and let the listeners hear it whole.
 
     Raises:
-        ValueError: It has no answer.
+        ValueError: It has no answer, or was broken off.
     """
     with attach_usage(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
+        if completion.finish_reason == BROKEN_OFF:
+            raise BrokenOff(message.response_metadata.get("finish_reason"))
         listeners.settle(text=completion.text, thinking=completion.thinking)
         if not completion.text and options.top_logprobs is None:
-            _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty
+            _check_has_text(completion_of(message))  # an answer that begins with a stop text is empty
     return completion
 
 
-def _refuse_empty(completion: Completion) -> None:
+def _check_has_text(completion: Completion) -> None:
     if completion.text:
         return
-    if completion.finish_reason == "length":
+    if completion.finish_reason == LENGTH:
         raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
     if completion.finish_reason == FILTERED:
         raise Withheld

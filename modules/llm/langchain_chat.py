@@ -11,13 +11,14 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
+from ..background.closing import closing
 from ..calls.completion import Completion, StreamedMessage, check_length, completion_of
 from ..calls.growing_text import Listeners
 from ..calls.journaled import JournaledLLM, expected_usage
 from ..calls.messages import CallOptions, Message
 from ..calls.reported_usage import NO_TOKENS, attach_usage, attached_usage, cached_tokens_in, possible_usage
 from ..calls.usage import CallMeter
-from ..caveats.filters import FILTERED, Withheld
+from ..caveats.endings import BROKEN_OFF, FILTERED, BrokenOff, Withheld
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, may_be_billed, redacted_line
@@ -32,8 +33,8 @@ LangChainModel = BaseChatModel | BaseLLM
 """A model of LangChain, for chats or texts."""
 _CALLS_AT_ONCE = 8
 _MAX_REPLY_BYTES = 200_000
-_CUT_OFF = {"max_tokens", "MAX_TOKENS", "length"}
-"""Words of providers for a reply that was cut off for its length."""
+_ENDINGS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+"""Names of the reason for a reply's end: at OpenAI, Anthropic, Bedrock and Ollama."""
 _UNSUPPORTED = (ValueError, TypeError, NotImplementedError)
 """Errors of models that take no stop texts."""
 
@@ -180,11 +181,12 @@ class LangChainChat(JournaledLLM):
         used: UsageMetadata | None = None
         has_come = False
         try:
-            async for piece in self._chat.astream(messages, **params):
-                has_come = True
-                used = add_usage(used, piece.usage_metadata) if piece.usage_metadata else used
-                streamed.feed(_normal(piece))
-                listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+            async with closing(self._chat.astream(messages, **params)) as pieces:
+                async for piece in pieces:
+                    has_come = True
+                    used = add_usage(used, piece.usage_metadata) if piece.usage_metadata else used
+                    streamed.feed(_normal(piece))
+                    listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
         except Exception:
             with attach_usage(used or NO_TOKENS if has_come else None):
                 raise
@@ -211,10 +213,12 @@ def _read(message: AIMessage, stop: tuple[str, ...], options: CallOptions) -> Co
     """Return the completion of a message.
 
     Raises:
-        ValueError: It has no answer.
+        ValueError: It has no answer, or was broken off.
     """
     with attach_usage(message.usage_metadata or NO_TOKENS):
         completion = completion_of(message, stop, is_json=options.json_format is not None)
+        if completion.finish_reason == BROKEN_OFF:
+            raise BrokenOff(message.response_metadata.get("finish_reason"))
         if not completion.text and not completion_of(message).text and options.top_logprobs is None:
             raise Withheld if completion.finish_reason == FILTERED else ValueError("the answer is empty")
     return completion
@@ -258,15 +262,17 @@ def _field_names(chat: LangChainModel) -> frozenset[str]:
 def _normal(message: AIMessage) -> AIMessage:
     """Return a message with possible usage, and its reasoning and reason for its end under OpenAI's names."""
     metadata, extra = message.response_metadata, message.additional_kwargs
-    ended = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+    ended = next(filter(None, map(metadata.get, _ENDINGS)), None)
+    if not ended and metadata.get("status") == "incomplete":  # of OpenAI's Responses API
+        ended = (metadata.get("incomplete_details") or {}).get("reason") or "incomplete"
     reasoning = extra.get("reasoning_content") or "".join(
         str(block.get("reasoning", ""))
         for block in (message.content_blocks if isinstance(message.content, list) else ())
         if block["type"] == "reasoning"
     )
     update: dict[str, Any] = {}
-    if (ended and ended != metadata.get("finish_reason")) or ended in _CUT_OFF:
-        update["response_metadata"] = {**metadata, "finish_reason": "length" if ended in _CUT_OFF else ended}
+    if ended and ended != metadata.get("finish_reason"):
+        update["response_metadata"] = {**metadata, "finish_reason": ended}
     if reasoning and "reasoning" not in extra:
         update["additional_kwargs"] = {**extra, "reasoning": reasoning}
     if message.usage_metadata is not None:

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
 
+from ..background.closing import closing
 from .one_prompt import one_prompt
 
 _ROLES = {"human": "user", "ai": "assistant"}
@@ -50,8 +51,9 @@ class TextAsChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        async for piece in self.text_model.astream(_prompt_of(messages), stop=stop, **kwargs):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+        async with closing(self.text_model.astream(_prompt_of(messages), stop=stop, **kwargs)) as pieces:
+            async for piece in pieces:
+                yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
 
 
 def _prompt_of(messages: list[BaseMessage]) -> str:

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import httpx2
@@ -21,32 +21,35 @@ from langchain_openai import ChatOpenAI
 from pydantic import Field, SecretStr
 
 from ..addresses import Address
+from ..background.closing import closing
 from ..background_loop import BackgroundLoop, background_loop
 from ..callbacks import run_callbacks
 from ..calls.completion import (
     BYTES_A_BYTE_STREAMED,
     BYTES_A_BYTE_WHOLE,
     TURN_BYTES,
-    CappedStream,
+    StreamedMessage,
     cap_reply,
     cut_error_short,
 )
 from ..calls.messages import Message
-from ..calls.reported_usage import NO_TOKENS, attach_usage, sanitize_usage, usage_in, usage_in_events
+from ..calls.reported_usage import NO_TOKENS, attach_usage, sanitize_usage, usage_in
 from ..errors import SessionError
 from ..network.certificates import trusted_certificates
 from ..network.proxies import Proxy, check_no_proxy_reply, naming_proxy, through
 from ..settings import MAX_REPLY_BYTES
 from .attempts import check_no_page, check_no_redirect
 from .wire.adaptations import Adaptations
-from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of
-from .wire.error_words import ReportedError
+from .wire.chat_reply import ChoiceOfStream, as_chunk, result_of, starts_over
+from .wire.events import Event, events_in, has_events, said_by
 from .wire.refusals import noting_refusals
 
 UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
 """Options of a request whose response is returned before its body has been read."""
 _CLOSING_S = 2.0
 """Most seconds that closing the connections may delay the end of the process."""
+_REST_S = 2.0
+"""Most seconds in which the rest of a failed stream may tell its usage."""
 CONNECTING_S = 20.0
 """Most seconds for making a connection."""
 _NOT_KEPT = httpx2.Limits(max_keepalive_connections=0)
@@ -137,11 +140,13 @@ class ReasoningChatOpenAI(ChatOpenAI):
     async def pieces_of_reply(self, prompt: Sequence[Message], **params: Any) -> AsyncIterator[AIMessage]:
         """Yield the pieces of the reply to a prompt: those of ``astream``, as ``reply_to`` does."""
         if _is_heard():
-            async for message in self.astream(list(prompt), **params):
-                yield message
+            async with closing(self.astream(list(prompt), **params)) as messages:
+                async for message in messages:
+                    yield message
             return
-        async for chunk in self._astream(convert_to_messages(prompt), **params):
-            yield _message_of(chunk)
+        async with closing(self._astream(convert_to_messages(prompt), **params)) as chunks:
+            async for chunk in chunks:
+                yield _message_of(chunk)
 
     async def _agenerate(
         self,
@@ -155,9 +160,11 @@ class ReasoningChatOpenAI(ChatOpenAI):
         with noting_refusals(body):
             async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
                 with attach_usage(NO_TOKENS):  # the reply has begun, so that it may be billed
-                    self._cap(stream.response, BYTES_A_BYTE_WHOLE)
+                    self._cap(stream.response)
                     whole = await stream.response.aread()
                 check_no_page(stream.response, whole, no=_COMPLETION)
+                if has_events(whole):
+                    return await self._result_of_events(_pieces(whole))
                 with attach_usage(NO_TOKENS):
                     return self._result(json.loads(whole))
 
@@ -172,22 +179,56 @@ class ReasoningChatOpenAI(ChatOpenAI):
         body = self.adaptations.applied(streamed)
         with noting_refusals(body):
             async with await self.root_async_client.post(self.address, body=body, **UNREAD) as stream:
-                self._cap(stream.response, BYTES_A_BYTE_STREAMED, has_events=not _is_json(stream.response))
-                whole = await _whole_completion(stream)
-                if whole is not None:
-                    yield as_chunk(self._result(whole))
-                    return
-                choice = ChoiceOfStream()
-                async for event in _events(stream):
-                    try:
-                        chunk = choice.chunk_of(self.as_chat(event, is_piece=True))
-                    except Exception:
-                        with attach_usage(await _usage_from(event, stream)):
-                            raise
-                    if chunk is not None:
+                self._cap(stream.response)
+                if is_whole := _is_json(stream.response):
+                    whole = await stream.response.aread()
+                    check_no_page(stream.response, whole, no=_COMPLETION)
+                    if not has_events(whole):
+                        yield as_chunk(self._result(json.loads(whole)))
+                        return
+                pieces = _pieces(whole) if is_whole else stream.response.aiter_raw()
+                async with closing(self._chunks(pieces)) as chunks:
+                    async for chunk in chunks:
                         yield chunk
-                if (end := choice.missing_end(is_done=_is_done(stream.response))) is not None:
-                    yield end
+
+    async def _chunks(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[ChatGenerationChunk]:
+        """Yield what the events of a stream add."""
+        choice, is_done = ChoiceOfStream(), False
+        least: UsageMetadata | None = NO_TOKENS  # a reply came, which may be billed
+        async with closing(events_in(pieces, max_bytes=self.max_reply_bytes)) as events:
+            async for event in events:
+                if is_done := event.is_last:
+                    break
+                if not event.data.strip():
+                    continue
+                try:
+                    chunk = choice.chunk_of(self.as_chat(said_by(event), is_piece=True))
+                except Exception:
+                    if not event.is_ended:  # the stream broke off
+                        break
+                    with attach_usage(await _usage_from(event, events) or least):
+                        raise
+                least = None
+                if chunk is not None:
+                    yield chunk
+        if (end := choice.missing_end(is_done=is_done)) is not None:
+            yield end
+
+    async def _result_of_events(self, pieces: AsyncIterator[bytes]) -> ChatResult:
+        """Return the reply that stands in events, though it was to be sent whole.
+
+        Raises:
+            ValueError: The stream broke off.
+        """
+        streamed = StreamedMessage(self.max_reply_bytes)
+        async with closing(self._chunks(pieces)) as chunks:
+            async for chunk in chunks:
+                piece = _message_of(chunk)
+                if starts_over(piece):
+                    streamed = StreamedMessage(self.max_reply_bytes)
+                with attach_usage(piece.usage_metadata):
+                    streamed.feed(piece)
+        return ChatResult(generations=[ChatGeneration(message=streamed.whole_message())])
 
     @property
     def address(self) -> str:
@@ -206,9 +247,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
         """Translate a reply, or a piece of its stream, to that of a chat."""
         return reply
 
-    def _cap(self, response: httpx2.Response, bytes_a_byte: int, *, has_events: bool = False) -> None:
-        limit = self.max_reply_bytes * bytes_a_byte
-        cap_reply(response, limit=limit, max_bytes=self.max_reply_bytes, has_events=has_events)
+    def _cap(self, response: httpx2.Response) -> None:
+        bytes_a_byte = BYTES_A_BYTE_WHOLE if _is_json(response) else BYTES_A_BYTE_STREAMED
+        cap_reply(response, limit=self.max_reply_bytes * bytes_a_byte, max_bytes=self.max_reply_bytes)
 
     def _result(self, reply: Any) -> ChatResult:
         sanitize_usage(reply)
@@ -230,63 +271,30 @@ def _message_of(generation: ChatGeneration, output: Mapping[str, Any] | None = N
     return message
 
 
-async def _usage_from(event: Any, rest: AsyncIterator[Any]) -> UsageMetadata | None:
-    """Return the last usage that a stream tells from an event on, which is read to its end for that."""
+async def _usage_from(event: Event, rest: AsyncIterator[Event]) -> UsageMetadata | None:
+    """Return the last usage in an event and those behind it, which are read for it as far as they come within 2 s."""
     used: UsageMetadata | None = None
     with contextlib.suppress(Exception):  # its call has failed already
-        sanitize_usage(event)
-        used = usage_in(event)
-        async for each in rest:
-            sanitize_usage(each)
-            used = usage_in(each) or used
+        used = _usage_of(event)
+        async with asyncio.timeout(_REST_S):
+            async for each in rest:
+                used = _usage_of(each) or used
     return used
 
 
-async def _events(stream: openai.AsyncStream[object]) -> AsyncIterator[Any]:
-    """Yield the events of a stream.
-
-    An error that the stream reports carries the usage of its event, which the SDK drops. As the first event, it carries
-    at least that a reply came, which may be billed.
-    """
-    has_begun = False
-    try:
-        async for event in stream:
-            has_begun = True
-            yield event
-    except openai.APIConnectionError:
-        raise
-    except openai.APIError as error:
-        body = stream.response.stream
-        used = usage_in_events(body.newest if isinstance(body, CappedStream) else b"")
-        with attach_usage(used if used or has_begun else NO_TOKENS):
-            if isinstance(error.body, str):  # of which the SDK's message says nothing
-                raise ReportedError(error.body) from error
-            raise
+def _usage_of(event: Event) -> UsageMetadata | None:
+    with contextlib.suppress(ValueError, RecursionError):
+        said = said_by(event)
+        if isinstance(said, dict):
+            sanitize_usage(said)
+            return usage_in(said)
+    return None
 
 
 def _is_json(response: httpx2.Response) -> bool:
     """Return whether a reply is said to be JSON, or a page, which some servers call any reply."""
     said = response.headers.get("content-type", "").lower()
     return "json" in said or "html" in said
-
-
-def _is_done(response: httpx2.Response) -> bool:
-    """Return whether a stream said that it is done, as some servers do in place of a finish reason."""
-    return isinstance(response.stream, CappedStream) and b"[DONE]" in response.stream.ending
-
-
-async def _whole_completion(stream: openai.AsyncStream[object]) -> Any:
-    """Return the completion if the endpoint answered without a stream; else None, with the events unread."""
-    if not _is_json(stream.response):
-        return None
-    body = await stream.response.aread()
-    check_no_page(stream.response, body, no=_COMPLETION)
-    if body.lstrip().startswith(b"{"):
-        return json.loads(body)
-    # Some servers label events as JSON. They are read in pieces: a whole body would be decoded in one go on the loop.
-    pieces = CappedStream(_pieces(body), limit=len(body), max_bytes=0, has_events=True)
-    stream.response = httpx2.Response(stream.response.status_code, stream=pieces)
-    return None
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:

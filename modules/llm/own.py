@@ -16,7 +16,7 @@ from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
 from ..digests import canonical_json
 from ..errors import ModelCallError, SettingsError
-from ..parts import Part, find_part, instantiate, plug_ins, registered_object, wrap_errors
+from ..parts import Part, find_part, instantiate, plug_ins, registered_object, result_of_coroutine, wrap_errors
 from ..settings import Settings
 from ..storage.texts import storable
 from .call_gate import CallGate
@@ -59,7 +59,8 @@ class OwnLLM(ChatWrapper, JournaledLLM):
             started, failed = time.perf_counter(), ""
             try:
                 with wrap_errors(f"Model {self._part.name!r}", ModelCallError):
-                    given = await self._inner.complete(messages, meter=noted, options=options, **listeners.given)
+                    replying = self._inner.complete(messages, meter=noted, options=options, **listeners.given)
+                    given = await result_of_coroutine(replying, "complete")
                     return _checked(given)
             except Exception as error:
                 failed = str(error)

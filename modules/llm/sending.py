@@ -9,6 +9,7 @@ from typing import Any
 import openai
 from langchain_core.messages import AIMessage
 
+from ..background.closing import closing
 from ..calls.completion import StreamedMessage, check_length
 from ..calls.growing_text import Listeners
 from ..calls.messages import Message
@@ -113,25 +114,22 @@ class Sender:
         streamed, is_whole = StreamedMessage(chat.max_reply_bytes, request.stop), False
         has_come = False
         try:
-            async for piece in chat.pieces_of_reply(request.prompt, **params):
-                has_come = True
-                if starts_over(piece):
-                    listeners.start_over()
-                    streamed = StreamedMessage(chat.max_reply_bytes, request.stop)
-                with attach_usage(piece.usage_metadata):
-                    streamed.feed(piece)
-                is_whole = is_whole or was_not_streamed(piece)
-                if not is_whole:
-                    listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+            async with closing(chat.pieces_of_reply(request.prompt, **params)) as pieces:
+                async for piece in pieces:
+                    has_come = True
+                    if starts_over(piece):
+                        listeners.start_over()
+                        streamed = StreamedMessage(chat.max_reply_bytes, request.stop)
+                    with attach_usage(piece.usage_metadata):
+                        streamed.feed(piece)
+                    is_whole = is_whole or was_not_streamed(piece)
+                    if not is_whole:
+                        listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
         except Exception as error:
             is_told = attached_usage(error) is not None or not has_come
             with attach_usage(None if is_told else streamed.message().usage_metadata or NO_TOKENS):
                 raise
-        message = streamed.message()
-        if not message.response_metadata.get("finish_reason"):
-            with attach_usage(message.usage_metadata or NO_TOKENS):
-                raise ValueError("the stream broke off before the answer's end")
-        return message
+        return streamed.whole_message()
 
     def _stop_streaming(self) -> None:
         if self._streams:

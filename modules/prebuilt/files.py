@@ -46,7 +46,7 @@ class PrebuiltFiles(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _refuse_none(self) -> PrebuiltFiles:
+    def _check_has_files(self) -> PrebuiltFiles:
         if self.faiss is None and self.bm25s is None:
             raise ValueError("name a faiss index, a bm25s folder, or both")
         return self

@@ -61,7 +61,7 @@ class Quotations:
         self._before_last, self._last = (text[-2] if len(text) > 1 else self._last), text[-1]
         text, at = self._run + text, 0
         rest = len(text.rstrip("`"))
-        self._run = text[rest:]
+        self._run = text[rest:][: _LONGEST_LINE + 1]
         for mark in _MARK.finditer(text, 0, rest):
             if mark[0] == "\n":
                 self._add(text[at : mark.start()])

@@ -33,6 +33,8 @@ def with_marks(pieces: Iterable[tuple[str, Script]]) -> str:
     'x^(2)3'
     >>> with_marks([("3", ""), ("1", "^"), ("/", ""), ("2", "_"), (" inch", "")])
     '3 1/2 inch'
+    >>> with_marks([("3", ""), (" 1", "^"), ("/", ""), ("2", "_"), (" inch", "")])
+    '3 1/2 inch'
     """
     return _JOINING.sub(" ", _joined(pieces)).replace(APART, "")
 
@@ -54,7 +56,12 @@ def _with_fractions(runs: Sequence[tuple[Script, str]]) -> Iterator[tuple[Script
     at = 0
     while at < len(runs):
         scripts, texts = zip(*runs[at : at + 3], strict=True)
-        if scripts == ("^", "", "_") and texts[1] in _SLASHES and texts[0].isdecimal() and texts[2].isdecimal():
+        if (
+            scripts == ("^", "", "_")
+            and texts[1] in _SLASHES
+            and texts[0].lstrip().isdecimal()
+            and texts[2].isdecimal()
+        ):
             yield "", f"{APART}{texts[0]}/{texts[2]}{APART}"
             at += 3
         else:

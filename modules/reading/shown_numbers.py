@@ -78,7 +78,8 @@ def _formatted(value: int | float, number_format: str) -> str | None:
     if found is None or not set(around) <= _LETTERS_SHOWN | {_HIDDEN} or not found["whole"] + (found["rest"] or ""):
         return None
     whole, rest = found["whole"], (found["rest"] or ".")[1:]
-    if whole.endswith(",") or whole.startswith(","):
+    is_dash = value == 0 and set(found["whole"] + (found["rest"] or "")) == {"?"}  # of accounts, which is no answer
+    if whole.endswith(",") or whole.startswith(",") or is_dash:
         return None
     percent = around.count("%")
     if abs(value) >= 10.0**_MOST_DIGITS:

@@ -24,6 +24,7 @@ from ..parts import (
     instantiate,
     needs_making,
     part_of,
+    result_of_coroutine,
     wrap_errors,
 )
 from ..prebuilt.files import SPEC, is_prebuilt
@@ -109,7 +110,8 @@ class OwnRetriever:
             JudgetreeError: It failed; other questions may succeed.
         """
         with wrap_errors(f"The retriever {self._part.name!r}", JudgetreeError):
-            return _distinct(await self.inner.asearch(query, meter=meter), name=self._part.name)
+            found = await result_of_coroutine(self.inner.asearch(query, meter=meter), "asearch")
+            return _distinct(found, name=self._part.name)
 
 
 def needs_index(given: object) -> bool:

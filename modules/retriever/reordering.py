@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..calls.usage import CallMeter
-from ..errors import NoFailure, SearchArgumentError
+from ..errors import NoFailure, SearchArgumentError, SessionError
 from .rerank import MODEL, PRE_PARAMS, RankerParams, RerankModel, check_params, create_reranker, model_of
 from .selection import OBJECTIVES, RELEVANCE, SELECTIONS, candidates_of, greedy
 
@@ -163,7 +163,7 @@ def reranked(coarse: Hits, model: RerankModel, query: str, *, topk: int, meter: 
         order = model.rerank(query, [chunk.page_content for chunk, _ in coarse], topk)
         hits = [(coarse[position][0], float(score)) for position, score in order]
     except Exception as error:
-        if isinstance(error, NoFailure):
+        if isinstance(error, NoFailure | SessionError):
             raise
         logger.warning("The rerank model %s failed, the coarse order is kept: %s", model.name, error)
         meter.record(kind="rerank", model=model.name, started=started, error=f"{type(error).__name__}: {error}")

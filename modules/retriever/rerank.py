@@ -5,27 +5,40 @@ A new fusion is a function and a line in ``RANKERS``; a new rerank service a cla
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import math
 import operator
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..addresses import Address, with_addresses
+from ..background_loop import background_loop
 from ..errors import ModelCallError, ProxyFault, SearchArgumentError, SettingsError, error_class_of
-from ..llm.attempts import RedirectedError, endpoint_failure
+from ..llm.attempts import Attempts, EndpointFailure, RedirectedError, endpoint_failure, retry_after_s
+from ..llm.wire.error_words import ReportedError, code_of, error_in_text
 from ..network.keys import sendable_key
+from ..network.long_waits import LONG_WAITS
 from ..network.proxies import proxy_for, through
 from ..redaction import starred
 from ..settings import load_settings, without_secrets
+from ..wanted import check_wanted
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
 
+logger = logging.getLogger(__name__)
+
 RRF_K = 60
 MAX_RRF_K = 16_383
 RERANK_TIMEOUT_S = 30.0
+_LONG_S = 5.0
+"""Seconds of a wait from which on people are told of it."""
+_LOOKED_AFTER_S = 0.5
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
 
 _MALFORMED_REPLY = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -188,17 +201,17 @@ class DashScopeReranker:
         return _read_results(results, len(documents), top_n, self.name, (self._api_key,))
 
 
-def _http(spec: str, timeout_s: float) -> RerankModel:
+def _http(spec: str, timeout_s: float) -> HttpReranker:
     address = Address(spec)
     key = load_settings().rerank_api_key.get_secret_value()
     return HttpReranker(address.endpoint, address.model, api_key=key, timeout_s=timeout_s)
 
 
-def _dashscope(spec: str, timeout_s: float) -> RerankModel:
+def _dashscope(spec: str, timeout_s: float) -> DashScopeReranker:
     return DashScopeReranker(spec.partition(":")[2] or "gte-rerank-v2", timeout_s=timeout_s)
 
 
-RERANK_SERVICES: Mapping[str, Callable[[str, float], RerankModel]] = {
+RERANK_SERVICES: Mapping[str, Callable[[str, float], HttpReranker | DashScopeReranker]] = {
     "dashscope": _dashscope,
     "http": _http,
     "https": _http,
@@ -206,10 +219,75 @@ RERANK_SERVICES: Mapping[str, Callable[[str, float], RerankModel]] = {
 """Functions of (spec, timeout_s) by the scheme of a spec."""
 
 
-def create_reranker(spec: str, *, timeout_s: float = RERANK_TIMEOUT_S) -> RerankModel:
+class RetryingReranker:
+    """A rerank model whose failed requests are sent again: after a wait, as those of chat models are."""
+
+    def __init__(self, model: HttpReranker | DashScopeReranker, *, retries: int, backoff_s: float = 0.5) -> None:
+        """Ask ``model``, with at most ``retries`` further attempts after one that failed."""
+        self._model = model
+        self._attempts = retries + 1
+        self._backoff_s = backoff_s
+
+    @property
+    def name(self) -> str:
+        """The model's own."""
+        return self._model.name
+
+    def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
+        """Return (position, score) pairs, best first, at the cost of one HTTP request an attempt.
+
+        Raises:
+            ModelCallError: The last attempt failed, or one that would fail again.
+            SessionError: The process is to end, or the caller of the search has left.
+        """
+        attempts = Attempts(self._attempts, backoff_s=self._backoff_s)
+        while True:
+            try:
+                return self._model.rerank(query, documents, top_n)
+            except ModelCallError as error:
+                asked_s = retry_after_s(error.__cause__) if isinstance(error.__cause__, Exception) else 0.0
+                wait_s = attempts.wait_s(_failure_of(error), asked_s=asked_s)
+                if wait_s is None:
+                    raise
+                told = logger.warning if wait_s > _LONG_S else logger.info
+                told("%s. The next attempt follows in %.1f s.", str(error).rstrip("."), wait_s)
+            _rest(wait_s)
+
+
+def _rest(wait_s: float) -> None:
+    """Wait, no longer than the search is wanted."""
+    until_s = time.monotonic() + wait_s
+    while (left_s := until_s - time.monotonic()) > 0:
+        background_loop().run(_rest_a_moment(min(left_s, _LOOKED_AFTER_S)))
+        check_wanted()
+
+
+async def _rest_a_moment(for_s: float) -> None:
+    async with LONG_WAITS.one():
+        await asyncio.sleep(for_s)
+
+
+def _failure_of(error: ModelCallError) -> EndpointFailure:
+    """Classify a failure; a reply that came and cannot be used would come again, and a rate limit is one like others.
+
+    The hits have an order without the model: minutes of waiting for another are not worth it.
+    """
+    from .rerank_replies import ReplyRefused  # noqa: PLC0415
+
+    cause = error.__cause__
+    if error.status is not None or cause is None:
+        is_final = error.status is None or type(error) is not ModelCallError
+        return EndpointFailure(error_class=type(error), is_final=is_final, what="", remedy="")
+    found = endpoint_failure(cause)
+    is_of_the_reply = isinstance(cause, (*_MALFORMED_REPLY, ReplyRefused)) or isinstance(cause.__cause__, ReplyRefused)
+    return replace(found, is_final=found.is_final or is_of_the_reply)
+
+
+def create_reranker(spec: str, *, timeout_s: float = RERANK_TIMEOUT_S, retries: int | None = None) -> RetryingReranker:
     """Create the rerank model ``dashscope:MODEL`` or ``URL#MODEL``, with the URL of a ``/rerank`` endpoint.
 
-    The key is DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY.
+    The key is DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY. Failed requests are sent again, ``retries``
+    times at most (None: as often as the setting says).
 
     Raises:
         SearchArgumentError: The spec names no service.
@@ -221,7 +299,7 @@ def create_reranker(spec: str, *, timeout_s: float = RERANK_TIMEOUT_S) -> Rerank
             f"Unknown rerank model {without_secrets(Address(spec))!r}. Allowed: dashscope:MODEL, or URL#MODEL such as "
             "http://127.0.0.1:8080/v1/rerank#bge-reranker-v2-m3."
         )
-    return service(spec, timeout_s)
+    return RetryingReranker(service(spec, timeout_s), retries=load_settings().retries if retries is None else retries)
 
 
 _OK = 200
@@ -240,7 +318,9 @@ def _post(
             said = starred(content.decode(errors="replace"), secrets)[:200]
             message = f"The rerank endpoint {url} answered {got.status_code}: {said}. Check address, model and key."
             message += through(proxy_for(url))
-            raise error_class_of(got.status_code)(message, status=got.status_code)
+            reason = httpx.HTTPStatusError(message, request=got.request, response=got)
+            code = code_of(ReportedError(error_in_text(content)))
+            raise error_class_of(got.status_code, code)(message, status=got.status_code) from reason
         reply = json.loads(content)
     except (httpx.HTTPError, httpx.InvalidURL, ProxyFault, RedirectedError, ReplyRefused) as error:
         found = endpoint_failure(error)

@@ -14,6 +14,7 @@ import requests
 import urllib3
 
 from ..addresses import Address
+from ..background.closing import closing
 from ..background_loop import background_loop
 from ..llm.attempts import redirected
 from ..network.certificates import trusted_certificates
@@ -40,22 +41,22 @@ def bounded(pieces: Iterable[bytes], packing: str, timeout_s: float) -> bytes:
     Raises:
         ReplyRefused: It is longer than ``MOST_REPLY_BYTES``, takes longer, or is packed.
     """
-    _refuse_packed(packing)
+    _check_packing(packing)
     whole, until_s = bytearray(), time.monotonic() + timeout_s
     for piece in pieces:
         whole += piece
-        _refuse_long(whole)
+        _check_length(whole)
         if time.monotonic() > until_s:
             raise _late(timeout_s)
     return bytes(whole)
 
 
-def _refuse_packed(packing: str) -> None:
+def _check_packing(packing: str) -> None:
     if packing.strip().lower() not in ("", "identity"):
         raise ReplyRefused(f"its reply is packed ({packing[:40]}), which was not asked for")
 
 
-def _refuse_long(whole: bytearray) -> None:
+def _check_length(whole: bytearray) -> None:
     if len(whole) > MOST_REPLY_BYTES:
         raise ReplyRefused(f"its reply is longer than {MOST_REPLY_BYTES:,} bytes")
 
@@ -94,10 +95,11 @@ def posted(
         ):
             if got.has_redirect_location:
                 raise redirected(url, got.headers["location"], got.status_code)
-            _refuse_packed(got.headers.get("content-encoding", ""))
-            async for piece in got.aiter_raw():
-                whole += piece
-                _refuse_long(whole)
+            _check_packing(got.headers.get("content-encoding", ""))
+            async with closing(got.aiter_raw()) as pieces:
+                async for piece in pieces:
+                    whole += piece
+                    _check_length(whole)
         return got, bytes(whole)
 
     try:

@@ -19,6 +19,7 @@ from ..calls.usage import CallMeter
 from ..embedding.embedder import embedder_name
 from ..errors import SearchArgumentError
 from ..index.index import Index
+from ..wanted import in_thread
 from .graph_list import GraphList, graph_list_of
 from .prebuilt import PrebuiltIndex
 from .reordering import REORDERING, Reordering, RerankModels, reranked
@@ -176,7 +177,7 @@ class Retriever(BaseRetriever):
 
     async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
         """Search in a thread; embedding and rerank calls are recorded by ``meter``."""
-        return await asyncio.to_thread(self.search, query, meter=meter)
+        return await in_thread(self.search, query, meter=meter)
 
     async def aembed(self, question: str) -> list[float]:
         """Return the vector of a question from the embedder of the first dense field, in one embedding.

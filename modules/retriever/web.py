@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, ValidationError
 
 from ..addresses import Address
+from ..background.closing import closing
 from ..digests import text_digest
 from ..errors import SearchArgumentError, SettingsError, faults_of
 from ..network.certificates import trusted_certificates
@@ -166,13 +167,14 @@ class SearxngSearch:
                 "SearXNG, or of a proxy before it, off."
             )
         body = bytearray()
-        async for piece in response.aiter_raw():
-            body += piece
-            if len(body) > MAX_REPLY_BYTES:
-                raise SettingsError(
-                    f"{self._name} sends more than {MAX_REPLY_BYTES:,} bytes for one search. Check that "
-                    "JUDGETREE_SEARXNG_URL is the address of SearXNG."
-                )
+        async with closing(response.aiter_raw()) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > MAX_REPLY_BYTES:
+                    raise SettingsError(
+                        f"{self._name} sends more than {MAX_REPLY_BYTES:,} bytes for one search. Check that "
+                        "JUDGETREE_SEARXNG_URL is the address of SearXNG."
+                    )
         return bytes(body)
 
     def _refused(self, response: httpx.Response) -> SettingsError:

@@ -39,6 +39,7 @@ id of a checkpoint store."""
 
 VERSION = 3
 _VERSIONS: Mapping[Thing, int] = {
+    "call-journal": 4,
     "file-digests": 2,
     "judge-fits": 1,
     "labels": 1,

@@ -99,7 +99,7 @@ def as_result(tool: str, given: str, text: str) -> Document:
 
 def _said_by(error: Exception) -> str:
     try:
-        return str(error)
+        return str(error) or repr(error.__cause__ or "")
     except Exception:  # noqa: BLE001 - an error of one's own may fail to show itself
         return "it does not say why"
 

@@ -27,7 +27,7 @@ def import_own(module: str) -> ModuleType:
     try:
         names = module.split(".")
         for end in range(1, len(names) + 1):
-            _refuse_foreign(".".join(names[:end]), here)
+            _check_owner(".".join(names[:end]), here)
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if not why or names[0] != error.name:
@@ -37,7 +37,7 @@ def import_own(module: str) -> ModuleType:
         ) from error
 
 
-def _refuse_foreign(module: str, here: Path) -> None:
+def _check_owner(module: str, here: Path) -> None:
     """Refuse a module in the working directory that is not this user's; packages of this Python may be."""
     spec = None if module in sys.modules else importlib.util.find_spec(module)
     file = Path(spec.origin) if spec is not None and spec.origin else None

@@ -32,6 +32,7 @@ READ_IN = {
     "eval/reports/compare.py": ("eval compare",),
     "eval/reports/contenders.py": ("eval compare",),
     "eval/reports/loaded_run.py": ("export", "eval ragas", "eval score"),
+    "eval/rows/cautions.py": ("eval run",),
     "eval/rows/code_version.py": ("eval run",),
     "eval/reports/failures.py": ("eval compare",),
     "eval/run_diff.py": ("diff",),

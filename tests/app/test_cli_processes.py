@@ -38,6 +38,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.app.commands.eval.ragas import MetricNames
     from judgetree.app.commands.eval.run import RetryName
     from judgetree.app.commands.export import TrainingFormatName, WhatName
+    from judgetree.app.server.runs import comparison
     from judgetree.evaluation.ragas.metrics import MetricName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
@@ -53,7 +54,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert get_args(options.DirectionName) == get_args(Direction)
     assert get_args(MetricNames) == get_args(MetricName)
     assert get_args(RetryName) == get_args(Retry)
-    assert get_args(RowChoiceName) == get_args(RowChoice)
+    assert get_args(RowChoiceName) == get_args(comparison.RowChoiceName) == get_args(RowChoice)
     assert (get_args(WhatName), get_args(TrainingFormatName)) == (get_args(What), get_args(TrainingFormat))
     assert set(get_args(SearchType)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")

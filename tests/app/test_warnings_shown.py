@@ -20,7 +20,6 @@ EXCUSED: Mapping[str, str] = {
     "modules.index.parser_process": "the files are parsed all the same",
     "modules.index.plan": "index lists the files that it skipped",
     "modules.locks.locks": "the error that ended the question is shown, and the lock ends by itself",
-    "modules.retriever.reordering": "the call's record has the error",
     "modules.retriever.web": "an observation of the answer's steps says that nothing was found",
     "graphs.conversation.expiry": "its report names those that it could not read",
     "graphs.conversation.history_aware": "a part of other people's chains, whose programs have a log",

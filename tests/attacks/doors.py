@@ -38,7 +38,7 @@ async def _embeddings(base_url: str, folder: Path, timeout_s: float) -> object:
 
 
 async def _rerank(base_url: str, folder: Path, timeout_s: float) -> object:
-    model = create_reranker(f"{base_url}/rerank#m", timeout_s=timeout_s)
+    model = create_reranker(f"{base_url}/rerank#m", timeout_s=timeout_s, retries=0)
     return await asyncio.to_thread(model.rerank, "?", ["a", "b"], 2)
 
 

@@ -135,7 +135,10 @@ _READS = "reads, and writes no more than the files that its options name"
 _ADDS = "adds to what is there"
 KEEPING = {
     **dict.fromkeys(("calls", "conversations draw", "conversations list", "conversations show", "diff"), _READS),
-    **dict.fromkeys(("doctor", "eval compare", "eval report", "export", "graph show", "keys list"), _READS),
+    **dict.fromkeys(
+        ("doctor", "eval compare", "eval metrics", "eval plan", "eval report", "export", "graph show", "keys list"),
+        _READS,
+    ),
     **dict.fromkeys(("prompts diff", "prompts show", "config", "settings", "threads", "tree"), _READS),
     **dict.fromkeys(("ask", "explain", "fork", "keys add", "label", "replay"), _ADDS),
     **dict.fromkeys(("eval ragas", "eval run", "eval score", "eval record"), _ADDS),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import pytest
@@ -25,6 +26,8 @@ CAP = 200_000
 """Longest reply and question."""
 QUICK = 10_000
 PUMPS = 60
+SLOWEST = 8
+"""Texts read at full length: those on which a reader takes longest at a tenth of it or less."""
 _ENDLESS = ("[" * 100_000, '{"a":' * 50_000, '{"a": ' + "9" * 5_000 + "}", "9" * 5_000)
 """What Python's own parsers refuse with other errors than ValueError, or in other versions of it."""
 
@@ -59,6 +62,14 @@ def _check(reader: Reader, texts: Iterable[str], size: int) -> None:
         assert took <= allowed_s(size), f"{took:.2f} s for {len(text):,} characters like {text[:40]!r}"
 
 
+def _check_slowest(reader: Reader, tried: Sequence[str], full: Callable[[], Iterable[str]], size: int) -> None:
+    """Read short texts, and of the same texts in full length those that took longest."""
+    limit_s = allowed_s(size)
+    took = [cpu_seconds(lambda: _read(reader, text), at_most_s=limit_s) for text in tried]  # noqa: B023
+    slowest = set(heapq.nlargest(SLOWEST, range(len(tried)), key=took.__getitem__))
+    _check(reader, (text for at, text in enumerate(full()) if at in slowest), size)
+
+
 def test_every_function_that_reads_a_text_is_called_or_excused() -> None:
     reading = reading_functions()
     unknown = {name: by for name, by in reading.items() if not (name in ALL or is_excused(name))}
@@ -72,7 +83,8 @@ def test_no_reason_outlives_its_function() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_reader_is_linear(name: str) -> None:
-    _check(ALL[name], repetitions(QUICK, framed=False), QUICK)
+    tried = list(repetitions(QUICK // 10, framed=False))
+    _check_slowest(ALL[name], tried, lambda: repetitions(QUICK, framed=False), QUICK)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -84,15 +96,19 @@ def test_a_reader_raises_typed_errors(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_a_reader_takes_a_second_at_most(name: str) -> None:
-    _check(ALL[name], repetitions(CAP, framed=name in CHAINS), CAP)
-    pieces = [
+    pieces = {
         pump.repeated
         for pattern in _fixed_patterns()
         if pattern.place.startswith(_file_of(name))
         for pump in pumps_of(pattern.pattern, pattern.flags)
-    ]
-    chosen = random.Random(1).sample(sorted(set(pieces)), min(PUMPS // 3, len(set(pieces))))
-    _check(ALL[name], ((piece * CAP)[:CAP] for piece in chosen), CAP)
+    }
+    chosen = random.Random(1).sample(sorted(pieces), min(PUMPS, len(pieces)))
+
+    def texts(size: int) -> Iterator[str]:
+        yield from repetitions(size, framed=name in CHAINS)
+        yield from ((piece * size)[:size] for piece in chosen)
+
+    _check_slowest(ALL[name], list(texts(QUICK)), lambda: texts(CAP), CAP)
 
 
 def _file_of(name: str) -> str:
@@ -134,6 +150,8 @@ _MADE = {
     "modules/llm/wire/refusals.py: _asked_for",
     "modules/llm/wire/error_words.py: _without_values",
     "modules/language/folding.py: _table",
+    "modules/reading/thinking_forms.py: _begin",
+    "modules/calls/thinking.py: _quoting_objects",
     "modules/language/scripts.py: _patterns",
 }
 """Functions that make patterns from their arguments or from tables; each has a reader."""
@@ -152,18 +170,21 @@ def _uses(pattern: FoundPattern) -> Callable[[str], object]:
     return lambda text: sum(1 for _ in compiled.finditer(text))
 
 
-def _check_pattern(pattern: FoundPattern, size: int, pumps: int) -> None:
+def _check_pattern(pattern: FoundPattern, size: int) -> None:
     size = min(size, _FOR_SHORT_TEXTS.get(pattern.place.partition(":")[0], size))
     chosen = sorted(pumps_of(pattern.pattern, pattern.flags))
     random.Random(1).shuffle(chosen)
-    texts = (pump.text(size, ending) for pump in chosen[:pumps] for ending in ENDINGS)
-    _check(_uses(pattern), texts, max(size, QUICK))
+
+    def texts(size: int) -> Iterator[str]:
+        return (pump.text(size, ending) for pump in chosen[:PUMPS] for ending in ENDINGS)
+
+    _check_slowest(_uses(pattern), list(texts(size // 40)), lambda: texts(size), max(size, QUICK))
 
 
 def test_every_pattern_is_linear() -> None:
     for pattern in _fixed_patterns():
         try:
-            _check_pattern(pattern, QUICK, PUMPS // 4)
+            _check_pattern(pattern, QUICK)
         except AssertionError as error:
             raise AssertionError(f"{pattern.place}: {error}") from error
 
@@ -172,7 +193,7 @@ def test_every_pattern_is_linear() -> None:
 def test_every_pattern_takes_a_second_at_most() -> None:
     for pattern in _fixed_patterns():
         try:
-            _check_pattern(pattern, CAP // 4, PUMPS)
+            _check_pattern(pattern, CAP)
         except AssertionError as error:
             raise AssertionError(f"{pattern.place}: {error}") from error
 

@@ -18,28 +18,29 @@ from judgetree.app.commands.index import parsed_index_params
 from judgetree.app.server.knowledge.framing import line_event, text_events
 from judgetree.evaluation.metrics.answers import answer_tokens, normalize_answer
 from judgetree.evaluation.metrics.conversation import _words as metric_words
+from judgetree.evaluation.metrics.numbers import number_match
 from judgetree.evaluation.question_files.cell_texts import cell_texts, question_text
 from judgetree.graphs.drawing.decisive import decisive_sentence
 from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
 from judgetree.modules.addresses import Address
-from judgetree.modules.calls.reported_usage import usage_in_events
 from judgetree.modules.calls.stops import StopTextFilter
-from judgetree.modules.calls.thinking import split_thinking, whole_text
+from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
 from judgetree.modules.digests import canonical_json
 from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, refuses_format
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, parse_file
 from judgetree.modules.index.parser_process import needs_process
+from judgetree.modules.index.parsers.html import parse_html
 from judgetree.modules.index.parsers.html_hidden import hidden_from_speech
-from judgetree.modules.index.parsers.html_sheets import drawn_names, hidden_names
-from judgetree.modules.index.parsers.html_styles import declared_style
+from judgetree.modules.index.parsers.html_sheets import sheet_rules
+from judgetree.modules.index.parsers.html_styles import style_of_values
 from judgetree.modules.index.parsers.html_text import lines_of
 from judgetree.modules.index.parsers.markdown import parse_markdown
 from judgetree.modules.index.parsers.pdf.directions import in_order
 from judgetree.modules.index.parsers.pdf.lines import joined_lines
-from judgetree.modules.index.parsers.pdf.words import Word
+from judgetree.modules.index.parsers.pdf.words import MAX_PLACED, Word
 from judgetree.modules.json_objects import object_spans
 from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import sub_question_problem, usable_question
@@ -51,6 +52,7 @@ from judgetree.modules.language.scripts import script_shares
 from judgetree.modules.language.search_form import words_of_query, words_of_text
 from judgetree.modules.llm.json_reply import parse_json_reply
 from judgetree.modules.llm.one_prompt import messages_of, one_prompt
+from judgetree.modules.llm.wire.adaptations import is_another
 from judgetree.modules.llm.wire.error_words import (
     MOST_READ,
     is_about_one_prompt,
@@ -59,6 +61,7 @@ from judgetree.modules.llm.wire.error_words import (
     without_repeats,
     words_of,
 )
+from judgetree.modules.llm.wire.events import Event, said_by
 from judgetree.modules.llm.wire.refusals import refused_in
 from judgetree.modules.memory.rewrites import read_rewrite
 from judgetree.modules.reader.evidence import as_material, foreign_addresses, split_evidence
@@ -95,6 +98,10 @@ def _document(text: str) -> Document:
     return Document(page_content=text[:4_000], metadata={"chunk_id": "c", "source": text[:200], "title": text[:200]})
 
 
+def _page(markup: str) -> None:
+    list(parse_html(markup.encode("utf-8", "replace")))
+
+
 def _stopped(text: str) -> None:
     until = StopTextFilter(("\nObservation:", "\n\n", "User:"))
     for at in range(0, len(text), len(text) // 100 + 1):
@@ -103,7 +110,8 @@ def _stopped(text: str) -> None:
 
 
 def _on_a_line(text: str, *, backwards: bool) -> None:
-    """Read the letters of a text as they would stand on a line."""
+    """Read the letters of a text as they would stand on a line; a page with more of them is not placed."""
+    text = text[:MAX_PLACED]
     words = [
         Word(text=char, turn=0, left=at, right=at + 1, base=0, size=1, blanks=at // 7) for at, char in enumerate(text)
     ]
@@ -134,6 +142,13 @@ def _tables(text: str) -> None:
             deque(table_rows(text, separator), maxlen=0)
 
 
+def _in_pieces(text: str) -> None:
+    growing = ThinkingText()
+    for at in range(0, len(text), 50):
+        growing.feed(text[at : at + 50])
+    growing.finish()
+
+
 READERS: Mapping[str, Reader] = {
     "modules.index.parsers.html_hidden.hidden_from_speech": lambda text: hidden_from_speech(
         Tag(name="i", attrs={"class": text})
@@ -144,14 +159,40 @@ READERS: Mapping[str, Reader] = {
     "evaluation.question_files.cell_texts.cell_texts": lambda text: cell_texts(text, "|"),
     "evaluation.question_files.cell_texts.question_text": question_text,
     "evaluation.metrics.conversation._words": lambda text: metric_words(text, "en"),
+    **dict.fromkeys(
+        (f"evaluation.metrics.numbers.{name}" for name in ("_gives", "_only_number", "_numbers_in", "_value")),
+        lambda text: number_match(text, [text, "3"]),
+    ),
     "graphs.drawing.decisive.decisive_sentence": lambda text: decisive_sentence(text, query=text, reason=text),
     "graphs.neighbourhood.words._as_written": lambda text: _as_written(text[:60], text),
     "graphs.tree.documents.json_text": lambda text: json_text({"text": text}),
     "modules.addresses.Address.secrets": lambda text: Address(text).secrets(),
-    "modules.calls.reported_usage.usage_in_events": lambda text: usage_in_events(text.encode("utf-8", "replace")),
+    "modules.llm.wire.adaptations.is_another": lambda text: is_another(text, text),
+    "modules.llm.wire.events.said_by": lambda text: said_by(Event("error", text)),
     "modules.calls.stops.StopTextFilter.feed": _stopped,
     "modules.reading.quotations.Quotations.feed": lambda text: split_thinking(f"{text}</think>{text}"),
     "modules.calls.thinking.ThinkingText.feed": lambda text: whole_text(text, ("\n\n",)).new_everything(),
+    "modules.reading.thinking_forms.ThinkingForm._begin": lambda text: split_thinking(
+        f"<thinking>{text}</thinking>{text}"
+    ),
+    "modules.reading.thinking_forms.ThinkingForm._bare": lambda text: _in_pieces(
+        f"analysisA{text}assistantfinal{text}"
+    ),
+    "modules.reading.thinking_forms.ThinkingForm.unfinished_at": lambda text: _in_pieces(f"[THINK]{text}"),
+    "modules.reading.thinking_forms.ThinkingForm.__init__": split_thinking,
+    "modules.calls.thinking._quoting_objects": lambda text: split_thinking(f'{text}{{"{text}', is_json=True),
+    "modules.reading.harmony.Harmony._begun": lambda text: split_thinking(
+        f"<|channel|>final<|message|>{text}<|channel|>final{text}<|message|>{text}"
+    ),
+    "modules.reading.harmony.Harmony.feed": lambda text: _in_pieces(
+        f"<|channel|>analysis<|message|>{text}<|channel|>final<|message|>{text}"
+    ),
+    "modules.reading.harmony.Harmony._said": lambda text: split_thinking(
+        f"<|channel|>analysis<|message|>{text}<|end|>{text}<|end|>{text}<|channel|>final<|message|>{text}"
+    ),
+    "modules.reading.harmony.Harmony.finish": lambda text: split_thinking(
+        f"<|channel|>analysis<|message|>{text}<|end|>{text}"
+    ),
     "modules.calls.tokens.beginning": lambda text: beginning(text, 1_000),
     "modules.json_objects.object_at": lambda text: list(object_spans(text)),
     "modules.embedding.refusals.fewer_texts": lambda text: fewer_texts(_Refused(text), [text] * 64),
@@ -159,12 +200,17 @@ READERS: Mapping[str, Reader] = {
     "modules.embedding.refusals.refuses_format": lambda text: refuses_format(_Refused(text), [text]),
     "modules.index.file_parsers.parse_file": _parsed_here,
     "modules.index.parsers.markdown._headings": lambda text: list(parse_markdown(text.encode("utf-8", "replace"))),
-    "modules.index.parsers.html_sheets.hidden_names": lambda text: hidden_names([text]),
-    "modules.index.parsers.html_sheets.drawn_names": drawn_names,
-    "modules.index.parsers.html_styles._is_smaller": lambda text: declared_style(
-        f"vertical-align:top;font-size:{text}"
+    "modules.index.parsers.html_formulas._fraction_steps": lambda text: _page(
+        f"<math><mfrac linethickness='{text}'><mn>1</mn><mn>2</mn></mfrac></math>"
     ),
-    "modules.index.parsers.html_styles._ems": lambda text: declared_style(f"vertical-align:{text}"),
+    "modules.index.parsers.html_formulas.katex_script_steps": lambda text: _page(
+        f"<b class=msupsub><b class=vlist><b style='{text}'>6</b></b></b>"
+    ),
+    "modules.index.parsers.html_sheets.sheet_rules": sheet_rules,
+    "modules.index.parsers.html_styles._is_smaller": lambda text: style_of_values(
+        {"vertical-align": "top", "font-size": text}
+    ),
+    "modules.index.parsers.html_styles._ems": lambda text: style_of_values({"vertical-align": text}),
     "modules.index.parsers.html_text.HtmlText._write": lambda text: list(lines_of(text)),
     "modules.index.parsers.pdf.directions._units": functools.partial(_on_a_line, backwards=True),
     "modules.index.parsers.pdf.directions._with_marks": functools.partial(_on_a_line, backwards=False),
@@ -204,6 +250,7 @@ READERS: Mapping[str, Reader] = {
     "modules.reading.shown_numbers._formatted": lambda text: shown_value(1234.5, text),
     "modules.redaction._hides": lambda text: starred(text, ["hunter2", "s3cr3t-of-mine", "pw"]),
     "modules.tools.calculator.calculate": calculate,
+    "modules.tools.calculator._parsed": calculate,
 }
 """How a reader is called with one text."""
 
@@ -332,9 +379,9 @@ EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "modules.embedding.replies.parse_reply",
-            "modules.embedding.replies._error_in",
+            "modules.llm.wire.error_words.error_in_text",
             "modules.llm.openai_client.ReasoningChatOpenAI._agenerate",
-            "modules.llm.openai_client._whole_completion",
+            "modules.llm.openai_client.ReasoningChatOpenAI._astream",
             "modules.retriever.rerank._post",
             "modules.reading.plausible_numbers.RecordReader.validate_json",
             "modules.reading.regular_files.read_named_json",

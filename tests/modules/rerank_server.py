@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from tests.loopback import QuietHandler, serving
 
@@ -18,6 +19,8 @@ class RerankServer:
     requests: list[dict[str, object]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     status: int = 200
+    first: list[int] = field(default_factory=list)
+    """Statuses of the first replies."""
     body: str | None = None
     location: str = ""
 
@@ -42,8 +45,10 @@ def serve_rerank() -> Iterator[RerankServer]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.keys.append(self.headers.get("Authorization", ""))
+            status = state.first.pop(0) if state.first else state.status
             headers = {"Location": state.location} if state.location else {}
-            self.answer(state.answer(request).encode(), status=state.status, headers=headers)
+            headers |= {"Retry-After": "0.01"} if status == HTTPStatus.TOO_MANY_REQUESTS else {}
+            self.answer(state.answer(request).encode(), status=status, headers=headers)
 
     with serving(Handler) as address:
         state.url = f"{address}/v1/rerank"

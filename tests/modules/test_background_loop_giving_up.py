@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -26,8 +26,12 @@ class Producer:
     def __init__(self) -> None:
         self.started = threading.Event()
         self.may_clean_up = threading.Event()
-        self.cleaned_up = False
+        self.ended = threading.Event()
         self.thread = ""
+
+    @property
+    def cleaned_up(self) -> bool:
+        return self.ended.is_set()
 
     async def items(self) -> AsyncIterator[int]:
         self.thread = threading.current_thread().name
@@ -38,7 +42,7 @@ class Producer:
             await asyncio.Event().wait()
         finally:
             await asyncio.to_thread(self.may_clean_up.wait, PATIENCE_S)
-            self.cleaned_up = True
+            self.ended.set()
 
     async def work(self) -> None:
         async for _ in self.items():
@@ -303,6 +307,15 @@ def test_hop_cancelled_before_its_work_begins_never_begins_it() -> None:
     assert begun == []
 
 
+def check_silence(cancelling: Coroutine[object, object, bool], caplog: pytest.LogCaptureFixture) -> None:
+    """Check that a call is cancelled, and that nothing is told of how its work ended."""
+    gc.collect()
+    caplog.clear()  # what other tests have left
+    assert asyncio.run(cancelling)
+    gc.collect()
+    assert caplog.records == []
+
+
 def test_hop_lets_the_failure_of_cancelled_work_go_unreported(caplog: pytest.LogCaptureFixture) -> None:
     started = threading.Event()
 
@@ -320,11 +333,25 @@ def test_hop_lets_the_failure_of_cancelled_work_go_unreported(caplog: pytest.Log
         await asyncio.wait([caller])
         return caller.cancelled()
 
-    gc.collect()
-    caplog.clear()  # what other tests have left
-    assert asyncio.run(cancel())
-    gc.collect()
-    assert caplog.records == []
+    check_silence(cancel(), caplog)
+
+
+def test_a_caller_cancelled_again_leaves_the_end_of_its_work_unreported(caplog: pytest.LogCaptureFixture) -> None:
+    producer = Producer()
+
+    async def cancel() -> bool:
+        caller = asyncio.ensure_future(hop(producer))
+        await asyncio.to_thread(producer.started.wait, PATIENCE_S)
+        while not caller.done():
+            caller.cancel()
+            await asyncio.sleep(0)
+        producer.may_clean_up.set()
+        await asyncio.to_thread(producer.ended.wait, PATIENCE_S)
+        await asyncio.to_thread(background_loop().run, double(1))  # the loop has told of the end by now
+        await asyncio.sleep(0)
+        return caller.cancelled()
+
+    check_silence(cancel(), caplog)
 
 
 # --- Ctrl-C ---

@@ -7,6 +7,8 @@ import typer
 from .calibrate import calibrate
 from .compare import compare
 from .fetch import fetch
+from .metrics import metrics
+from .plan import plan
 from .ragas import ragas
 from .record import record
 from .report import report
@@ -14,5 +16,5 @@ from .run import run
 from .score import score
 
 eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
-for command in (calibrate, fetch, ragas, score, run, record, report, compare):
+for command in (calibrate, fetch, ragas, score, run, record, report, compare, metrics, plan):
     eval_app.command(command.__name__)(command)

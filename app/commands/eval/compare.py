@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ....evaluation.reports.compare import Comparison
 
 # Copied, as in ``options``.
-RowChoiceName = Literal["complete", "answered", "all"]
+RowChoiceName = Literal["complete", "usable", "answered", "all"]
 Baseline = Annotated[
     str | None,
     typer.Option(
@@ -37,7 +37,10 @@ def compare(
     ] = False,
     rows: Annotated[
         RowChoiceName,
-        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones; 0 without an answer."),
+        typer.Option(
+            help="Rows that count. usable: without those with unusable replies; answered: also degraded ones; "
+            "all: also failed ones; 0 without an answer."
+        ),
     ] = "complete",
     as_json: Json = False,
 ) -> None:

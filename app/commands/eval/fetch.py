@@ -72,7 +72,7 @@ def fetch(
         left_out = f", {fetched.malformed} malformed rows left out" if fetched.malformed else ""
         write_result(
             f"{had}: {fetched.questions} questions, {fetched.documents} documents{left_out}\n"
-            f"Next: judgetree eval run --dataset {fetched.spec} --limit 100 --out runs/{name}"
+            f"Next: judgetree eval run --dataset {fetched.spec} --sample 100 --out runs/{name}"
         )
 
 

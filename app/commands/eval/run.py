@@ -120,8 +120,7 @@ def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: boo
             {
                 "out": str(out),
                 **{name: value for name, value in vars(summary).items() if name != "cost"},
-                "cost_usd": summary.cost.usd,
-                "cost_known_usd": summary.cost.known_usd,
+                **summary.cost.to_document(),
             }
         )
     else:
@@ -161,6 +160,8 @@ def _summary_text(summary: RunSummary, out: Path) -> str:
         lines.append("`--retry failed` asks the failed ones again.")
     if summary.degraded or summary.kept_incomplete:
         lines.append("`--retry incomplete` asks failed and degraded ones again; results.csv names what was damaged.")
+    if summary.unusable:
+        lines.append(f"{summary.unusable} with replies that could not be used, which counts against their systems.")
     lines.append(f"Next: judgetree eval report {out}")
     return "\n".join(lines)
 

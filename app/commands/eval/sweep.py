@@ -128,8 +128,7 @@ def _document(summary: SweepSummary, out: Path) -> dict[str, object]:
         }
         for point, run in summary.runs
     ]
-    cost = {"cost_usd": summary.cost.usd, "cost_known_usd": summary.cost.known_usd}
-    return {"out": str(out), "combinations": runs, **cost, "stopped_by": summary.stopped_by}
+    return {"out": str(out), "combinations": runs, **summary.cost.to_document(), "stopped_by": summary.stopped_by}
 
 
 def _text(summary: SweepSummary, out: Path, count: int) -> str:

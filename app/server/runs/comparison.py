@@ -31,6 +31,8 @@ _EXAMPLE: JsonDict = {
     "n": 100,
     "left_out": 0,
     "is_shown": True,
+    "usable_difference": None,
+    "usable_n": 100,
 }
 
 
@@ -61,9 +63,13 @@ class RunComparison(BaseModel):
     n: int
     """Questions."""
     left_out: int
-    """Questions that only one of the two has."""
+    """Questions of which only one of the two has a row that counts."""
     is_shown: bool
     """Whether test and interval show a difference."""
+    usable_difference: float | None
+    """The same on the ``usable_n`` questions with answers whose replies could all be used; None where all are such, or
+    too few."""
+    usable_n: int
 
 
 class RunComparisons(BaseModel):
@@ -74,7 +80,7 @@ class RunComparisons(BaseModel):
     data: list[RunComparison]
 
 
-RowChoiceName = Literal["complete", "answered", "all"]
+RowChoiceName = Literal["complete", "usable", "answered", "all"]
 
 
 @router.get("/compare")

@@ -121,18 +121,18 @@ def _chosen(both: ScoredRun, wanted: Wanted) -> list[str]:
     fitting = {str(question) for question in worst.index}
     for system, is_right in ((wanted.right, True), (wanted.wrong, False)):
         if system:
-            _refuse_unknown("system", system, [str(each) for each in worst.columns])
+            _check_known("system", system, [str(each) for each in worst.columns])
             em = worst[system]
             fitting &= {str(question) for question in worst.index[(em == 1.0) if is_right else (em < 1.0)]}
     if wanted.failure:
         from ....evaluation.reports.failures import FAILURE_KINDS
 
-        _refuse_unknown("failure", wanted.failure, FAILURE_KINDS)
+        _check_known("failure", wanted.failure, FAILURE_KINDS)
         fitting &= {str(question) for question in frame[frame["failure"] == wanted.failure]["question_id"]}
     return [question.id for question in both.run.dataset.questions if question.id in fitting]
 
 
-def _refuse_unknown(what: str, name: str, allowed: Sequence[str]) -> None:
+def _check_known(what: str, name: str, allowed: Sequence[str]) -> None:
     if name not in allowed:
         raise ApiError(400, f"There is no {what} {name!r:.200} in this run. Allowed: {', '.join(allowed)}.", param=what)
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 
+from ....modules.background.closing import closing
 from ....modules.calls.growing_text import Delta
 from ....modules.judge.insert_block import BELONGS, left_in, quoted_in, report_of
 from ....modules.memory.costs import used_models
@@ -26,13 +27,14 @@ async def run_search(given: RagInput, config: RunnableConfig, context: TurnConte
     if stream is None:
         return await context.rag.ainvoke(given, config, context=context.services)
     stream.restart()
-    async for event in context.rag.astream(given, config, context=context.services, stream_mode="custom"):
-        if event["event"] == "answer_growing":
-            stream.on_text(Delta(event["text"], event["restarted"]))
-        elif event["event"] == "thinking_growing":
-            stream.on_thinking(Delta(event["text"], event["restarted"]))
-        else:
-            context.emit(event["node"], event)
+    async with closing(context.rag.astream(given, config, context=context.services, stream_mode="custom")) as events:
+        async for event in events:
+            if event["event"] == "answer_growing":
+                stream.on_text(Delta(event["text"], event["restarted"]))
+            elif event["event"] == "thinking_growing":
+                stream.on_thinking(Delta(event["text"], event["restarted"]))
+            else:
+                context.emit(event["node"], event)
     snapshot = await context.rag.aget_state(config)
     return cast(RagState, {**snapshot.values, INTERRUPTS: snapshot.interrupts})
 

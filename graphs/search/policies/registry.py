@@ -11,10 +11,11 @@ from itertools import islice
 from typing import cast
 
 from ....modules.errors import SettingsError, UserError, reason_of
-from ....modules.parts import CANCELLATIONS, Part, check_name, fingerprint_of, instantiate, part_of
+from ....modules.parts import Part, check_name, fingerprint_of, instantiate, is_from_outside, part_of
 from ....modules.specs import name_in, parse_spec
 from ..candidate import Candidate, Expansion, SearchLimits, SearchProgress
 from ..policy import NamedPolicy, Policy
+from .again import Again
 from .best_first import BestFirst
 from .breadth import Breadth
 from .mcts import Mcts
@@ -24,7 +25,7 @@ from .value_cost import ValueCost
 from .wider import Wider
 
 POLICIES: Mapping[str, type[NamedPolicy]] = {
-    kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Mcts, RandomOrder, TreeQuest)
+    kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Again, Mcts, RandomOrder, TreeQuest)
 }
 """In the order of reports."""
 
@@ -126,9 +127,9 @@ class OwnPolicy:
         """Raise errors of the inner policy as settings errors that name it."""
         try:
             yield
-        except (UserError, *CANCELLATIONS):
-            raise
         except BaseException as error:
+            if isinstance(error, UserError) or is_from_outside(error):
+                raise
             raise SettingsError(
                 f"The policy {self._part.name!r} failed: {type(error).__name__}: {reason_of(error)}."
             ) from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...reading.scripts import APART
+from .html_styles import ems_of
 
 if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
@@ -13,6 +15,13 @@ if TYPE_CHECKING:
     FormulaSteps = list[PageElement | str]
     """Elements to read, and texts to write."""
 
+_NO_LINE = re.compile(r"0+(?:\.0+)?(?:[a-z]{2}|%)?")
+_HEIGHT = re.compile(r"top:\s?-([0-9]{1,3}(?:\.[0-9]{1,9})?)em")
+_STRUT = 2.7
+_MOST_AROUND_ROWS = 8
+"""Most elements of KaTeX between the scripts of a base and their rows."""
+_LEAST_SPACE = 0.15
+"""Width from which on a space is one, in heights of letters."""
 RAISED, LOWERED, LEVEL = "\x01\x02\x03"
 """Marks of text before it is cut into lines: what follows is raised or lowered, or no more."""
 
@@ -38,6 +47,8 @@ def _many_scripted_steps(node: Tag) -> FormulaSteps:
 
 def _fraction_steps(node: Tag) -> FormulaSteps:
     above, below = _filled(node, 2)
+    if _NO_LINE.fullmatch(str(node.get("linethickness", ""))):
+        return [above, "; ", below]
     return [APART, *_in_parentheses(above), "/", *_in_parentheses(below), APART]
 
 
@@ -54,6 +65,30 @@ def _root_steps(node: Tag) -> FormulaSteps:
     if node.name == "mroot" and len(inner) > 1:
         return [APART, RAISED, inner[1], LEVEL, "√(", inner[0], ")"]
     return ["√(", *inner, ")"]
+
+
+def _space_steps(node: Tag) -> FormulaSteps:
+    return [" "] if ems_of(str(node.get("width", ""))) >= _LEAST_SPACE else []
+
+
+def _text_steps(node: Tag) -> FormulaSteps:
+    """Return the steps of mtext, whose blanks count."""
+    texts = [each if isinstance(each, str) else "" for each in node.contents] or [""]
+    return [" " * texts[0][:1].isspace(), *node.contents, " " * texts[-1][-1:].isspace()]
+
+
+def katex_script_steps(node: Tag) -> FormulaSteps:
+    """Return the steps of the scripts of a base, as KaTeX writes them in HTML: by their heights above a strut."""
+    steps: FormulaSteps = []
+    around = node
+    for _ in range(_MOST_AROUND_ROWS):
+        around = next(iter(_elements(around)), around)
+        if around.get("class") == "vlist":
+            break
+    for row in _elements(around):
+        if found := _HEIGHT.search(str(row.get("style", ""))):
+            steps += [RAISED if float(found[1]) > _STRUT else LOWERED, row, LEVEL]
+    return steps or [*node.contents]
 
 
 def _elements(node: Tag) -> list[Tag]:
@@ -85,6 +120,9 @@ FORMULA_STEPS: Mapping[str, Callable[[Tag], FormulaSteps]] = {
     **dict.fromkeys(("msup", "msub", "msubsup", "munder", "mover", "munderover"), _scripted_steps),
     "mmultiscripts": _many_scripted_steps,
     "mfrac": _fraction_steps,
+    "mspace": _space_steps,
+    "mtext": _text_steps,
+    "mphantom": lambda _: [],
     **dict.fromkeys(("mtable", "mtr"), _matrix_steps),
     **dict.fromkeys(("msqrt", "mroot"), _root_steps),
 }

@@ -1,15 +1,14 @@
-"""Which elements of an HTML page its readers do not see, and what an element's own style says."""
+"""Which elements of an HTML page its readers do not see."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from typing import TYPE_CHECKING, Literal
-
-from .html_styles import HtmlStyle, declared_style
 
 if TYPE_CHECKING:
     from bs4.element import Tag
+
+    from .html_styles import HtmlStyle
 
 _HIDDEN_WORDS = """
 annotation annotation-xml area base datalist defs desc link meta metadata noembed noframes
@@ -39,23 +38,13 @@ def attribute(node: Tag, name: str) -> str:
     return "" if value is None else value if isinstance(value, str) else " ".join(value)
 
 
-def is_hidden(node: Tag, names: Set[str] = frozenset()) -> bool:
-    """Return whether a browser shows nothing of an element, given the names that style sheets hide."""
+def is_hidden(node: Tag, style: HtmlStyle) -> bool:
+    """Return whether a browser shows nothing of an element of this style."""
     if node.name in HIDDEN:
-        return True
-    attrs = node.attrs
-    if not attrs:
-        return node.name == "dialog"
-    if "hidden" in attrs:
-        return True
-    if node.name == "dialog" and "open" not in attrs:
-        return True
-    if names and not names.isdisjoint(
-        [f"#{attribute(node, 'id')}", *(f".{each}" for each in attribute(node, "class").split())]
-    ):
-        return True
-    style = style_of(node)
-    return style is not None and style.is_hidden and not _is_formula(node)
+        return node.name != "template" or "shadowrootmode" not in node.attrs
+    if style.is_hidden:
+        return not _is_formula(node)
+    return not style.is_displayed and ("hidden" in node.attrs or (node.name == "dialog" and "open" not in node.attrs))
 
 
 Speech = Literal["read", "decoration", "unsure"]
@@ -102,10 +91,3 @@ def _is_formula(node: Tag) -> bool:
     """Return whether an element holds a formula alone: Wikipedia and others show its picture instead."""
     inner = [child for child in node.contents if getattr(child, "name", None) or str(child).strip()]
     return len(inner) == 1 and getattr(inner[0], "name", None) == "math"
-
-
-def style_of(node: Tag) -> HtmlStyle | None:
-    """Return what an element's ``style`` attribute says, or its own shift in a drawing; None without them."""
-    if "style" not in node.attrs and "baseline-shift" not in node.attrs:
-        return None
-    return declared_style(f"{attribute(node, 'style')};baseline-shift:{attribute(node, 'baseline-shift')}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .html_hidden import attribute, style_of
+from .html_hidden import attribute
 
 if TYPE_CHECKING:
     from bs4.element import Tag
+
+    from .html_styles import ListKind
 
 _MAX_NESTED = 20
 """Deepest list whose items have numbers."""
@@ -23,11 +25,10 @@ class ListMarks:
     def __init__(self) -> None:
         self._lists: list[_Numbers | None] = []
 
-    def begin(self, node: Tag) -> None:
-        """Enter a list."""
-        style = style_of(node)
-        is_numbered = node.name == "ol" and len(self._lists) < _MAX_NESTED and not (style and style.is_unmarked)
-        self._lists.append(_Numbers(node) if is_numbered else None)
+    def begin(self, node: Tag, kind: ListKind) -> None:
+        """Enter a list, whose style says this of its numbers."""
+        is_numbered = node.name == "ol" and len(self._lists) < _MAX_NESTED and kind != "none"
+        self._lists.append(_Numbers(node, kind) if is_numbered else None)
 
     def end(self) -> None:
         """Leave a list."""
@@ -41,8 +42,8 @@ class ListMarks:
 
 
 class _Numbers:
-    def __init__(self, node: Tag) -> None:
-        self._kind = attribute(node, "type")
+    def __init__(self, node: Tag, kind: ListKind) -> None:
+        self._kind = kind or attribute(node, "type")
         self._step = -1 if node.has_attr("reversed") else 1
         items = sum(item.find_parent(_LISTS) is node for item in node.find_all("li")) if self._step < 0 else 1
         self._next = _number(attribute(node, "start"), items)

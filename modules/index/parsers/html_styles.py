@@ -5,10 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ...reading.scripts import Script
 
+PROPERTIES = frozenset(
+    {"display", "visibility", "text-decoration", "text-decoration-line", "list-style", "list-style-type"}
+    | {"vertical-align", "baseline-shift", "font-variant-position", "font-size"}
+    | {"position", "top", "bottom", "width", "min-width"}
+)
+"""Properties that say how a text is seen."""
 _BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
+ListKind = Literal["", "none", "1", "a", "A", "i", "I"]
+"""What a style says of the numbers of a list: that there are none, or their type as of HTML; "" for nothing."""
+_LIST_KINDS: Mapping[str, ListKind] = {
+    **dict.fromkeys(("none", "disc", "circle", "square"), "none"),
+    **{"decimal": "1", "lower-alpha": "a", "lower-latin": "a", "upper-alpha": "A", "upper-latin": "A"},
+    **{"lower-roman": "i", "upper-roman": "I"},
+}
 _LENGTH = re.compile(r"([-+]?[0-9]{0,6}(?:\.[0-9]{1,6})?)(em|rem|ex|px|pt|mm|cm|%)")
 _EMS: Mapping[str, float] = {
     **{"em": 1, "rem": 1, "ex": 0.5, "px": 1 / 16, "pt": 1 / 12, "mm": 0.24, "cm": 2.4},
@@ -22,33 +36,59 @@ _LEAST_RISE, _MOST_RISE = 0.12, 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class HtmlStyle:
-    """What declarations say of the text of an element."""
+    """What the style of an element says of its text."""
 
     is_hidden: bool = False
+    """True for what is not shown, or shown in such parts alone as ``shown_within`` names."""
+    is_displayed: bool = False
+    """True for what a style shows, also in place of an attribute that hides it."""
     is_block: bool = False
-    is_unmarked: bool = False
-    """True for a list whose items have no marks."""
-    is_struck: bool = False
-    """True for a text that is struck out."""
+    is_set_apart: bool = False
+    """True for a part of a line that stands apart from the others, such as a cell."""
+    sets_parts_apart: bool = False
+    """True for a box whose parts stand apart from each other."""
+    list_kind: ListKind = ""
+    is_struck: bool | None = None
+    """True for a text that is struck out, False for one that a style has without lines; None if nothing is said."""
     script: Script = ""
 
 
-def declared_style(declarations: str) -> HtmlStyle:
-    """Return what declarations say, such as those of a ``style`` attribute.
+def style_of_values(values: Mapping[str, str]) -> HtmlStyle:
+    """Return what the values of properties say, in small letters.
 
-    >>> declared_style("vertical-align: 4px; text-decoration: line-through")
-    HtmlStyle(is_hidden=False, is_block=False, is_unmarked=False, is_struck=True, script='^')
+    >>> style_of_values({"vertical-align": "4px", "text-decoration-line": "line-through"}).script
+    '^'
     """
-    text = "".join(declarations.lower().replace("!important", "").split())
-    rules = dict(rule.partition(":")[::2] for rule in text.split(";"))
-    shown = rules.get("display", "")
+    shown = values.get("display", "")
+    struck = values.get("text-decoration-line")
     return HtmlStyle(
-        is_hidden=shown == "none" or rules.get("visibility") in ("hidden", "collapse"),
+        is_hidden=shown == "none",
+        is_displayed=shown not in ("", "none"),
         is_block=shown in _BLOCKS,
-        is_unmarked="none" in (rules.get("list-style"), rules.get("list-style-type")),
-        is_struck=any("line-through" in rules.get(name, "") for name in ("text-decoration", "text-decoration-line")),
-        script=_script(rules),
+        is_set_apart=shown == "table-cell" or (shown == "inline-block" and _has_width(values)),
+        sets_parts_apart=shown.removeprefix("inline-") in ("flex", "grid"),
+        list_kind=_list_kind(values.get("list-style-type") or values.get("list-style", "")),
+        is_struck=None if struck is None else "line-through" in struck.split(),
+        script=_script(values),
     )
+
+
+def ems_of(length: str) -> float:
+    """Return a length in heights of letters, such as "1.2em", "6px" or "6"; 0 for anything else."""
+    return _ems(f"{length}px" if length[-1:].isdigit() else length.lower())
+
+
+def is_of_script(rise: float) -> bool:
+    """Return whether a text so many heights of letters above or below its line is raised or lowered."""
+    return _LEAST_RISE <= abs(rise) <= _MOST_RISE
+
+
+def _has_width(values: Mapping[str, str]) -> bool:
+    return any(_ems(values.get(name, "")) > 0 for name in ("width", "min-width"))
+
+
+def _list_kind(style: str) -> ListKind:
+    return next((_LIST_KINDS[word] for word in style.split() if word in _LIST_KINDS), "")
 
 
 def _script(rules: Mapping[str, str]) -> Script:
@@ -61,7 +101,7 @@ def _script(rules: Mapping[str, str]) -> Script:
     rise = _ems(aligned)
     if rules.get("position") == "relative":
         rise += _ems(rules["bottom"]) if "bottom" in rules else -_ems(rules.get("top", ""))
-    return "" if not _LEAST_RISE <= abs(rise) <= _MOST_RISE else "^" if rise > 0 else "_"
+    return "" if not is_of_script(rise) else "^" if rise > 0 else "_"
 
 
 def _is_smaller(size: str) -> bool:

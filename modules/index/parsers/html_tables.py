@@ -13,6 +13,9 @@ from .html_hidden import attribute
 if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
 
+    Steps = list[PageElement | str | Callable[[], None]]
+    """Elements to read, texts to write, and what to do between."""
+
 _MAX_NESTED = 20
 _MAX_COLUMN_SPAN, _MAX_ROW_SPAN = 1_000, 65_534
 """As HTML has them."""
@@ -112,15 +115,15 @@ class TableText:
         """Return whether an element is part of a table here; one that is nested too deep is a block."""
         return len(self._tables) < _MAX_NESTED if node.name == "table" else bool(self._tables)
 
-    def steps(self, node: Tag) -> list[PageElement | str | Callable[[], None]]:
-        """Return how to read a table, a row or a cell."""
+    def steps(self, node: Tag, contents: Steps) -> Steps:
+        """Return how to read a table, a row or a cell with these contents."""
         if node.name == "table":
-            return [self._begin_table, *node.contents, self._end_table]
+            return [self._begin_table, *contents, self._end_table]
         if node.name in ("td", "th"):
-            return [lambda: self._begin_cell(node), *node.contents, lambda: self._end_cell(node)]
+            return [lambda: self._begin_cell(node), *contents, lambda: self._end_cell(node)]
         if node.name == "tr":
-            return [self._begin_row, *node.contents]
-        return [lambda: self._begin_part(node.name), *node.contents, lambda: self._begin_part("tbody")]
+            return [self._begin_row, *contents]
+        return [lambda: self._begin_part(node.name), *contents, lambda: self._begin_part("tbody")]
 
     def _begin_table(self) -> None:
         if self._tables:

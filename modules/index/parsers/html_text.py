@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...reading.scripts import APART, Script, with_marks
-from .html_formulas import FORMULA_STEPS, LEVEL, LOWERED, RAISED
-from .html_hidden import BLOCKS, attribute, hidden_from_speech, is_hidden, style_of
+from .html_cascade import PageStyles, page_styles
+from .html_formulas import FORMULA_STEPS, LEVEL, LOWERED, RAISED, katex_script_steps
+from .html_hidden import BLOCKS, attribute, hidden_from_speech, is_hidden
 from .html_lists import ListMarks
-from .html_sheets import drawn_names, hidden_names
-from .html_styles import HtmlStyle
+from .html_styles import HtmlStyle, ems_of, is_of_script
 from .html_tables import TableText
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
 
     from .html_formulas import FormulaSteps
-
-    Steps = list[PageElement | str | Callable[[], None]]
-    """Elements to read, texts to write, and what to do between."""
+    from .html_tables import Steps
 
 _UNTOLD = {
     "audio": "audio recording",
@@ -34,8 +33,10 @@ _UNTOLD = {
 _MAX_FRAMES = 3
 _KEPT_SPACE = "\x00"
 """Stands before the text is cut into lines, as the marks of scripts do; foreign text has none of them."""
-_UNMARKED = {**dict.fromkeys(map(ord, f"\x00\x01\x02\x03{APART}\xad")), ord("\n"): " "}
-_MARKED = re.compile("[\x00-\x04\xad\n]")
+_INVISIBLE = "\xad\u2061\u2062\u2063\u2064"
+"""Hyphens that a line may break at, and operators of formulas that nobody sees."""
+_UNMARKED = {**dict.fromkeys(map(ord, f"\x00\x01\x02\x03{APART}{_INVISIBLE}")), ord("\n"): " "}
+_MARKED = re.compile(f"[\x00-\x04{_INVISIBLE}\n]")
 _KEPT = {**_UNMARKED, ord("\n"): "\n", ord(" "): _KEPT_SPACE, ord("\t"): _KEPT_SPACE * 4, ord("\r"): None}
 _SPACES = re.compile(r"[^\S\x00]+")
 _SCRIPT_MARKS = re.compile("([\x01-\x03])")
@@ -45,10 +46,10 @@ _PLAIN = HtmlStyle()
 
 def tree_of(markup: str | bytes, encoding: str | None = None) -> BeautifulSoup:
     """Return the tree of a page; None as its encoding has it guessed."""
-    from bs4 import BeautifulSoup  # noqa: PLC0415 - keeps the package's import fast
+    from .html_tree import HtmlTree  # noqa: PLC0415 - keeps the package's import fast
 
     # Neither lines nor lists of classes are needed, and each takes time.
-    return BeautifulSoup(
+    return HtmlTree(
         markup, "html.parser", from_encoding=encoding, store_line_numbers=False, multi_valued_attributes=None
     )
 
@@ -69,7 +70,7 @@ def _pieces(line: str) -> Iterator[tuple[str, Script]]:
     depth, script = 0, LEVEL
     for part in _SCRIPT_MARKS.split(line):
         if part in _SCRIPTS and part:
-            depth += -1 if part == LEVEL else 1
+            depth = max(depth + (-1 if part == LEVEL else 1), 0)  # a script may begin on a line before
             if depth <= 1:
                 script = part if depth == 1 and part != LEVEL else (script if depth else LEVEL)
             elif part != LEVEL:  # a script in a script is part of it
@@ -91,39 +92,61 @@ class HtmlText:
         self._frames = 0
         self._raised = 0
         self._struck = 0
-        self._drawn: dict[str, HtmlStyle] = {}
+        self._struck_blocks = [False]
+        self._unspoken = 0
+        self._styles = [PageStyles(styles={}, shown_within={})]
+        """Of the page and of the frames around the place that is read."""
         self._readings: list[list[str]] = []
 
     def read(self, page: Tag) -> str:
         """Return the text for ``lines_of``."""
-        from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
+        from bs4.element import CData, NavigableString, Tag, TemplateString  # noqa: PLC0415 - keeps the package's import fast
 
-        hidden: set[str] = set()
+        self._styles.append(page_styles(page))
+        texts = frozenset({NavigableString, CData, TemplateString})  # comments and doctypes are other kinds of string
         waiting: Steps = [page]
         while waiting:
             node = waiting.pop()
             kind = type(node)
-            if kind is NavigableString or kind is CData:  # comments and doctypes are other kinds of string
+            if kind in texts:
                 self._write(node)  # type: ignore[arg-type]
             elif kind is str:
                 self._tables.write(node)  # type: ignore[arg-type]
             elif isinstance(node, Tag):
-                if node.name == "style":
-                    hidden.update(hidden_names([node.get_text()]))
-                    self._drawn.update(drawn_names(node.get_text()))
-                elif not is_hidden(node, hidden) and self._is_read(node):
+                if is_hidden(node, self._style(node)):
+                    waiting += reversed(self._shown_within(node))
+                elif not node.attrs or attribute(node, "aria-hidden").lower() != "true":
                     waiting += reversed(self._steps(node))
+                else:
+                    waiting += reversed(self._unspoken_steps(node))
             elif callable(node):
                 node()
         return self._tables.text()
 
-    def _is_read(self, node: Tag) -> bool:
-        if not node.attrs or attribute(node, "aria-hidden").lower() != "true":
-            return True
-        kind = hidden_from_speech(node)
+    def _style(self, node: Tag) -> HtmlStyle:
+        return self._styles[-1].styles.get(id(node), _PLAIN) if self._styles[-1].styles else _PLAIN
+
+    def _shown_within(self, node: Tag) -> Steps:
+        """Return what is visible in an element that is not."""
+        shown: Steps = []
+        for each in self._styles[-1].shown_within.get(id(node), ()):
+            shown += [" ", each]
+        return shown
+
+    def _unspoken_steps(self, node: Tag) -> Steps:
+        """Return the steps of what is hidden from those who hear the page, if it is read."""
+
+        def begin() -> None:
+            self._unspoken += 1
+
+        def end() -> None:
+            self._unspoken -= 1
+
+        # Each level looks through all below it.
+        kind = hidden_from_speech(node) if self._unspoken < _MOST_UNSPOKEN else "read"
         if kind == "unsure":
             self.left_out["possibly hidden passage"] += 1
-        return kind == "read"
+        return [begin, *self._steps(node), end] if kind == "read" else []
 
     def _write(self, text: str) -> None:
         if self._formulas:
@@ -141,36 +164,93 @@ class HtmlText:
         if node.name in _UNTOLD:
             self.left_out[_UNTOLD[node.name]] += 1
             return [" "]
-        if not node.attrs:
-            return ["\n", *node.contents, "\n"] if node.name in BLOCKS else list(node.contents)
-        style = style_of(node) or _PLAIN
+        style = self._style(node)
         if node.name in BLOCKS or style.is_block:
-            is_struck = (style.is_struck or self._drawn_style(node).is_struck) and node.find([*BLOCKS, "table"]) is None
-            return ["\n", *(self._struck_steps(node) if is_struck else node.contents), "\n"]
-        return _note(node) if _is_note(node) else self._styled_steps(node, style)
+            contents = self._contents(node)
+            return ["\n", *(_set_apart(contents) if style.sets_parts_apart else contents), "\n"]
+        if node.attrs and _is_note(node):
+            return _note(node)
+        if node.attrs and "msupsub" in attribute(node, "class").split():
+            return [*katex_script_steps(node)]
+        steps = self._styled_steps(node)
+        return [" ", *steps, " "] if style.is_set_apart else steps
 
-    def _styled_steps(self, node: Tag, style: HtmlStyle) -> Steps:
-        """Return the steps of an element within a line, given its own style."""
-        drawn = self._drawn_style(node)
-        script = style.script or drawn.script
-        if script:
-            return self._raised_steps(node) if script == "^" else _script(LOWERED, node)
-        return self._struck_steps(node) if style.is_struck or drawn.is_struck else list(node.contents)
+    def _styled_steps(self, node: Tag) -> Steps:
+        """Return the steps of an element within a line, by its style."""
+        style = self._style(node)
+        if style.script and (stacked := self._stacked(node)) is not None:
+            steps: Steps = [RAISED, stacked[0], LEVEL, LOWERED, stacked[1], LEVEL]
+            return self._struck_steps(steps, node) if style.is_struck else steps
+        if style.script == "^":
+            return self._raised_steps(node)
+        return _script(LOWERED, self._inner(node)) if style.script else self._inner(node)
 
-    def _drawn_style(self, node: Tag) -> HtmlStyle:
-        """Return what the sheets of the page say of an element by its names."""
-        if not self._drawn:
-            return _PLAIN
-        names = [f".{each}" for each in attribute(node, "class").split()] + [f"#{attribute(node, 'id')}"]
-        found = [self._drawn[name] for each in names for name in (each, node.name + each) if name in self._drawn]
-        return HtmlStyle(
-            script=next((each.script for each in found if each.script), ""),
-            is_struck=any(each.is_struck for each in found),
-        )
+    def _stacked(self, node: Tag) -> tuple[str, str] | None:
+        """Return the raised and the lowered text of an element that has one above the other; None for any other."""
+        from bs4.element import Tag  # noqa: PLC0415 - keeps the package's import fast
 
-    def _struck_steps(self, node: Tag) -> Steps:
-        if self._struck:
+        texts = [""]
+        is_ended = False  # whether the next text stands in a line below
+        waiting: list[PageElement | None] = [*reversed(node.contents)]
+        for _ in range(_MOST_STACKED):
+            if not waiting or len(texts) > 2 or len(texts[-1]) > _MOST_STACKED:
+                break
+            part = waiting.pop()
+            if isinstance(part, str):
+                if is_ended and part.strip():
+                    texts.append("")
+                    is_ended = False
+                texts[-1] += part.translate(_UNMARKED)
+                continue
+            if not isinstance(part, Tag):  # the end of a block
+                is_ended |= bool(texts[-1].strip())
+                continue
+            is_block = part.name in BLOCKS or self._style(part).is_block
+            is_ended |= part.name == "br" or (is_block and bool(texts[-1].strip()))
+            waiting += [*([None] if is_block else []), *reversed(part.contents)]
+        above, below = (texts[0].strip(), texts[-1].strip()) if len(texts) == 2 else ("", "")
+        return (above, below) if above and below and not waiting else None
+
+    def _inner(self, node: Tag) -> Steps:
+        """Return the steps of what an element within a line holds, struck out where it is."""
+        style = self._style(node)
+        steps: Steps = self._deleted_steps(node) if style.is_struck else [*node.contents]
+        return _set_apart(steps) if style.sets_parts_apart else steps
+
+    def _contents(self, node: Tag) -> Steps:
+        """Return the steps of what a block holds, struck out where it is, or one around it."""
+        is_struck = self._style(node).is_struck or self._struck_blocks[-1]
+        return self._deleted_steps(node) if is_struck else list(node.contents)
+
+    def _deletion_steps(self, node: Tag) -> Steps:
+        """Return the steps of an element that is struck out unless its style says otherwise."""
+        return self._contents(node) if self._style(node).is_struck is False else self._deleted_steps(node)
+
+    def _deleted_steps(self, node: Tag) -> Steps:
+        """Return the steps of what is struck out: the lines and the blocks in it are so one by one."""
+
+        def begin() -> None:
+            self._struck_blocks.append(True)
+
+        def end() -> None:
+            self._struck_blocks.pop()
+
+        if self._struck or len(self._struck_blocks) > _MOST_STRUCK:  # each level looks through all below it
             return list(node.contents)
+        steps: Steps = []
+        for has_blocks, group in groupby(node.contents, key=_has_blocks):
+            parts = [*group]
+            if not has_blocks:
+                steps += self._struck_steps(parts, *parts)
+            for part in parts if has_blocks else ():
+                steps += [begin, part, end]
+        return steps
+
+    def _struck_steps(self, steps: Sequence[PageElement | str | Callable[[], None]], *parts: PageElement) -> Steps:
+        """Return steps with marks around them, unless what they read has no text or stands between marks already."""
+        if self._struck:
+            return [*steps]
+        mark = "~~" if any(part.get_text(strip=True) for part in parts) else ""
 
         def begin() -> None:
             self._struck += 1
@@ -178,8 +258,7 @@ class HtmlText:
         def end() -> None:
             self._struck -= 1
 
-        mark = "~~" if node.get_text(strip=True) else ""
-        return [begin, mark, *node.contents, mark, end]
+        return [begin, mark, *steps, mark, end]
 
     def _kept_steps(self, node: Tag) -> Steps:
         def begin() -> None:
@@ -190,20 +269,24 @@ class HtmlText:
         def end() -> None:
             self._kept -= 1
 
-        return ["\n", begin, *node.contents, end, "\n"]
+        return ["\n", begin, *self._contents(node), end, "\n"]
 
     def _list_steps(self, node: Tag) -> Steps:
-        return ["\n", lambda: self._lists.begin(node), *node.contents, self._lists.end, "\n"]
+        def begin() -> None:
+            self._lists.begin(node, self._style(node).list_kind)
+
+        return ["\n", begin, *self._contents(node), self._lists.end, "\n"]
 
     def _item_steps(self, node: Tag) -> Steps:
-        return ["\n", lambda: self._tables.write(self._lists.mark(node)), *node.contents, "\n"]
+        return ["\n", lambda: self._tables.write(self._lists.mark(node)), *self._contents(node), "\n"]
 
     def _table_steps(self, node: Tag) -> Steps:
-        return self._tables.steps(node) if self._tables.takes(node) else ["\n", *node.contents, "\n"]
+        contents = self._contents(node)
+        return self._tables.steps(node, contents) if self._tables.takes(node) else ["\n", *contents, "\n"]
 
     def _raised_steps(self, node: Tag) -> Steps:
         if self._raised:
-            return _script(RAISED, node)
+            return _script(RAISED, self._inner(node))
 
         def begin() -> None:
             self._raised += 1
@@ -214,7 +297,17 @@ class HtmlText:
         text = node.get_text()
         link = node.find("a", href=re.compile("^[^#]*#."))
         is_note = link or _is_note(node) or text.strip()[:1] == "["
-        return _note(node) if is_note else [begin, *_script(RAISED, node), end]
+        return _note(node) if is_note else [begin, *_script(RAISED, self._inner(node)), end]
+
+    def _drawn_text_steps(self, node: Tag) -> Steps:
+        """Return the steps of a part of a drawing's text, which may be a script, or stand elsewhere."""
+        steps, rise = self._styled_steps(node), -ems_of(attribute(node, "dy"))
+        is_smaller = "font-size" in node.attrs or "font-size" in attribute(node, "style").lower()
+        if is_smaller and is_of_script(rise):
+            return _script(RAISED if rise > 0 else LOWERED, steps)
+        letters = sum(len(each.strip()) for each in node.contents if isinstance(each, str))
+        is_placed = ("x" in node.attrs or "y" in node.attrs) and letters != 1  # some place each letter
+        return [" ", *steps] if is_placed or abs(rise) >= _NEXT_LINE else steps
 
     def _ruby_steps(self, node: Tag) -> Steps:
         def begin() -> None:
@@ -224,7 +317,7 @@ class HtmlText:
             if reading := "".join(self._readings.pop()).strip():
                 self._tables.write(f"({reading})")
 
-        return [begin, *node.contents, end]
+        return [begin, *self._inner(node), end]
 
     def _reading_steps(self, node: Tag) -> Steps:
         if not self._readings:
@@ -258,13 +351,17 @@ class HtmlText:
             self.left_out["embedded page"] += 1
             return ["\n"]
 
+        frame = tree_of(source)
+
         def begin() -> None:
             self._frames += 1
+            self._styles.append(page_styles(frame))
 
         def end() -> None:
             self._frames -= 1
+            self._styles.pop()
 
-        return ["\n", begin, tree_of(source), end, "\n"]
+        return ["\n", begin, frame, end, "\n"]
 
     def _formula_steps(self, node: Tag) -> Steps:
         def begin() -> None:
@@ -274,15 +371,33 @@ class HtmlText:
             self._formulas -= 1
 
         around = "\n" if node.get("display") == "block" else ""
-        return [around, begin, *node.contents, end, around]
+        return [around, begin, *self._inner(node), end, around]
 
 
 def _plain(text: str) -> str:
     return " ".join(text.translate(_UNMARKED).split())
 
 
-def _script(mark: str, node: Tag) -> Steps:
-    return [mark, *node.contents, LEVEL]
+def _set_apart(steps: Steps) -> Steps:
+    """Return the steps of elements that stand apart, such as in a flexible box, with a blank between them."""
+    apart: Steps = []
+    for each in steps:
+        is_apart = getattr(each, "name", None) not in (None, "sup", "sub")
+        apart += [" ", each, " "] if is_apart else [each]
+    return apart
+
+
+def _script(mark: str, steps: Steps) -> Steps:
+    return [mark, *steps, LEVEL]
+
+
+def _has_blocks(part: PageElement) -> bool:
+    from bs4.element import Tag  # noqa: PLC0415 - keeps the package's import fast
+
+    if not isinstance(part, Tag):
+        return False
+    inner = (getattr(each, "name", "") for each in part.descendants)
+    return part.name in _BLOCKS_OF_TEXT or any(name in _BLOCKS_OF_TEXT for name in inner)
 
 
 def _is_note(node: Tag) -> bool:
@@ -303,27 +418,37 @@ def _of_formula(steps: Callable[[Tag], FormulaSteps]) -> Callable[[HtmlText, Tag
 
 
 def _between(before: str, after: str) -> Callable[[HtmlText, Tag], Steps]:
-    return lambda _, node: [before, *node.contents, after]
+    return lambda text, node: [before, *text._inner(node), after]
 
 
+_NEXT_LINE = 0.8
+"""Heights of letters from which on a part of a drawing's text stands on another line."""
+_MOST_STACKED = 20
+"""Most characters, and parts, of a raised text above a lowered one."""
+_MOST_UNSPOKEN = 20
+"""Deepest element hidden from speech within others that is looked at before it is read."""
+_MOST_STRUCK = 20
+"""Deepest element within others that are struck out."""
+_BLOCKS_OF_TEXT = BLOCKS | {"table", "tr", "td", "th", "ul", "ol", "li"}
 _UNSEEN_INPUTS = frozenset({"hidden", "password", "range", "color", "file"})
 
 _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "br": _between("\n", ""),
     "hr": _between("\n", "\n"),
     "wbr": _between("", ""),
-    "q": _between("“", "”"),
+    "q": lambda text, node: ["“", *text._styled_steps(node), "”"],
     **dict.fromkeys(("button", "label"), _between(" ", " ")),
     "svg": _between(" ", " "),
     "text": _between("\n", "\n"),
-    **dict.fromkeys(("del", "s", "strike"), HtmlText._struck_steps),
+    "tspan": HtmlText._drawn_text_steps,
+    **dict.fromkeys(("del", "s", "strike"), HtmlText._deletion_steps),
     **dict.fromkeys(("pre", "listing", "xmp", "textarea"), HtmlText._kept_steps),
     "ol": HtmlText._list_steps,
     **dict.fromkeys(("ul", "menu", "dir"), HtmlText._list_steps),
     "li": HtmlText._item_steps,
     **dict.fromkeys(("table", "tr", "td", "th", "tbody", "thead", "tfoot"), HtmlText._table_steps),
     "sup": HtmlText._raised_steps,
-    "sub": lambda _, node: _script(LOWERED, node),
+    "sub": lambda text, node: _script(LOWERED, text._inner(node)),
     "ruby": HtmlText._ruby_steps,
     **dict.fromkeys(("rt", "rtc"), HtmlText._reading_steps),
     "rp": lambda _, node: [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,12 @@ _IN_WORDS = {
 }
 
 
+_ALIAS = re.compile(r"[-:@](?:latest|free|online|nitro|preview)\Z")
+"""Ends of names that are no part of a model's own."""
+_MOST_NAMES = 20
+_LONGEST_NAME = 100
+
+
 class Adaptations:
     """The parts of requests that a model refuses, and what it is sent in their place. Thread-safe.
 
@@ -33,6 +40,7 @@ class Adaptations:
         """Begin with ``changes``, which are known; None for none."""
         self._changes: dict[str, str] = dict(changes or {})
         self._warned: set[tuple[str, str]] = set()
+        self._names: dict[str, bool] = {}
         self._lock = threading.Lock()
 
     def changes(self, part: str) -> bool:
@@ -57,10 +65,22 @@ class Adaptations:
         if named := [_in_words(part, to) for part, to in new if part != LOGPROBS]:  # a judge warns of those
             logger.warning("%s refuses %s; its calls are sent so", where, ", ".join(named))
 
+    def note_name(self, where: str, asked: str, answering: object) -> None:
+        """Note the name under which the model of ``where`` has answered, and warn of one that is another's."""
+        if not isinstance(answering, str) or answering in self._names or len(self._names) >= _MOST_NAMES:
+            return
+        with self._lock:
+            is_new = answering not in self._names
+            self._names[answering] = is_another(asked, answering)
+        if is_new and self._names[answering]:
+            logger.warning("%s answers as %r: another model may stand behind it", where, answering[:_LONGEST_NAME])
+
     @property
     def told(self) -> list[str]:
-        """What is refused and what is done about it, in words, in the order of the refusals."""
-        return [_in_words(part, to) for part, to in list(self._changes.items())]
+        """What is refused and what is done about it, in words, in their order; then other names that have answered."""
+        refused = [_in_words(part, to) for part, to in list(self._changes.items())]
+        names = [name for name, is_other in list(self._names.items()) if is_other]
+        return [*refused, *(f"answers as {name[:_LONGEST_NAME]!r}" for name in names)]
 
     def applied(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a request with what it is refused replaced; streams and log probabilities are the caller's."""
@@ -81,6 +101,16 @@ class Adaptations:
                 if to:
                     body[part if to == "1" else to] = 1 if to == "1" else value
         return body
+
+
+def is_another(asked: str, answering: str) -> bool:
+    """Return whether the name of a model that answered is no longer or shorter form of the one that was asked.
+
+    >>> is_another("openai/gpt-4o", "gpt-4o-2024-08-06"), is_another("claude-latest", "claude-4"), is_another("a", "b")
+    (False, False, True)
+    """
+    one, other = (_ALIAS.sub("", name.strip().rpartition("/")[2].casefold()) for name in (asked, answering))
+    return one not in other and other not in one
 
 
 _known: dict[tuple[str, str], Adaptations] = {}

@@ -22,17 +22,19 @@ def result_of(reply: Any) -> ChatResult:
 
     Raises:
         ReportedError: The endpoint reports an error in place of a reply.
-        LookupError: It has no choice, or a choice no message.
+        LookupError: It has no choice, or a choice neither message nor reason for its end.
         TypeError: It is no JSON object.
     """
     if not isinstance(reply, dict):
         raise TypeError(f"it is {reply!r:.100}, no JSON object")
-    _refuse_error(reply)
+    _check_no_error(reply)
     if not reply.get("choices"):
         raise LookupError(f"it has no choices, only {', '.join(map(repr, reply))[:100] or 'nothing'}")
     choice = _one_choice(reply["choices"])
-    _refuse_error(choice)
-    sent = choice["message"]
+    _check_no_error(choice)
+    sent = choice.get("message") or {}
+    if not (sent or choice.get("finish_reason")):
+        raise LookupError("its choice has no message")
     message = AIMessage(
         content=sent.get("content") or "",
         additional_kwargs=_besides(sent),
@@ -71,20 +73,19 @@ class ChoiceOfStream:
 
         Raises:
             ReportedError: It reports an error.
-            LookupError: Its choice has no delta.
             AttributeError: It is no JSON object.
         """
         piece, is_new = self._narrow(event)
         sanitize_usage(piece)
         usage = usage_in(piece)
-        _refuse_error(piece)
+        _check_no_error(piece)
         if not piece.get("choices"):
             self._has_piece = True
             return ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=usage))
         choice = piece["choices"][0]
-        _refuse_error(choice)
-        sent = choice["delta"]
-        if sent is None:
+        _check_no_error(choice)
+        sent = choice.get("delta") or choice.get("message") or {}
+        if not (sent or choice.get("finish_reason") or usage):
             return None
         self._has_piece = True
         metadata: dict[str, Any] = {_STARTS_OVER: True} if is_new else {}
@@ -137,7 +138,7 @@ def starts_over(piece: AIMessage) -> bool:
     return _STARTS_OVER in piece.response_metadata
 
 
-def _refuse_error(part: Mapping[str, Any]) -> None:
+def _check_no_error(part: Mapping[str, Any]) -> None:
     if error := error_in(part):
         raise ReportedError(error)
 
@@ -154,8 +155,16 @@ def _index(choice: Mapping[str, Any]) -> object:
     return choice.get("index") or 0
 
 
+def _thought_in(content: object) -> str:
+    """Return the thinking among the parts of a content, as Mistral sends it."""
+    parts = content if isinstance(content, list) else ()
+    thoughts = [part.get("thinking") for part in parts if isinstance(part, Mapping) and part.get("type") == "thinking"]
+    texts = [each for thought in thoughts for each in (thought if isinstance(thought, list) else [thought])]
+    return "".join(str(each.get("text") or "") if isinstance(each, Mapping) else str(each or "") for each in texts)
+
+
 def _besides(message: Mapping[str, object]) -> dict[str, object]:
     """Return the reasoning of a message or delta, under whatever name, and its refusal, as far as it has them."""
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = message.get("reasoning_content") or message.get("reasoning") or _thought_in(message.get("content"))
     besides = {"reasoning": reasoning} if reasoning else {}
     return besides | ({"refusal": message["refusal"]} if message.get("refusal") else {})

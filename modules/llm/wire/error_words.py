@@ -68,7 +68,13 @@ _NAMES_THEM = re.compile(
     r"{1,3}){0,3}(?:param\w*|arguments?|fields?|options?|values?)?\W{0,3}$",
     re.IGNORECASE,
 )
+_TITLE = re.compile(r"<title>([^<]{1,200})", re.IGNORECASE)
+_UNSEEN = re.compile(r"<(script|style|title)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(r"<[^<>]*>")
 _ARE = re.compile(r"\W{0,3}(?:is|are|both|can|cannot)\b", re.IGNORECASE)
+
+_ALL_IS_WELL = ("", "0", "200", "ok", "success")
+"""Codes that report no error."""
 
 
 class ReportedError(ValueError):
@@ -80,13 +86,28 @@ def error_in(reply: Mapping[str, Any]) -> object:
 
     >>> error_in({"choices": [], "code": "DataInspectionFailed", "message": "Unfit."})["message"]
     'Unfit.'
-    >>> error_in({"choices": [{}], "error": None})
+    >>> error_in({"detail": "The engine is dead."})["detail"]  # of FastAPI
+    'The engine is dead.'
+    >>> error_in({"choices": [{}], "error": {"code": 0, "message": ""}})
     """
-    if reply.get("error") or reply.get("choices"):
-        return reply.get("error")
+    error = reply.get("error")
+    if error and not (isinstance(error, Mapping) and not any(error.values())):
+        return error
+    if reply.get("choices"):
+        return None
     status = reply.get("base_resp")  # of MiniMax
     is_bad = isinstance(status, Mapping) and bool(status.get("status_code"))
-    return reply if is_bad or (isinstance(reply.get("message"), str) and reply.get("code")) else None
+    is_named = isinstance(reply.get("message"), str) and str(reply.get("code") or "").casefold() not in _ALL_IS_WELL
+    is_told = reply.get("detail") and "choices" not in reply
+    return reply if is_bad or is_named or is_told else None
+
+
+def error_in_text(body: bytes) -> object:
+    """Return the error that the text of a reply reports, as ``error_in`` does; None also where it is no JSON object."""
+    with suppress(ValueError, RecursionError):
+        reply = json.loads(body)
+        return error_in(reply) if isinstance(reply, dict) else None
+    return None
 
 
 def is_reported(error: BaseException) -> bool:
@@ -113,13 +134,13 @@ def code_of(error: BaseException) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what an error of an HTTP client says: the texts of its body, but for those that repeat the request.
+    """Return the message of an HTTP client's error: the texts of its body, without those that repeat the request.
 
     At most ``MOST_READ`` characters; without a body it is the error's own text.
     """
     body = error.args[0] if isinstance(error, ValueError) and error.args else getattr(error, "body", None)
     if not isinstance(body, Mapping | list | tuple):
-        return str(error)[:MOST_READ]
+        return without_tags(str(error)[:MOST_READ])
     said, length = [], 0
     for text in _texts_in(body):
         said.append(text[:MOST_READ])
@@ -127,6 +148,19 @@ def words_of(error: BaseException) -> str:
         if length > MOST_READ:
             break
     return ", ".join(said)[:MOST_READ] or str(error)[:MOST_READ]
+
+
+def without_tags(text: str) -> str:
+    """Return an error's text. If it is an HTML page: its visible text, or its title if it has none.
+
+    >>> without_tags("<html><title>502</title><h1>502 Bad Gateway</h1><hr>nginx</html>")
+    '502 Bad Gateway nginx'
+    """
+    if not text.lstrip().startswith("<"):
+        return text
+    text = text[:MOST_READ]
+    title = _TITLE.search(text)
+    return " ".join(_TAGS.sub(" ", _UNSEEN.sub(" ", text)).split()) or (title[1].strip() if title else text)
 
 
 def without_repeats(text: str, body: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.calls.prices import dollars
@@ -71,6 +72,17 @@ def test_known_price_is_applied_when_the_rows_are_looked_at(cli: Cli, priced: Pa
     assert "Paid in all: llm $0.00;" in cli("eval", "report", str(out)).out
 
 
+def test_cost_of_tokens_that_were_not_reported_is_told_as_an_estimate(
+    cli: Cli, priced: Path, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    out = tmp_path / "run"
+    scripted.responses = lambda _: ChatReply(text="Oslo", counts_tokens=False)
+    told = json.loads(cli(*options(priced, out, "--json")).out)
+    assert told["cost_is_estimated"]
+    document = json.loads(cli("eval", "report", str(out), "--json").out)
+    assert document["paid"]["llm"] == {name: told[name] for name in ("cost_usd", "cost_known_usd", "cost_is_estimated")}
+
+
 def test_report_counts_what_answers_that_were_asked_again_had_cost(cli: Cli, priced: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     cli(*options(priced, out))
@@ -81,7 +93,8 @@ def test_report_counts_what_answers_that_were_asked_again_had_cost(cli: Cli, pri
     both = f"Paid in all: llm {dollars(tokens(out) / 1000)} ({replaced});"
     assert both in cli("eval", "report", str(out)).out
     document = json.loads(cli("eval", "report", str(out), "--json").out)
-    assert document["paid"] == {"llm": {"cost_usd": told["cost_usd"], "cost_known_usd": told["cost_usd"]}}
+    paid = {"cost_usd": told["cost_usd"], "cost_known_usd": told["cost_usd"], "cost_is_estimated": False}
+    assert document["paid"] == {"llm": paid}
 
 
 def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path, tmp_path: Path) -> None:
@@ -115,7 +128,8 @@ def test_dry_run_asks_a_pilot_that_is_kept(cli: Cli, priced: Path, tmp_path: Pat
     assert llm["calls"] == {"value": 4, "low": 4, "high": 4}
     assert llm["cost_usd"]["low"] <= llm["cost_usd"]["value"] <= llm["cost_usd"]["high"]
     again = json.loads(cli(*options(priced, out, "--dry-run", "--pilot", "2", "--json")).out)
-    assert again["pilot"] == {"asked": 0, "cost_usd": 0.0, "cost_known_usd": 0.0}
+    free = {"cost_usd": 0.0, "cost_known_usd": 0.0, "cost_is_estimated": False}
+    assert again["pilot"] == {"asked": 0, **free}
     assert again["systems"] == estimate["systems"]
     ran = json.loads(cli(*options(priced, out, "--json")).out)
     assert (ran["asked"], ran["kept"]) == (QUESTIONS - 2, 2)

@@ -143,14 +143,14 @@ def test_auc_of_one_side_is_refused(gold: list[float], others: list[float]) -> N
         auc(gold, others)
 
 
-def test_auc_goes_by_probability_and_a_2_stands_above_a_1() -> None:
+def test_auc_goes_by_probability_whatever_the_verdict() -> None:
     first = [chunk("1", "some", 0.6), chunk("0", "none", 0.9), chunk("1", "none", 0.95)]
     second = [chunk("2", "all", 0.7), chunk("1", "none", 0.99), chunk("unknown", "none")]
     figures = figures_of(first, second)
-    # First: .6 beats .1 and loses to .95. Second: 1.7 beats .99, the unknown ties.
-    assert value_of(figures.auc_within) == pytest.approx((0.5 + 0.75) / 2)
-    # Over all, .6 and 1.7 against .1, .95, .99 and the unknown.
-    assert value_of(figures.auc_over) == pytest.approx((1 + 0.5 + 3 + 0.5) / 8)
+    # First: .6 beats .1 and loses to .95. Second: .7 loses to .99, the unknown ties.
+    assert value_of(figures.auc_within) == pytest.approx((0.5 + 0.25) / 2)
+    # Over all, .6 and .7 against .1, .95, .99 and the unknown.
+    assert value_of(figures.auc_over) == pytest.approx((1 + 0.5 + 1 + 0.5) / 8)
     assert figures.ranked_questions == 2
 
 
@@ -182,9 +182,9 @@ def test_reliability_compares_probability_and_share_of_gold_in_each_bin() -> Non
     low, high = figures.reliability
     assert (low.low, low.high, low.chunks, low.observed) == (0.2, 0.3, 1, 0.0)
     assert low.predicted == pytest.approx(0.25)
-    assert (high.low, high.high, high.chunks) == (0.9, 1.0, 3)
-    assert (high.predicted, high.observed) == (pytest.approx(2.9 / 3), pytest.approx(2 / 3))
-    assert value_of(figures.calibration_error) == pytest.approx((0.25 + 3 * 0.3) / 4)
+    assert (high.low, high.high, high.chunks) == (0.9, 1.0, 4)
+    assert (high.predicted, high.observed) == (pytest.approx(3.8 / 4), pytest.approx(2 / 4))
+    assert value_of(figures.calibration_error) == pytest.approx((0.25 + 4 * 0.45) / 5)
 
 
 # --- intervals ---

@@ -58,6 +58,13 @@ def test_english_is_normalised_as_the_official_script_does(text: str, expected: 
         ("GB/T 5749 标准", ["gbt", "5749", "标", "准"]),
         ("光荣和ω-force", ["光", "荣", "和", "ωforce"]),
         ("3.5 毫米.", ["3.5", "毫", "米"]),
+        ("３．５％", ["3.5%"]),
+        ("3.5 %", ["3.5%"]),
+        ("3.5﹪", ["3.5%"]),
+        ("3.5‰", ["3.5‰"]),
+        ("10^6 帕", ["10^6", "帕"]),
+        ("《紅樓夢》", ["红", "楼", "梦"]),
+        ("臺灣的頭髮，後來", ["台", "湾", "的", "头", "发", "后", "来"]),
         ("20℃ 以下，Bach~Suite", ["20℃", "以", "下", "bachsuite"]),
         ("𠀀a", ["𠀀", "a"]),
         ("，。", []),
@@ -124,6 +131,8 @@ def test_the_longest_run_is_found_in_a_long_answer_of_common_characters() -> Non
         ("drum and Bern", "drum Bern", "en", 0),
         ("drum", "drum of Bern", "en", 0),
         ("yes, it is", "yes", "en", 1),
+        ("Yes, there is no doubt about it", "no", "en", 0),
+        ("No, as both said yes", "yes", "en", 0),
         ("anything", "The", "en", 0),
         ("", "The", "en", 1),
         ("作者是曹雪芹。", "曹雪芹", "zh", 1),
@@ -204,6 +213,12 @@ def test_the_language_of_the_question_picks_the_variant() -> None:
     golds = "北京市"
     assert score_answer(question(golds), "北京", refused=False).f1 == 0
     assert score_answer(question(golds, lang="zh"), "北京", refused=False).f1 == pytest.approx(0.8)
+
+
+def test_letters_are_equal_however_they_are_composed_in_questions_of_ones_own() -> None:
+    own = replace(question("Québec １９７２"), folds_letters=True)
+    assert score_answer(own, "Que\u0301bec 1972", refused=False) == RIGHT
+    assert score_answer(question("Québec"), "Que\u0301bec", refused=False) == WRONG, "as the official script has it"
 
 
 def test_an_unanswerable_question_is_right_when_refused_and_only_then() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from judgetree.evaluation.metrics.comparison_words import format_verdict
 from judgetree.evaluation.metrics.intervals import MeanInterval
+from judgetree.evaluation.metrics.power import detectable_difference
 from judgetree.evaluation.metrics.statistics import PairedComparison, adjust_comparisons, compare_paired
 
 SHOWN = PairedComparison(
@@ -46,7 +48,7 @@ def test_a_correction_can_take_a_difference_back() -> None:
         "No difference in EM was shown; judge less naive is +3.2 points "
         "(95 % interval +0.4 to +6.0; exact McNemar test, p = 0.060 after Holm's correction for 2 comparisons; "
         "500 questions). "
-        "A true difference of 4.0 points would be found four times out of five with so many questions."
+        "A true difference of 4.9 points would be found four times out of five with so many questions."
     )
 
 
@@ -54,6 +56,37 @@ def test_a_difference_beyond_all_scores_is_no_number_of_points() -> None:
     doubtful = replace(SHOWN, p_value=0.5, smallest_detectable=8.167)
     assert format_verdict(doubtful, a="judge", b="naive").endswith(
         "With so few questions, not even the largest possible difference would be found four times out of five."
+    )
+
+
+def test_what_would_be_found_goes_by_the_correction() -> None:
+    scores = np.random.default_rng(0).integers(0, 2, (2, 50)).astype(float)
+    alone = compare_paired(scores[0], scores[1], metric="F1", test="permutation")
+    among = adjust_comparisons([alone] * 4)[0]
+    assert alone.smallest_detectable is not None and among.smallest_detectable is not None
+    # The quantiles of Student's t over 49 differences at .05 and at .05 / 4, each with that of 80 % power.
+    ratio = (2.594 + 0.849) / (2.010 + 0.849)
+    assert among.smallest_detectable / alone.smallest_detectable == pytest.approx(ratio, rel=0.01)
+    exact = adjust_comparisons([compare_paired(scores[0], scores[1], metric="EM", test="mcnemar")] * 4)[0]
+    discordance = float((scores[0] != scores[1]).mean())
+    assert exact.smallest_detectable == detectable_difference(50, discordance=discordance, comparisons=4)
+
+
+def test_where_no_difference_could_be_shown_that_is_said() -> None:
+    six = compare_paired([1.0] * 6, [0.0] * 6, metric="EM", test="mcnemar")
+    assert six.is_shown
+    [doubtful, *_] = adjust_comparisons([six] * 4)
+    assert (doubtful.is_shown, doubtful.can_be_shown) == (False, False)
+    assert format_verdict(doubtful, a="a", b="b").endswith(
+        "With so few questions among 4 comparisons, no difference would be shown, however large."
+    )
+
+
+def test_equal_differences_have_no_interval() -> None:
+    nine = compare_paired([1.0] * 9, [0.5] * 9, metric="F1", test="permutation")
+    assert (nine.difference.low, nine.difference.high, nine.is_shown) == (None, None, True)
+    assert format_verdict(nine, a="a", b="b").startswith(
+        "a is better than b by 50.0 points of F1 (the same difference on each of them, from which no interval follows;"
     )
 
 
@@ -67,7 +100,7 @@ def test_one_question_is_said_to_be_too_few() -> None:
     assert words == (
         "No difference in EM was shown; judge less naive is +100.0 points "
         "(no interval; exact McNemar test, p = 1.000; 1 question). "
-        "These questions cannot say how small a difference would be found."
+        "With so few questions, no difference would be shown, however large."
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,9 @@ from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
 from judgetree.evaluation.record_and_replay import replay_recording
-from judgetree.evaluation.replay.recorder import Coverage, record
+from judgetree.evaluation.replay.recorder import Coverage, _recorded, record
 from judgetree.evaluation.replay.recording import FILE_NAME, SearchRecording
-from judgetree.evaluation.replay.recording_lines import RecordedJudgement
+from judgetree.evaluation.replay.recording_lines import RecordedJudgement, RecordedQuestion
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import LoadingError, ModelCallError, ModelSetupError, NoQuestion, SettingsError
@@ -223,3 +223,13 @@ def test_an_error_of_all_ends_the_judgements_beside_it(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="rejected"):
         recorded(tmp_path, context)
     assert sorted(ended) == ["q/0", "q/1"]
+
+
+def test_a_recorded_question_has_all_that_its_scores_depend_on() -> None:
+    """Or replays would score otherwise than runs."""
+    no_matter = {"type", "hops", "supporting", "distractors", "facts", "turn"}
+    kept = {each.name for each in fields(RecordedQuestion)} - {"gold"}
+    assert {each.name for each in fields(EvalQuestion)} - no_matter == kept
+    asked = EvalQuestion(id="q", question="?", answers=("Québec",), answers_known=True, lang="fr", folds_letters=True)
+    recorded = _recorded(asked)
+    assert EvalQuestion(**{name: getattr(recorded, name) for name in kept}) == asked

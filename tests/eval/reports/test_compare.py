@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.reports.compare import Comparison, compare_runs
+from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.store import RunStore
-from judgetree.modules.errors import SettingsError
+from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval import run_rows
 from tests.eval.dataset_files import write_lines
 
@@ -80,7 +81,7 @@ def test_questions_of_one_system_alone_are_left_out_and_counted(tmp_path: Path, 
     (run / "rows.jsonl").write_text("".join(rows[:-3]), encoding="utf-8")
     em, _ = compare_runs(run)
     assert (em.left_out, em.paired.difference.n) == (3, QUESTIONS - 3)
-    assert em.verdict.endswith("3 questions are left out, since only one of the two has a score there.")
+    assert em.verdict.endswith("3 questions are left out: only one of the two has a row of them that counts.")
 
 
 def test_rows_damaged_by_an_outage_count_only_when_wanted(tmp_path: Path, file: Path) -> None:
@@ -99,7 +100,7 @@ def test_rows_damaged_by_an_outage_count_only_when_wanted(tmp_path: Path, file: 
     em, _ = compare_runs(run, rows="all")
     assert em.paired.difference.n == QUESTIONS
     assert em.note == "Rows compared: all; counted: 2 failed and 4 degraded of judge."
-    with pytest.raises(SettingsError, match=r"'none' is not allowed\. Allowed: complete, answered, all"):
+    with pytest.raises(SettingsError, match=r"'none' is not allowed\. Allowed: complete, usable, answered, all"):
         compare_runs(run, rows="none")  # type: ignore[arg-type]
 
 
@@ -189,3 +190,68 @@ def test_runs_need_only_those_prompts_in_common_that_both_use(tmp_path: Path, fi
 def test_one_system_alone_cannot_be_compared(tmp_path: Path, file: Path) -> None:
     with pytest.raises(SettingsError, match="holds one system"):
         compare_runs(write_run(tmp_path / "a", file, {"judge": 3}))
+
+
+def test_replies_that_nobody_can_read_are_the_systems_own_failure(tmp_path: Path, file: Path) -> None:
+    """Without its 3 wrong ones, whose verdicts were unusable, judge would look a quarter better."""
+    run = write_run(tmp_path / "a", file, {"naive": 4, "judge": 9})
+    store = RunStore(run)
+    for row in store.read_rows():
+        if row.system == "judge" and row.prediction == "wrong":
+            store.append(replace(row, damage={"unusable_verdicts": 2}))
+    (em, _) = compare_runs(run)
+    assert (em.paired.difference.n, em.left_out) == (12, 0)
+    assert em.paired.difference.mean == pytest.approx(5 / 12)
+    assert em.usable is not None
+    assert (em.usable.difference.n, em.usable.difference.mean) == (9, pytest.approx(5 / 9))
+    assert "Without 3 answers of judge with replies that could not be used, it is +55.6 over 9 questions." in em.verdict
+    (other, _) = compare_runs(run, rows="usable")
+    assert (other.paired.difference.n, other.left_out, other.usable) == (9, 3, None)
+    assert "3 questions are left out: only one of the two has a row of them that counts." in other.verdict
+    assert "left out: 3 answers of judge with unusable replies" in other.verdict
+    (told,) = (each for each in load_report(run).to_markdown().splitlines() if "could not be used" in each)
+    assert told.startswith("Replies that could not be used: judge 3 answers (6 unusable verdicts).")
+
+
+def test_a_judge_of_which_no_reply_could_be_used_is_told(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 4, "judge": 9})
+    store = RunStore(run)
+    for row in store.read_rows():
+        if row.system == "judge":
+            store.append(replace(row, damage={"unusable_verdicts": 1}))
+    (em, _) = compare_runs(run)
+    assert "Some replies in 12 answers of judge could not be used; too few questions are without such." in em.verdict
+    assert (em.usable, em.usable_n) == (None, 0)
+    with pytest.raises(SettingsError, match="replies that could not be used in 12 answers of judge"):
+        compare_runs(run, rows="usable")
+
+
+def test_of_repeats_those_with_usable_replies_count(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 4, "judge": 9}, repeats=2)
+    store = RunStore(run)
+    for row in store.read_rows():
+        if (row.system, row.repeat) == ("judge", 1) and row.prediction == "wrong":
+            store.append(replace(row, damage={"unusable_verdicts": 1}))
+    (em, _) = compare_runs(run)
+    assert em.usable is not None
+    assert em.usable.difference == em.paired.difference, "the other repeat has the same answer"
+    assert (
+        "Without 3 answers of judge with replies that could not be used, it is +41.7 over 12 questions." in em.verdict
+    )
+
+
+def test_damage_from_outside_is_left_out_whatever_else_there_is(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 4, "judge": 9})
+    store = RunStore(run)
+    (row,) = (row for row in store.read_rows() if (row.system, row.question_id) == ("judge", "q3"))
+    store.append(replace(row, damage={"unusable_verdicts": 1, "failed_verdicts": 1}))
+    (em, _) = compare_runs(run)
+    assert (em.paired.difference.n, em.left_out) == (11, 1)
+
+
+def test_a_folder_that_does_not_exist_is_no_run(tmp_path: Path, file: Path) -> None:
+    write_run(tmp_path / "pilot", file, {"naive": 4, "judge": 9})
+    with pytest.raises(LoadingError, match=r"There is no run .*pilto\. Did you mean 'pilot'\?"):
+        compare_runs(tmp_path / "pilto")
+    with pytest.raises(LoadingError, match="There is no run"):
+        compare_runs(tmp_path / "pilot", tmp_path / "gone")

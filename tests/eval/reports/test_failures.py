@@ -181,7 +181,18 @@ def test_2_on_a_part_of_the_gold_that_stopped_the_search_is_a_false_2() -> None:
     assert kind_of(asked("a", chunk("x", "2"), sub_answer="ladder")) == "judge_false_2"
 
 
+def test_where_nothing_could_be_asked_no_judge_is_to_blame() -> None:
+    flat = {"max_rec_depth": "0"}
+    assert kind_of(chunk("a", "2"), chunk("x", "1"), fingerprint=flat) == "retrieval_miss"
+    assert kind_of(chunk("a", "0"), chunk("x", "1"), fingerprint=flat) == "retrieval_miss"
+    assert kind_of(chunk("a", "0"), chunk("b", "1"), fingerprint=flat) == "judge_false_0", "it was withheld"
+
+
 def test_2_is_no_fault_where_it_stopped_nothing() -> None:
+    never = {"max_rec_depth": "2", "stop.name": "never"}
+    assert kind_of(chunk("a", "2"), chunk("x", "0"), fingerprint=never) == "retrieval_miss"
+    beside = asked("x", chunk("y", "0"))
+    assert kind_of(chunk("a", "2"), beside) == "retrieval_miss", "its query asked on"
     assert kind_of(chunk("a", "2"), chunk("b", "1")) == "reader_missed", "all gold was there"
     whole = replace(QUESTION, supporting=("a",))
     assert kind_of(chunk("a", "2"), question=whole) == "reader_missed", "the chunk is all the gold"
@@ -192,6 +203,16 @@ def test_2_is_no_fault_where_it_stopped_nothing() -> None:
 def test_sub_question_of_gold_that_found_nothing_new_was_bad() -> None:
     assert kind_of(asked("a", chunk("x", "0"), sub_answer=REFUSAL)) == "bad_sub_question"
     assert kind_of(asked("a", chunk("a", "1"), sub_answer="the drum")) == "bad_sub_question"
+
+
+def test_a_search_that_misses_the_document_that_a_sub_question_names_is_to_blame() -> None:
+    asks = {"Old Mill [0123456789ab]": "Who built the Old Mill?", "norms/ks-1.md": "Which class has KS-1?"}
+    asks |= {"Oak (tree) [0123456789ab]": "How old is the oak?", "Dr. No": "Who directed Dr. No?"}
+    for missing, text in asks.items():
+        below = replace(query(chunk("x", "0"), depth=1), query=text)
+        found = chunk("a", "1", below, REFUSAL)
+        assert kind_of(found, question=replace(QUESTION, supporting=("a", missing))) == "retrieval_miss"
+        assert kind_of(found, question=replace(QUESTION, supporting=("a", "other"))) == "bad_sub_question"
 
 
 @pytest.mark.parametrize("sub_answer", ["", REFUSAL, "grey ladders everywhere"])

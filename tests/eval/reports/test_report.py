@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from judgetree.evaluation.reports.failures import completeness_counts, damage_re
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.reports.system_table import common_blocks, count_remarks, system_table
-from judgetree.evaluation.rows.store import RowChunk, RunRow
+from judgetree.evaluation.rows.store import RowChunk, RunRow, RunStore
 from judgetree.evaluation.tables.table import Table
 from judgetree.modules.errors import LoadingError
-from tests.eval.run_rows import run_row
+from tests.eval.dataset_files import write_lines
+from tests.eval.run_rows import run_row, write_run
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin oil", "Vellin"), supporting=("a", "b"))
 NOBODY = EvalQuestion(id="nobody", question="Who?", answers=())
@@ -185,3 +187,19 @@ def test_turns_of_one_dialogue_are_one_observation() -> None:
 def test_directory_without_a_run_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(LoadingError, match="judgetree eval run --out"):
         load_report(tmp_path)
+
+
+def test_numbers_are_matched_beside_em_where_gold_is_one(tmp_path: Path) -> None:
+    lines = (
+        {"id": each, "question": f"{each}?", "golden_answers": [gold]} for each, gold in (("a", "-3.5"), ("b", "x"))
+    )
+    file = write_lines(tmp_path, *lines)
+    run = write_run(tmp_path / "run", {"naive": 0}, dataset=f"flashrag:{file}")
+    store = RunStore(run)
+    for line in store.read_rows():
+        store.append(replace(line, prediction="35"))
+    report = load_report(run)
+    assert list(report.questions["em"]) == [1.0, 0.0]
+    assert report.questions["number_match"].tolist()[0] == 0.0
+    assert "The gold answer of 1 of 2 questions is a number. Read `number match` there" in report.to_markdown()
+    assert report.to_document()["answer_metrics"] == "2"

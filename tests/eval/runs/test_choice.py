@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment, load_experiment
 from judgetree.evaluation.runs.jobs import choose_questions, draw
@@ -15,21 +17,44 @@ from judgetree.modules.retriever.reordering import REORDERING
 from judgetree.modules.retriever.rerank import RANKERS
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list
 
-ids = st.lists(st.text(), unique=True, max_size=20)
+questions = st.lists(
+    st.builds(
+        EvalQuestion,
+        id=st.text(),
+        question=st.just("?"),
+        answers=st.just(()),
+        type=st.sampled_from(("bridge", "comparison")),
+        hops=st.sampled_from((2, 4, None)),
+    ),
+    unique_by=lambda question: question.id,
+    max_size=20,
+)
 
 
-@given(ids, st.integers(1, 25), st.integers(0, 5))
-def test_draw_is_of_its_size_and_grows_by_others(names: list[str], size: int, seed: int) -> None:
-    drawn = draw(names, size, seed=seed)
-    assert len(drawn) == min(size, len(names))
-    assert set(drawn) <= set(names)
-    assert set(drawn) <= set(draw(names, size + 1, seed=seed))
-    assert drawn == draw(reversed(names), size, seed=seed)
+@given(questions, st.integers(1, 25), st.integers(0, 5))
+def test_draw_is_of_its_size_and_grows_by_others(asked: list[EvalQuestion], size: int, seed: int) -> None:
+    drawn = draw(asked, size, seed=seed)
+    assert len(drawn) == min(size, len(asked))
+    assert set(drawn) <= set(asked)
+    assert set(drawn) <= set(draw(asked, size + 1, seed=seed))
+    assert drawn == draw(reversed(asked), size, seed=seed)
 
 
-def test_seeds_draw_differently() -> None:
-    names = [f"q{number}" for number in range(100)]
-    assert draw(names, 10, seed=0) != draw(names, 10, seed=1)
+def test_seeds_draw_differently_and_each_kind_has_its_share() -> None:
+    kinds = {**dict.fromkeys(range(60), 2), **dict.fromkeys(range(60, 90), 3), **dict.fromkeys(range(90, 100), 4)}
+    asked = [EvalQuestion(id=f"q{each}", question="?", answers=(), hops=hops) for each, hops in kinds.items()]
+    assert draw(asked, 10, seed=0) != draw(asked, 10, seed=1)
+    for size in range(1, 101):
+        counts = Counter(question.hops for question in draw(asked, size, seed=0))
+        assert all(abs(counts[hops] - size * share) <= 1 for hops, share in ((2, 0.6), (3, 0.3), (4, 0.1)))
+
+
+def test_small_kinds_are_drawn_as_often_as_they_are_there() -> None:
+    """With one place for all kinds of a size, kinds of one question came only once half the set was drawn."""
+    asked = [EvalQuestion(id=f"q{each}", question="?", answers=(), type="main") for each in range(50)]
+    asked += [EvalQuestion(id=f"r{each}", question="?", answers=(), type=f"rare {each}") for each in range(50)]
+    rare = [sum(each.type != "main" for each in draw(asked, 20, seed=seed)) for seed in range(50)]
+    assert 8 < sum(rare) / len(rare) < 12
 
 
 def test_sample_keeps_file_order_and_the_whole_corpus(tmp_path: Path) -> None:

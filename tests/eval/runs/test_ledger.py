@@ -11,7 +11,7 @@ import pytest
 
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.ledger import RunLedger, WorkerLimits
-from judgetree.modules.calls.journal import BOOKED_TO
+from judgetree.modules.calls.journal import ACCOUNT
 from judgetree.modules.calls.prices import Prices
 from judgetree.modules.calls.record import Spend
 from judgetree.modules.errors import RunLimitReached
@@ -32,7 +32,7 @@ def test_no_interleaving_of_workers_and_deaths_passes_the_limit() -> None:
         async def worker(name: str) -> None:
             nonlocal made
             limits = WorkerLimits(books, name, Prices({}))
-            BOOKED_TO.set(name)
+            ACCOUNT.set(name)
             for _ in range(rng.randint(1, 9)):
                 try:
                     place = await limits.reserve(ONE)

@@ -112,9 +112,8 @@ def test_gold_documents_that_a_collection_lacks_are_said(
     strange = QUESTIONS.assign(sources=["gone.md", QUESTIONS["sources"][1]])
     keys = {**OPTIONS, "systems": ("naive",), "corpus": "mine", "settings": settings}
     evaluation.run(out=tmp_path / "run", questions=strange, **keys)
-    assert "1 of 2 documents that the questions name as supporting are not in the collection 'mine'" in caplog.text
-    assert "such as 'gone.md', and count as not found" in caplog.text
-    with pytest.raises(SettingsError, match=r"2 of 2 documents .* every recall would be 0\. Name them as"):
+    assert "1 of the 2 gold documents is not in the collection by its source, such as 'gone.md'" in caplog.text
+    with pytest.raises(SettingsError, match=r"None of the 2 gold documents is in the collection .* Name them as"):
         evaluation.run(out=tmp_path / "none", questions=strange.assign(sources=["gone.md", "lost.md"]), **keys)
 
 

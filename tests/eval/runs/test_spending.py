@@ -90,7 +90,7 @@ def test_row_takes_the_place_of_what_was_known_of_its_calls() -> None:
     spending = Spending(limited(max_calls=10), prices=PRICES)
     record = call_record(prompt_tokens=100_000, completion_tokens=0)
     kept = CallResult(completion=Completion(text="", thinking="", finish_reason="stop"), record=record)
-    spending.recover([JournaledCall(kept=kept, booked_to="t"), JournaledCall(kept=kept, booked_to="other")])
+    spending.recover([JournaledCall(kept=kept, account="t"), JournaledCall(kept=kept, account="other")])
     assert spending.cost.usd == pytest.approx(0.2), "what was paid before the kill"
     spending.add(replace(ROW, paid=(CHAT,)))
     assert spending.cost.usd == pytest.approx(1.1)

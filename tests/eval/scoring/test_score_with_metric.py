@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,33 @@ class Longer:
 
     def __call__(self, sample: MetricSample) -> bool:
         return len(sample.answer) > self.than
+
+
+def giving_up(sample: MetricSample) -> float:
+    raise asyncio.CancelledError
+
+
+async def giving_up_later(sample: MetricSample) -> float:
+    raise asyncio.CancelledError
+
+
+def looking_for_more(sample: MetricSample) -> float:
+    return next(iter(()))
+
+
+async def looking_for_more_later(sample: MetricSample) -> float:
+    return next(iter(()))
+
+
+@pytest.mark.parametrize("metric", [giving_up, giving_up_later, looking_for_more, looking_for_more_later])
+def test_no_sample_is_lost_where_a_metric_gives_itself_up(
+    bench: RagasBench, metric: Callable[[MetricSample], object]
+) -> None:
+    summary = scored(bench, metric)
+    assert (summary.scored, summary.failed) == (6, 5), "a failed answer is not asked of"
+    problems = [each.problem for each in MetricStore(bench.folder).read() if each.problem]
+    assert len(problems) == 5
+    assert all("CancelledError" in each or "StopIteration" in each for each in problems)
 
 
 def test_objects_that_hold_other_values_are_other_metrics(bench: RagasBench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -189,6 +190,8 @@ def test_combinations_of_other_questions_are_set_beside_each_other_over_those_th
     assert "repeated" not in report.to_markdown()
     assert "| naive (topk 2) | " in report.to_markdown()
     assert "Not comparable" in report.tables()[0].caption
+    told = [report.to_markdown(), report.tables()[0].caption, json.dumps(report.to_document())]
+    assert all("These are the first 1 of 2 questions" in each for each in told)
 
 
 def test_cost_of_a_sweep_is_that_of_its_folder_at_the_prices_of_its_settings(

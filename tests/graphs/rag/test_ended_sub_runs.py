@@ -34,7 +34,7 @@ def honoured(budget: TreeBudget, *, has_ended: bool) -> Frontier:
         ancestors=(),
         calls=4,
     )
-    frontier.restore_grant(candidate, "sub", Grant(round=1, priority=0, grants=""), has_ended=has_ended)
+    frontier.restore_grant(candidate, "sub", Grant(round=1, priority=0, round_digests=""), has_ended=has_ended)
     return frontier
 
 

@@ -310,7 +310,7 @@ def test_a_judge_of_sets_is_asked_about_the_set_without_a_dropped_chunk(tmp_path
         assert again.usage["llm_calls"] == 2 + 1, "the sub-question's query was closed too; its two chunks ask nothing"
 
 
-@pytest.mark.parametrize("policy", ["breadth", "wider:tries=3", "mcts", "best_first"])
+@pytest.mark.parametrize("policy", ["breadth", "wider:tries=3", "again:tries=2", "mcts", "best_first"])
 def test_forks_of_any_tree_keep_all_that_the_change_does_not_touch(tmp_path: Path, policy: str) -> None:
     """Five random changes of chunks under each policy, chunks with several tries among them."""
     rng = random.Random(policy)

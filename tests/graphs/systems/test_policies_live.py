@@ -78,6 +78,16 @@ def test_a_chunk_that_found_nothing_is_asked_again_and_the_reader_sees_all_answe
         assert f"Supplementary question: {each.chunk_id}~1\nAnswer: an answer" in tree.root.evidence
 
 
+def test_again_asks_whatever_came_back_and_wider_only_where_too_little_did() -> None:
+    """Whatever a sub-run finds counts as something, as the document of a wrong question does."""
+    tries = {}
+    for policy in ("wider:tries=3,least=0", "again:tries=3"):
+        tree = searched(bushy_context(policy, suffices=0.0, max_rec_depth=1))
+        tries[policy] = {len(each.sub_runs) for each in tree.chunk_nodes() if each.sub_runs}
+    assert tries["again:tries=3"] == {3}
+    assert 1 in tries["wider:tries=3,least=0"]
+
+
 class RejectingJudge(BushyJudge):
     """Its endpoint rejects the key once a sub-run asks."""
 

@@ -59,6 +59,16 @@ def test_an_error_is_raised_where_the_outcome_is_awaited() -> None:
     assert pool.submit(lambda: 1).result(60) == 1
 
 
+def test_a_call_that_raises_stop_iteration_ends_all_the_same() -> None:
+    """No future of asyncio takes that, so that who awaits it would wait for ever."""
+
+    async def call() -> object:
+        return await asyncio.wait_for(asyncio.to_thread(next, iter(())), 60)
+
+    with pytest.raises(RuntimeError, match="a function raised StopIteration"):
+        background_loop().run(call())
+
+
 def test_a_cancelled_call_is_not_made(over: threading.Event) -> None:
     pool, made = SpareThreads(1, hangs_after_s=3600), []
     running = pool.submit(over.wait)

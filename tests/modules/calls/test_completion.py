@@ -139,6 +139,7 @@ def test_streamed_reasoning_is_thinking_until_the_message_has_ended() -> None:
     streamed.feed(AIMessageChunk(content="", additional_kwargs={"reasoning": "42"}))
     assert (streamed.new_text().text, streamed.new_thinking().text) == ("", "42")
     assert completion_of(message("", reasoning="42")).text == "42"
+    assert completion_of(message("", reasoning="<thought> is a tag")).text == "<thought> is a tag"
 
 
 @pytest.mark.parametrize("logprob", [float("nan"), float("inf"), 1e300])

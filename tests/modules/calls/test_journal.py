@@ -13,7 +13,7 @@ import pytest
 
 from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.journal import BOOKED_TO, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
+from judgetree.modules.calls.journal import ACCOUNT, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journaled import JournaledLLM
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.calls.usage import CallMeter
@@ -154,17 +154,17 @@ def test_call_that_failed_is_made_again(reopened: Opener) -> None:
 
 def test_finished_threads_and_closed_books_are_forgotten(reopened: Opener) -> None:
     async def life(journal: CallJournal) -> None:
-        BOOKED_TO.set("question")
+        ACCOUNT.set("question")
         await ask(Model(), CallMeter(node="judge", calls=await calls_of(journal, "booked")))
-        BOOKED_TO.set("")
+        ACCOUNT.set("")
         for root in ("finished", "open"):
             await ask(Model(), CallMeter(node="judge", calls=await calls_of(journal, root)))
         await journal.forget(["finished", "booked"])
         assert [len(await journal.calls_of(root)) for root in ("booked", "finished", "open")] == [1, 0, 1]
-        assert [call.booked_to for call in await journal.booked_calls()] == ["question"]
+        assert [call.account for call in await journal.booked_calls()] == ["question"]
         assert await journal.booked_calls("question") == await journal.booked_calls()
         assert await journal.booked_calls("another") == []
-        await journal.forget_booked({"question"})
+        await journal.delete_accounts({"question"})
         assert await journal.booked_calls() == []
 
     in_a_life(reopened, life)

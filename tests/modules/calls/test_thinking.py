@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
+from judgetree.modules.calls.completion import completion_of
 from judgetree.modules.calls.messages import CallOptions
 from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
+from judgetree.modules.reading.thinking_forms import without_end_marks
 
 MARKS = "<`~'\"‘“„«「『"
 plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=MARKS), max_size=20)
@@ -221,3 +224,126 @@ def test_stop_text_in_the_thinking_ends_nothing() -> None:
 def test_bad_stop_texts_are_refused(stop: Any) -> None:
     with pytest.raises(ValueError, match="stop is a tuple of texts"):
         CallOptions(stop=stop)
+
+
+# --- other forms ---
+
+HARMONY = "<|channel|>analysis<|message|>six by nine<|end|><|start|>assistant<|channel|>final<|message|>54"
+FORMS = [
+    "<thinking>six by nine</thinking>54",
+    "<thought>six by nine</thought>\n54",
+    "\n<reasoning>\nsix by nine\n</reasoning>\n\n54",
+    "<seed:think>six by nine</seed:think>54",
+    "[THINK]six by nine[/THINK]54",
+    "◁think▷six by nine◁/think▷54",
+    HARMONY,
+    f"<|start|>assistant{HARMONY}",
+    HARMONY.replace("<|end|><|start|>assistant", ""),
+    HARMONY.replace("final<|message|>", "final <|constrain|>json<|message|>"),
+    "<THINK>six by nine</THINK>54",
+    "<Thinking mode='x'>six by nine</thinking>54",
+    "analysissix by nineassistantfinal54",
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+@given(cuts=cuts)
+def test_thinking_in_other_forms_is_thinking(text: str, cuts: list[int]) -> None:
+    """Servers without the model's reasoning parser leave it in the text."""
+    assert split_thinking(text) == ("54", "six by nine")
+    assert shown_of(pieces_of(text, cuts), finish=True)[-1] == ("54", "six by nine")
+    unclosed = text[: text.index("nine") + 4]
+    assert split_thinking(unclosed) == ("", "six by nine")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tag <thinking> opens it, </thinking> ends it.",
+        "54 [THINK] and [/THINK]",
+        "<|channel|>",
+        "<think",
+        "[THIN",
+        "</thinking> ends it",
+        "\n \n<thinker>",
+    ],
+)
+@given(cuts=cuts)
+def test_other_forms_are_text_behind_the_beginning(text: str, cuts: list[int]) -> None:
+    assert split_thinking(text) == (text.strip(), "")
+    assert shown_of(pieces_of(text, cuts), finish=True)[-1] == (text.strip(), "")
+
+
+START = "<|start|>assistant"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thinking"),
+    [
+        (f"{START}<|channel|>commentary<|message|>nine<|end|>{HARMONY}<|return|>", "54", "nine\n\nsix by nine"),
+        (f"{HARMONY}<|end|>{START}<|channel|>final<|message|>55", "54\n\n55", "six by nine"),
+        (HARMONY.replace("six", "say `<|message|>` six"), "54", "say `<|message|>` six by nine"),
+        (HARMONY.replace("six by nine", "```\nsix"), "54", "```\nsix"),
+        (f"{HARMONY} ends with <|end|>, says <think>", "54 ends with <|end|>, says <think>", "six by nine"),
+        ("<|channel|>analysis<|message|>six<|end|>54", "54", "six"),
+        ("<|channel|>analysis<|message|>six<|end|>\nfif<b>ty</b>-four<|return|>", "fif<b>ty</b>-four", "six"),
+        ("<|channel|>analysis<|message|>six<|end|>assistant<|channel|>final<|message|>54", "54", "six"),
+        ("<|channel|>analysis<|message|>six<|end|>assistants say <|message|>54", "assistants say <|message|>54", "six"),
+        (f"<|channel|>final{'a ' * 300}<|message|>54", f"<|channel|>final{'a ' * 300}<|message|>54", ""),
+        ("<thinking>a</thinking><thinking>b</thinking>54", "54", "a\n\nb"),
+        ("<thinking>It asks of `</thinking>` itself.</thinking>54", "54", "It asks of `</thinking>` itself."),
+        ("[THINK]It asks of “[/THINK]”.[/THINK]54", "54", "It asks of “[/THINK]”."),
+        ("<thinking>a\n```\n</thinking>\n```\nb</thinking>54", "54", "a\n```\n</thinking>\n```\nb"),
+        ("<thinking>a</thinking>The tag </thinking> ends it.", "The tag </thinking> ends it.", "a"),
+    ],
+)
+@given(cuts=cuts)
+def test_thinking_in_other_forms_ends_where_its_last_mark_stands(
+    text: str, answer: str, thinking: str, cuts: list[int]
+) -> None:
+    found = completion_of(AIMessage(content=text, response_metadata={"finish_reason": "stop"}))
+    assert (found.text, found.thinking) == (answer, thinking)
+    shown = shown_of(pieces_of(text, cuts), finish=True)[-1]
+    assert (without_end_marks(shown[0]), shown[1]) == (answer, thinking)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<thinking> is not an HTML tag. Browsers ignore it.",
+        "[THINK] is the token with which it begins.",
+        "analysisOfVariance is the name of the function.",
+    ],
+)
+def test_an_answer_that_begins_with_a_tag_which_nothing_closes_is_about_it(text: str) -> None:
+    whole = completion_of(AIMessage(content=text, response_metadata={"finish_reason": "stop"}))
+    assert (whole.text, whole.thinking) == (text, "")
+    cut = completion_of(AIMessage(content=text, response_metadata={"finish_reason": "length"}))
+    assert cut.text == ""
+
+
+def test_an_answer_in_a_channel_has_no_tag() -> None:
+    assert split_thinking("<|channel|>final<|message|>54") == ("54", "")
+    assert split_thinking("<|start|>assistant<|channel|>final<|message|>54") == ("54", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("54<|im_end|>", "54"),
+        ("54\n<|im_end|>", "54"),
+        ("54<|end|><|endoftext|>", "54"),
+        ("54</s>", "54"),
+        ("five <s>four</s>", "five <s>four</s>"),
+        ('now:\n<s class="old">5</s>', 'now:\n<s class="old">5</s>'),
+        ("The token is:\n<|im_end|>", "The token is:\n<|im_end|>"),
+        ("<|im_start|>,<|im_end|>", "<|im_start|>,<|im_end|>"),
+        ("It is <|im_end|>", "It is <|im_end|>"),
+        ("`<|im_end|>`", "`<|im_end|>`"),
+        ("<|im_end|>", "<|im_end|>"),
+        ("54<|im_end|> is no answer", "54<|im_end|> is no answer"),
+    ],
+)
+def test_tokens_at_the_end_of_a_reply_are_no_answer(text: str, expected: str) -> None:
+    assert without_end_marks(text) == expected
+    assert completion_of(AIMessage(content=text, response_metadata={"finish_reason": "stop"})).text == expected

@@ -17,12 +17,13 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embedding.embedder import CachedEmbedder, Embedder, create_embeddings
 from judgetree.modules.embedding.hosted import EmbeddingEndpoint
 from judgetree.modules.embedding.refusals import LearnedWays
-from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelRequestError, ModelSetupError, SessionError
 from judgetree.modules.index.dense_fields import embed_chunks
 from judgetree.modules.llm.call_gate import CallGate
 from judgetree.modules.llm.factory import rates_of, resolve_endpoint
 from judgetree.modules.llm.rate_limit import RateLimit
 from judgetree.modules.settings import Settings
+from judgetree.modules.wanted import in_thread
 from tests.loopback import QuietHandler, serving
 from tests.modules.model_endpoints import PATIENCE_S, Clock, serve_raw
 
@@ -144,6 +145,14 @@ def test_failure_names_its_texts_and_finished_batches_stay(hosted: Hosted, tmp_p
     assert len(embedder.embed_documents(saved)) == 128
     assert hosted.calls == []
     embedder.close()
+
+
+def test_a_single_text_is_named_as_one(hosted: Hosted, tmp_path: Path) -> None:
+    hosted.answer = lambda texts: (
+        (400, b'{"error": {"message": "too hot"}}') if "fail" in texts else (200, json.dumps(reply_to(texts)).encode())
+    )
+    with pytest.raises(ModelRequestError, match=r"#m failed on text 65 of 65 in attempt 1.*too hot"):
+        hosted.embedder(tmp_path, cache=True).embed_documents([*map(str, range(64)), "fail"])
 
 
 def endpoint_at(
@@ -328,4 +337,31 @@ def test_a_filter_that_is_told_in_a_reply_is_final(hosted: Hosted, tmp_path: Pat
     hosted.answer = lambda texts: (200, json.dumps(told).encode())
     with pytest.raises(ModelRequestError, match=r"(filtered|unfit|content policy).*ask in other words"):
         hosted.embedder(tmp_path, retries=2).embed_documents(["one"])
+    assert len(hosted.calls) == 1
+
+
+def test_a_search_that_was_given_up_embeds_no_more(hosted: Hosted, tmp_path: Path) -> None:
+    came, ended = threading.Event(), threading.Event()
+
+    def answer(texts: list[str]) -> tuple[int, bytes]:
+        came.set()
+        return 503, b"{}"
+
+    hosted.answer = answer
+    embedder = hosted.embedder(tmp_path, retries=5)
+
+    def search() -> None:
+        try:
+            embedder.embed_query("a")
+        except SessionError:
+            ended.set()
+
+    async def give_up() -> None:
+        searching = asyncio.create_task(in_thread(search))
+        await asyncio.to_thread(came.wait, PATIENCE_S)
+        searching.cancel()
+        await asyncio.wait([searching])
+
+    asyncio.run(give_up())
+    assert ended.wait(PATIENCE_S)
     assert len(hosted.calls) == 1

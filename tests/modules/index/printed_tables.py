@@ -201,6 +201,8 @@ _CALLS = "f(x)", "g(y)", "h(z)", "k(w)"
 NO_TABLES = {
     "two columns": f'<div style="columns:2"><p>{_PROSE * 3}</p><p>{_PROSE * 2}</p></div>',
     "two justified columns": f'<div style="columns:2;text-align:justify"><p>{_PROSE * 3}</p><p>{_PROSE * 2}</p></div>',
+    "two justified columns of letters placed one by one": '<div style="font:14.4px sans-serif;columns:2;'
+    f'text-align:justify"><h2>A <i>short</i> heading</h2><p>{_PROSE} <code>x</code> <b>or</b> {_PROSE * 2}</p></div>',
     "three columns": f'<div style="columns:3;font-size:12px"><p>{_PROSE * 6}</p></div>',
     "bullets": "<ul><li>apples<li>pears from the north<li>plums</ul>",
     "numbers": f"<ol>{'<li>apples<li><b>pears</b> from the north<li>plums' * 4}</ol>",
@@ -256,6 +258,10 @@ OTHER_TABLES = {
     "letters placed one by one": (f"<div style='font-size:14.4px'>{_simple()}</div>", _READ),
     "letters placed one by one, more space": (
         f"<div style='font-size:14.4px'>{_simple(cells='padding:8px')}</div>",
+        _READ,
+    ),
+    "below letters placed one by one": (
+        f"<p style='font:14.4px sans-serif;text-align:justify'>{_PROSE * 2}</p>{_simple()}",
         _READ,
     ),
     "lines below the rows": (_simple(cells="padding:3px;border-bottom:1px solid gray"), _READ),

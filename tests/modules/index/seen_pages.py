@@ -26,6 +26,51 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<svg><text>10<tspan baseline-shift=super>7</tspan></text></svg>",
         ["10^6 10^7"],
     ),
+    "scripts of several lines": (
+        "<p>Sum <sup>a<br>b</sup> is 10<sup>6</sup> Hz, X<sub><i>a<p>b</p></i></sub> H<sub>2</sub>O</p>",
+        ["is 10^6 Hz", "H_2O"],
+    ),
+    "fractions as Wikipedia writes them": (
+        "<style>.tion{display:inline-block;vertical-align:-.5em}.num,.den{display:block}</style><p><span class=tion>"
+        "<span class=num>3</span><span>/</span><span class=den>4</span></span> of 10<sup>6</sup> J",
+        ["of 10^6 J"],
+    ),
+    "parts that a style sets apart": (
+        "<style>.g{display:grid} .c{display:table-cell}</style><div style='display:flex'><span>Total 10</span>"
+        "<span>6 pieces</span></div><div class=g><b>10</b><b>7</b></div><p><span class=c>10</span>"
+        "<span class=c>8</span><p><b style='display:inline-block;width:80px'>10</b><b>9</b>"
+        "<p style='display:inline-flex'>10<i>5</i><p style='display:flex'>10<sup>4</sup>",
+        ["Total 10 6 pieces", "10 7", "10 8", "10 9", "10 5", "10^4"],
+    ),
+    "texts of a drawing": (
+        "<svg><text><tspan x=10>Flow 10</tspan><tspan x=10 dy=1.2em>6 bar</tspan></text>"
+        "<text>10<tspan dy=-6 font-size=9>7</tspan><tspan dy=6> Pa</tspan></text>"
+        "<text>H<tspan dy=3 style='font-size:70%'>2</tspan><tspan dy=-3>O</tspan></text></svg>",
+        ["Flow 10 6 bar", "10^7 Pa", "H_2O"],
+    ),
+    "spaces of formulas": (
+        "<math><mn>3</mn><mspace width=1em /><mn>4</mn></math>, <math><mtext>of 10 </mtext><mn>6</mn></math>, "
+        "<math><mtext>if </mtext><mi>x</mi></math>, "
+        "<math><mi>a</mi><mspace width=0em /><mi>b</mi></math>",
+        ["3 4, of 10 6, if x, ab"],
+    ),
+    "formulas that are no fraction": (
+        "<math><mo>(</mo><mfrac linethickness=0><mn>10</mn><mn>6</mn></mfrac><mo>)</mo></math> "
+        "<math><mi>x</mi><mphantom><mn>9</mn></mphantom><mo>=</mo><mn>2</mn></math>",
+        ["(10; 6) x=2"],
+    ),
+    "numbers of lists by style": (
+        "<style>.r{list-style-type:upper-roman}</style><ol style='list-style-type:lower-alpha'><li>one<li>two</ol>"
+        "<ol class=r><li>three</ol><ol style='list-style: lower-roman inside'><li>four</ol>",
+        ["a. one", "b. two", "I. three", "i. four"],
+    ),
+    "shadow roots": ("<div><template shadowrootmode=open><p>In the shadow.</template></div>", ["In the shadow."]),
+    "formulas of KaTeX without MathML": (
+        "<span class=katex><span class=katex-html aria-hidden=true><span class=mord>10<span class=msupsub><span "
+        "class=vlist-t><span class=vlist-r><span class=vlist style='height:.8em'><span style='top:-3.06em'><span "
+        "class=mord>6</span></span></span></span></span></span></span></span></span>",
+        ["10^6"],
+    ),
     "blocks that a style raises": ("<p style='vertical-align:super'>one</p><p>two", ["one two"]),
     "footnote marks": (
         "Built in 1984<sup><a href='#n2'>2</a></sup>, mended in 1990<sup>[3]</sup>, 12"
@@ -129,6 +174,21 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "<span style='text-decoration-line: line-through'>7</span>8, <p class=c5>gone</p>",
         ["~~50~~60, ~~7~~8, ~~gone~~"],
     ),
+    "struck out with blocks in it": (
+        "<style>.x{text-decoration:line-through}</style><table><tr class=x><td>Tea<td>5</tr><tr>"
+        "<td class=x>Milk<td>6</tr></table><ul><li class=x>one</li><li>two</li></ul><del><p>three</p><p>four</p></del>"
+        "<div class=x><p>five</p></div>",
+        ["~~Tea~~ | ~~5~~", "~~Milk~~ | 6", "~~one~~", "two", "~~three~~", "~~four~~", "~~five~~"],
+    ),
+    "struck out without an end tag": (
+        "<style>.x{text-decoration:line-through}</style><p class=x>one<p>two<ul><li class=x>three<li>four</ul>",
+        ["~~one~~ two ~~three~~ four"],
+    ),
+    "scripts above each other": (
+        "x<span style='display:inline-block;vertical-align:-0.4em;font-size:80%'>2<br>i</span>, "
+        "<span style='vertical-align:-0.4em'>14<br/>6</span>C, 2\u2062x",
+        ["x^2_i, ^14_6C, 2x"],
+    ),
     "struck out twice": ("<s><del>50</del></s>60<s></s>70", ["~~50~~6070"]),
     "fields": (
         "<form><label>Name <input value='Ada'></label><input type=hidden value=no><textarea>Two\nlines</textarea>"
@@ -162,7 +222,108 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         ["One two three four five six seven"],
     ),
     "blocks by style": ("<span style='display:block'>one</span><span style='display: block'>two</span>", ["one two"]),
+    "rules that do not choose it": (
+        "<style>.a{display:none}.b{display:block} .c.d{display:none} p.e{display:none}</style>"
+        "<p class='a b'>one<p class=c>two<div class=e>three</div>",
+        ["one two three"],
+    ),
     "a style for print": (f"{_STYLES}<p class=shown>on the screen</p>", ["on the screen"]),
+    "words that sound like hiding": (
+        "<style>.a{-webkit-backface-visibility:hidden;backface-visibility:hidden} .b:after{content:'display:none'} "
+        ".c{content:'/*';color:red} /* .d{display:none} */</style>"
+        "<p class=a>one</p><p class=b>two</p><p class=c>three</p><p class=d>four</p>",
+        ["one two three four"],
+    ),
+    "hidden by one rule, shown by a stronger one": (
+        "<style>.a,#q{display:none} .a.on{display:block} p.b{display:none} p.b{display:block}"
+        "#c{display:block} .d{display:none!important} #d,.d{display:block!important}"
+        "@layer low{#e{display:none}} .e{display:block}</style><div class='a on'>one</div>"
+        "<p class=a style='display:block'>two</p><p class=b>three</p><p class=a id=c>four</p>"
+        "<p class=d id=d>five</p><p class=e id=e>six</p><div hidden class=e>seven</div><i hidden class=e>eight</i>",
+        ["one two three four five six seven eight"],
+    ),
+    "shown by rules that may not hold": (
+        "<style>.a{display:none} @media (min-width:600px){.a.w{display:block}} "
+        "@supports (display:grid){p.a{display:grid}}"
+        ".b{display:none} .b:nth-child(9){display:block} .c{display:none; &.on{display:block}}</style>"
+        "<i class='a w'>one</i><p class=a>two</p><p class=b>three</p><p class='c on'>four</p>",
+        ["one two three four"],
+    ),
+    "hidden on other media": (
+        "<style media=print>.a{display:none}</style>"
+        "<style>@media print{.a{display:none}} @media speech{.a{display:none}}</style><p class=a>one</p>",
+        ["one"],
+    ),
+    "panels that scripts open": (
+        "<style>.tabs .panel{display:none} .tabs .panel.on{display:block}</style>"
+        "<div class=tabs><p class='panel on'>one</p><p class=panel>two</p></div>",
+        ["one two"],
+    ),
+    "visible in what is not": (
+        "<style>.h{visibility:hidden}</style><div class=h>XX <b style='visibility:visible'>one <i class=h>XX "
+        "<u style='visibility:visible'>two</u></i></b> XX</div><p>three",
+        ["one two three"],
+    ),
+    "a sheet with errors": (
+        "<style>.x{color:red}} .a{display:none} .b, ::: {display:none} @font-face{src:url(a;b)} .c{display:none</style>"
+        "<p class=a>one<p class=b>two<p class=c>XX<p>three",
+        ["one two three"],
+    ),
+    "nothing struck out": (
+        "<style>.x{text-decoration:line-through} .x.y{text-decoration:underline} .z{text-decoration:line-through}"
+        ".z{text-decoration:none} .w{text-decoration:none!important} #w{text-decoration:line-through}</style>"
+        "<style media=print>p{text-decoration:line-through}</style>"
+        "<p class='x y'>one<p class=z>two<p class=x style='text-decoration:none'>three<p id=w class=w>four"
+        "<p><s style='text-decoration:none'>five</s> <strike style='text-decoration-line:none'>six</strike>",
+        ["one two three four five six"],
+    ),
+    "struck out by what stands around": (
+        "<style>.todo.done .text{text-decoration:line-through} .a>b{text-decoration:line-through}"
+        ".a+p{text-decoration:line-through} body .c~i{text-decoration:line-through}</style>"
+        "<ul><li class='todo done'><span class=text>one</span><li class=todo><span class=text>two</span></ul>"
+        "<div class=a><b>three</b> <u><b>four</b></u></div><p>five</p><p class=c>six</p><i>seven</i>",
+        ["~~one~~ two ~~three~~ four ~~five~~ six ~~seven~~"],
+    ),
+    "struck out by other selectors": (
+        "<style>em,.t.done,tr.x td,[data-x=y],a[href^='http:'],p:not(.k){text-decoration:red line-through}</style>"
+        "<div><em>one</em> two <span class='done t'>three</span> <i data-x=y>four</i> <a href='http://q'>five</a> "
+        "<a href=q>six</a></div><table><tr class=x><td>seven<td>eight</table><p>nine<p class=k>ten",
+        ["~~one~~ two ~~three~~ ~~four~~ ~~five~~ six ~~seven~~ | ~~eight~~ ~~nine~~ ten"],
+    ),
+    "struck out elements of all kinds": (
+        "<label style='text-decoration:line-through'>one</label><q style='text-decoration:line-through'>two</q> "
+        "<button style='text-decoration:line-through'>three</button>"
+        "<pre style='text-decoration:line-through'>four</pre>"
+        "x<sup style='text-decoration:line-through'>5</sup>, y<sub style='text-decoration:line-through'>6</sub>, "
+        "z<span style='vertical-align:super;text-decoration:line-through'>7</span>",
+        ["~~one~~ “~~two~~” ~~three~~ ~~four~~ x^(~~5~~), y_(~~6~~), z^(~~7~~)"],
+    ),
+    "struck out rows without end tags": (
+        "<table><tr style='text-decoration:line-through'><td>1<td>old valve<tr><td>2<td>new valve</table>",
+        ["~~1~~ | ~~old valve~~ 2 | new valve"],
+    ),
+    "hidden elements without end tags": (
+        "<table><tr hidden><td>XX<tr><td>one</table><ul><li hidden>XX<li>two</ul><p hidden>XX<p>three"
+        "<p hidden>XX<div>four</div><dl><dt hidden>XX<dd>five</dl><select><option hidden>XX<option>six</select>"
+        "<ruby>seven<rp>(<rt>eight<rp>)</ruby>",
+        ["one two three four five six seven(eight)"],
+    ),
+    "struck out over the ends of elements": (
+        "<p><s>one<p>two</s> three<ul><li><s>four<li>five</s> six</ul><p><del>seven<p>eight</del> nine",
+        ["~~one~~ ~~two~~ three ~~four~~ ~~five~~ six ~~seven~~ eight nine"],
+    ),
+    "end tags of nothing": ("<ul><li>one<ol><li>two</td></tr></ol>three</li></li><li>four</ul>", ["1. two three four"]),
+    "scripts above each other in blocks": (
+        "<style>.su{display:inline-block;font-size:80%;line-height:1;vertical-align:-0.35em}"
+        ".su>span{display:block;text-align:left}</style>SO<span class=su><span>2−</span><span>4</span></span> is",
+        ["SO^(2−)_4 is"],
+    ),
+    "blocks by the sheet": ("<style>p b{display:block}</style><p><b>one</b><b>two</b></p>", ["one two"]),
+    "frames with styles of their own": (
+        "<style>.a{display:none}</style><iframe srcdoc='<style>.b{display:none}</style><p class=a>one<p class=b>XX'>"
+        "</iframe><p class=b>two<p class=a>XX",
+        ["one two"],
+    ),
     "a head without its end": ("<html><head><title>t</title><body><p>in the body", ["in the body"]),
     "XHTML": (
         "<?xml version='1.0' encoding='utf-8'?><html xmlns='http://www.w3.org/1999/xhtml'><body><p>a<br/>b</p></body></html>",
@@ -177,6 +338,17 @@ UNSEEN: dict[str, str] = {
     "style of invisible text": "<p style='visibility:hidden'>XX</p>",
     "class": f"{_STYLES}<p class='big away'>XX</p>",
     "id": f"{_STYLES}<p id=gone>XX</p>",
+    "class on screens": "<style media='screen, print'>@media screen{.away{display:none}}</style><p class=away>XX</p>",
+    "class of an element": "<style>p.away{display:none}</style><p class=away>XX</p>",
+    "class with an escaped name": "<style>.md\\:away{display:none}</style><p class=md:away>XX</p>",
+    "class by the last of its rules": "<style>.a{display:block}.a{display:none}</style><p class=a>XX</p>",
+    "class that is shown while a pointer is over it": (
+        "<style>.a{display:none}.b:hover .a{display:block}</style><div class=b><p class=a>XX</p></div>"
+    ),
+    "class in a sheet behind it": "<p class=a>XX</p><style>.a{display:none}</style>",
+    "visible in what is not displayed": (
+        "<div style='display:none'><p style='visibility:visible;display:block'>XX</p></div>"
+    ),
     "sign of a font": "<i class=material-icons aria-hidden=true>XX</i>",
     "signs": "<b title=XX aria-hidden=true>»</b>",
     "menu that scripts open": "<nav aria-hidden=true><a>XX</a></nav>",

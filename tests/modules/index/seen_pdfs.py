@@ -24,10 +24,10 @@ def _lines(x: float, y: float, lines: list[str], *, size: float = 10) -> str:
     return "".join(shown(x, y - 14 * number, line, size=size) for number, line in enumerate(lines))
 
 
-def _across() -> str:
+def _across(top: float = 700) -> str:
     """Two columns, written line by line across both."""
     return "".join(
-        shown(50, 700 - 14 * number, left) + shown(320, 700 - 14 * number, right)
+        shown(50, top - 14 * number, left) + shown(320, top - 14 * number, right)
         for number, (left, right) in enumerate(zip(_LEFT, _RIGHT, strict=True))
     )
 
@@ -181,6 +181,7 @@ def _letter_by_letter(x: float, y: float, text: str) -> str:
     return f"BT /F1 10 Tf {x} {y} Td {letters} ET\n"
 
 
+_COURIER = "<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>"
 _WIDGET = "/Type /Annot /Subtype /Widget /F 4 /Rect [200 490 400 510]"
 _FORM = "/AcroForm << /Fields [] /DA (/F1 10 Tf 0 g) >>"
 
@@ -188,6 +189,23 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
     "columns written across": (
         written_pdf(WrittenPage(content=shown(50, 740, "Two Articles", size=18) + _across())),
         [f"Two Articles {' '.join(_LEFT)} {' '.join(_RIGHT)}"],
+    ),
+    "short lines between columns above and below": (
+        written_pdf(
+            WrittenPage(
+                content=_across()
+                + shown(50, 628, "3 Safety")
+                + shown(50, 604, "By Ada.")
+                + _across(576)
+                + shown(320, 504, "4 Sources")
+                + _across(476)
+            )
+        ),
+        ["{0} 3 Safety By Ada. {0} 4 Sources {0}".format(" ".join([*_LEFT, *_RIGHT]))],
+    ),
+    "letters without any height": (
+        written_pdf(WrittenPage(content=f"BT /F1 12 Tf 1 0 0 0 50 700 Tm (abc 6) Tj ET {shown(60, 704, 'one')}")),
+        ["one"],
     ),
     "columns of other line heights": (
         written_pdf(WrittenPage(content=_lines(50, 700, _LEFT) + _lines(320, 695, _RIGHT))),
@@ -202,6 +220,16 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
             )
         ),
         [" ".join(_LEFT), " ".join(_RIGHT)],
+    ),
+    "columns that begin and end with paragraphs of one line": (
+        written_pdf(
+            WrittenPage(
+                content=_rows((50, 320), 725, "Left first 1. | Right first 4.")
+                + _across()
+                + _rows((50, 320), 633, "Left last 3. | Right last 6.")
+            )
+        ),
+        [f"Left first 1. {' '.join(_LEFT)} Left last 3. Right first 4. {' '.join(_RIGHT)} Right last 6."],
     ),
     "running title and number above and below columns": (
         written_pdf(
@@ -261,14 +289,76 @@ SEEN: dict[str, tuple[bytes, list[str]]] = {
     "code whose letters are placed one by one": (
         written_pdf(
             WrittenPage(content=_letter_by_letter(50, 700, "def fill [x]:") + _letter_by_letter(50, 688, "return x")),
-            font="<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>",
+            font=_COURIER,
         ),
         ["def fill [x]: return x"],
+    ),
+    "struck out": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 700, "gone")
+                + "50 703 m 72.2 703 l S\n"  # a line
+                + shown(80, 700, "gone")
+                + "80 702.6 22.2 .8 re f\n"  # a box
+                + shown(110, 700, "under")
+                + "110 698 m 135 698 l S\n"
+                + shown(145, 700, "kept")
+                + "0 653 m 600 653 l S\n"
+                + shown(50, 650, "crossed")
+            )
+        ),
+        ["~~gone gone~~ under kept crossed"],
+    ),
+    "a large number before smaller text": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 700, "10", size=30)
+                + shown(86.7, 700, "6 pieces", size=11)
+                + shown(50, 600, "25 ", size=30)
+                + shown(91, 600, "4 pieces", size=11)
+            )
+        ),
+        ["10 6 pieces", "25 4 pieces"],
     ),
     "power": (written_pdf(WrittenPage(content=_raised(50, 700, "It bears 10", "6", " Pa.", rise=4))), ["10^6 Pa."]),
     "power behind a blank": (
         written_pdf(WrittenPage(content=_raised(50, 700, "It bears 10 ", "6", " Pa, not 5.", rise=4))),
         ["It bears 10 ^6 Pa, not 5."],
+    ),
+    "raised behind a wide blank": (
+        written_pdf(WrittenPage(content=_raised(50, 700, "See the note ", "12", " more.", rise=4)), font=_COURIER),
+        ["See the note ^12 more."],
+    ),
+    "raised before its word": (
+        written_pdf(
+            WrittenPage(
+                content=_raised(50, 700, "", "14", "C and ", rise=4)
+                + _raised(50, 660, "The ", "235", "U decays.", rise=4)
+                + _raised(50, 620, "", "2", " See the deed.", rise=4)
+            )
+        ),
+        ["^14C and The ^235U decays. ^2 See the deed."],
+    ),
+    "a fraction behind a whole number": (
+        written_pdf(
+            WrittenPage(
+                content="BT 50 700 Td /F1 10 Tf (It is 3 ) Tj /F1 6 Tf 4 Ts (1) Tj /F1 10 Tf 0 Ts (/) Tj "
+                "/F1 6 Tf -2 Ts (2) Tj /F1 10 Tf 0 Ts ( in wide.) Tj ET\n"
+            )
+        ),
+        ["It is 3 1/2 in wide."],
+    ),
+    "a first letter as high as several lines": (
+        written_pdf(
+            WrittenPage(
+                content=shown(50, 672, "T", size=40)
+                + shown(75, 700, "he heron stood")
+                + shown(75, 686, "in the shallow")
+                + shown(75, 672, "water for 10")
+                + shown(50, 658, "hours and left.")
+            )
+        ),
+        ["The heron stood in the shallow water for 10 hours and left."],
     ),
     "footnote mark": (
         written_pdf(

@@ -12,6 +12,7 @@ from judgetree.modules.index.file_parsers import LoadLimits, parse_file
 from judgetree.modules.index.folder_scan import scan_files
 from judgetree.modules.index.parsers.parsed import ParsedFile
 from judgetree.modules.index.plan import ChunkSizes, read_changes
+from tests.cpu_time import cpu_time_below
 from tests.modules.index import seen_pages, seen_pdfs, turned_pdfs
 from tests.written_pdf import WrittenPage, shown, written_pdf
 
@@ -112,3 +113,50 @@ def test_the_report_names_what_was_left_out_of_each_file(docs: Path) -> None:
     (docs / "c.html").write_bytes(b"<p>Words.")
     plan = read_changes(scan_files(docs), {}, ChunkSizes(), lambda done, total, stage: None, LoadLimits())
     assert plan.report({}, ignored=0).left_out == {"a.pdf": {"scanned page": 2}, "b.html": {"video": 1}}
+
+
+@pytest.mark.parametrize("opening", ["<s>", "<div style='text-decoration:line-through'>", "<s><div>"])
+def test_what_is_struck_out_is_read_in_linear_time(opening: str) -> None:
+    with cpu_time_below(5):
+        assert "end" in on_one_line(parsed(".html", f"{opening * 4_000}<p>end".encode()))
+
+
+_RULES = "".join(
+    f".c{at} .d{at % 50}, div.c{at}.e{at % 7}, #i{at} > div {{display:block;top:1px}}" for at in range(2_000)
+)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<span style='vertical-align:super'>" * 20_000,
+        "<sup>" * 20_000,
+        "<label style='text-decoration:line-through'>" * 10_000,
+        "<span style='text-decoration:line-through'>" * 10_000,
+        "<i aria-hidden=true>" * 10_000 + "x" + "</i>" * 10_000,
+        "<div style='visibility:hidden'><div style='visibility:visible'>" * 5_000,
+        f"<style>{_RULES}</style>" + "<div class='c1 d1'>" * 10_000,
+        f"<style>{''.join(f'.x{at} div{{display:block}}' for at in range(2_000))}</style>" + "<div>" * 10_000,
+        "<style>" + "div " * 5_000 + "{display:none} div div div div{top:1px}</style>" + "<div>" * 10_000,
+        "<style>" + ".a{display:none}" * 50_000 + "</style>",
+        "<style>" + ".a,.b{" * 50_000 + "</style>",
+        "<table>" + "<b>" * 5_000 + "<td></td>" * 5_000,
+        "<dd><section>" * 5_000 + "</dt>" * 5_000,
+        "<p>" + "<s>" * 5_000 + "<p>x" * 5_000,
+        "<svg><text>" + "<tspan x=1 dy=-6 font-size=9>" * 10_000 + "</text></svg>",
+        "<b class=msupsub><b class=vlist><b style='top:-3em'>" * 5_000,
+        "<b class=msupsub>" * 10_000,
+        "<div style='display:inline-flex'>" * 10_000,
+        "<math>" + "<mtext>" * 10_000 + "</math>",
+    ],
+    ids=lambda page: page[:30],
+)
+def test_styles_are_read_in_linear_time(page: str) -> None:
+    with cpu_time_below(8):
+        assert "end" in on_one_line(parsed(".html", f"{page}<p>end".encode()))
+
+
+@pytest.mark.parametrize("count", [300, 25_000])
+def test_what_too_many_rules_are_about_is_not_hidden(count: int) -> None:
+    rules = ".a{display:none}" + "".join(f".x{at} p{{display:block}}" for at in range(count))
+    assert on_one_line(parsed(".html", f"<style>{rules}</style><p class=a>one".encode())) == "one"

@@ -86,6 +86,14 @@ TURNED: dict[str, tuple[bytes, list[str]]] = {
         ),
         ["Open the application GitHub Actions לדף"],
     ),
+    "struck out": (
+        _file(_written(50, 700, "חדש", " ", "ישן", " ", "זה"), "74 703 m 92 703 l S\n"),
+        ["זה ~~ישן~~ חדש"],
+    ),
+    "a number struck out": (
+        _file(_written(50, 700, "בר", " ", "456", " ", "הלחץ בשסתום הוא"), "68 703 m 86 703 l S\n"),
+        ["הלחץ בשסתום הוא ~~456~~ בר"],
+    ),
     "columns": (
         _file(
             *(_written(50, 700 - 14 * at, line) for at, line in enumerate(_LEFT)),

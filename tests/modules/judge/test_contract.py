@@ -153,7 +153,12 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"), [(SystemExit(0), r"called sys.exit\(0\)"), (Panic("index"), "failed: Panic: index")]
+    ("error", "said"),
+    [
+        (SystemExit(0), r"called sys.exit\(0\)"),
+        (Panic("index"), "failed: Panic: index"),
+        (asyncio.CancelledError(), "failed: CancelledError"),
+    ],
 )
 def test_a_judge_of_one_s_own_that_exits_or_panics_fails_its_verdict_and_not_the_process(
     error: BaseException, said: str

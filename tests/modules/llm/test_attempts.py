@@ -554,3 +554,30 @@ def test_those_who_were_asked_to_wait_together_come_back_apart(raw: RawEndpoint)
     background_loop().run(together())
     assert len({*clock.slept_s}) == 6, clock.slept_s
     assert all(8 <= slept_s <= 10 for slept_s in clock.slept_s)
+
+
+# --- pages ---
+
+PAGE = "<html><head><title>Oh no</title><style>h1 {}</style></head><body><h1>{}</h1><hr>nginx</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (PAGE.replace("{}", "Bad gateway"), r"attempt 1 of 1 \(HTTP 502\): Bad gateway nginx$"),
+        (PAGE.replace("{}", "502 Bad gateway"), "attempt 1 of 1: 502 Bad gateway nginx$"),
+        ("<html><title>Down for repairs</title><script>x</script></html>", r"\(HTTP 502\): Down for repairs$"),
+        ("oops", r"attempt 1 of 1 \(HTTP 502\): oops$"),
+    ],
+)
+def test_a_page_of_an_error_is_told_by_its_words_and_status(raw: RawEndpoint, body: str, words: str) -> None:
+    raw.will_send((502, {"Content-Type": "text/html"}, body))
+    with pytest.raises(ModelCallError, match=words):
+        ask(llm_at(raw.base_url, retries=0))
+
+
+def test_what_a_page_refuses_by_name_is_sent_otherwise(raw: RawEndpoint) -> None:
+    page = PAGE.replace("{}", "Unsupported parameter: max_tokens. Use max_completion_tokens.")
+    raw.will_send((400, {"Content-Type": "text/html"}, page), chat_reply("42"))
+    assert ask(llm_at(raw.base_url, retries=0), max_tokens=5).text == "42"
+    assert len(raw.bodies) == 2

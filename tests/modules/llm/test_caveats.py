@@ -62,7 +62,8 @@ def asked(llm: ChatLLM, meter: CallMeter, *, streamed: bool = False, options: Ca
         ({"content": "42"}, "stop", "42", ()),
         ({"content": "4"}, "length", "4", ("reply_cut",)),
         ({"content": "4"}, "content_filter", "4", ("filtered",)),
-        ({"content": "4"}, "SAFETY", "4", ("filtered",)),
+        *(({"content": "4"}, ended, "4", ("filtered",)) for ended in ("SAFETY", "content_filter: RECITATION")),
+        *(({"content": "4"}, ended, "4", ("filtered",)) for ended in ("IMAGE_SAFETY", "ContentFilter", "MODEL_ARMOR")),
         ({"refusal": REASON}, "stop", REASON, ("declined",)),
         ({"content": "", "refusal": REASON}, "content_filter", REASON, ("filtered", "declined")),
         ({"content": "4", "refusal": REASON}, "stop", "4", ("declined",)),
@@ -95,6 +96,17 @@ def test_an_answer_that_a_filter_withheld_fails_at_once_and_says_so(raw: RawEndp
         asked(llm_at(raw.base_url), meter, streamed=streamed)
     assert len(raw.bodies) == 1
     assert count_caveats(meter.records) == {"filtered": 1}
+
+
+@pytest.mark.parametrize("choice", [{}, {"message": None}, {"delta": {}}])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_choice_without_a_message_says_why(raw: RawEndpoint, choice: dict[str, object], streamed: bool) -> None:
+    """So Gemini ends what it withholds."""
+    told = {"choices": [{"index": 0, **choice, "finish_reason": "content_filter: PROHIBITED_CONTENT"}]}
+    raw.will_send(stream_of(told) if streamed else (200, {}, json.dumps(told)))
+    with pytest.raises(ModelCallError, match="a content filter of the endpoint withheld the answer"):
+        asked(llm_at(raw.base_url), CallMeter(node="generate"), streamed=streamed)
+    assert len(raw.bodies) == 1
 
 
 FILTERS: dict[str, dict[str, object]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 from typing import Any
 
 import httpx2
@@ -365,3 +366,27 @@ def test_tokens_of_attempts_that_may_be_billed_count(server: ScriptedServer) -> 
         ask(llm_at(server.base_url, retries=2), meter)
     (record,) = meter.records
     assert budget.ledger.committed.tokens == record["prompt_tokens"] + record["completion_tokens"] > 150
+
+
+# --- the name of the model that answers ---
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "is_other"),
+    [("m", False), ("org/M", False), ("m-2024-08-06", False), ("other", True), (7, False), (None, False), ("", False)],
+)
+def test_a_model_that_answers_as_another_is_told_once(
+    raw: RawEndpoint, caplog: pytest.LogCaptureFixture, name: object, is_other: bool, streamed: bool
+) -> None:
+    """A gateway may fall back on another, and a server ignore the name."""
+    status, headers, body = stream_reply({"content": "42"}) if streamed else chat_reply("42")
+    assert isinstance(body, str)
+    raw.will_send((status, headers, body.replace('"model": "m"', f'"model": {json.dumps(name)}')))
+    llm = llm_at(raw.base_url)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert ask(llm, on_text=Snapshots() if streamed else None).text == "42"
+    told = [record.getMessage() for record in caplog.records]
+    expected = f"Model 'm' at {raw.base_url} answers as 'other': another model may stand behind it"
+    assert told == ([expected] if is_other else [])

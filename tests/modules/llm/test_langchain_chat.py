@@ -104,9 +104,17 @@ def test_options_go_to_fields_of_their_names(raw: RawEndpoint) -> None:
 
 @pytest.mark.parametrize(
     ("metadata", "ended"),
-    [({"stop_reason": "max_tokens"}, "length"), ({"done_reason": "stop"}, "stop"), ({"finish_reason": "stop"}, "stop")],
+    [
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"stopReason": "max_tokens"}, "length"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"status": "incomplete", "incomplete_details": None}, "length"),
+        ({"status": "completed", "incomplete_details": None}, ""),
+        ({"done_reason": "stop"}, "stop"),
+        ({"finish_reason": "stop"}, "stop"),
+    ],
 )
-def test_reasons_and_reasoning_of_other_providers_are_understood(metadata: dict[str, str], ended: str) -> None:
+def test_reasons_and_reasoning_of_other_providers_are_understood(metadata: dict[str, Any], ended: str) -> None:
     blocks: Any = [{"type": "reasoning", "reasoning": "six by nine"}, {"type": "text", "text": "54"}]
     message = AIMessage(content=blocks, response_metadata=metadata)
     completion = ask(from_langchain(Answering(says=message)))

@@ -94,10 +94,10 @@ def test_the_connection_of_a_reply_that_is_given_up_is_closed_at_once(
 ) -> None:
     """Not when garbage is collected: the error of the call may be kept, and the stream with it."""
     raw.will_send((200, {"Content-Type": "text/event-stream"}, body := Watched(endless(delta))))
-    llm = llm_at(raw.base_url, max_reply_bytes=10_000, retries=0)
+    llm = llm_at(raw.base_url, max_reply_bytes=1_000, retries=0)
     gc.disable()
     try:
-        with pytest.raises(ModelCallError, match="longer than 10,000 bytes") as kept:
+        with pytest.raises(ModelCallError, match="longer than 1,000 bytes") as kept:
             ask(llm, on_text=Snapshots(), heard_by=heard_by)
         assert body.is_gone.wait(10), kept
     finally:

@@ -45,6 +45,25 @@ class FixedDocuments(BaseRetriever):
         return self.found
 
 
+class AtOnce(Fixed):
+    def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:  # type: ignore[override]
+        return []
+
+
+class GivenUp(Fixed):
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("retriever", "words"),
+    [(AtOnce(), "asearch returned list at once. Define it with async def"), (GivenUp(), "failed: CancelledError")],
+)
+def test_a_retriever_that_is_no_coroutine_or_gives_up_is_told_so(retriever: Fixed, words: str) -> None:
+    with pytest.raises(JudgetreeError, match=words):
+        found_by(retriever)
+
+
 def found_by(retriever: object) -> list[tuple[Document, float]]:
     made: ChunkRetriever = create_own_retriever(retriever, index=None, topk=3, settings=load_settings())
     return asyncio.run(made.asearch("Why?", meter=CallMeter(node="retrieve")))

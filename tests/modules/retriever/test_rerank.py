@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 
 import pytest
+from langchain_core.documents import Document
 
-from judgetree.modules.errors import ModelCallError, ModelSetupError, SearchArgumentError, SettingsError
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import ModelCallError, ModelSetupError, SearchArgumentError, SessionError, SettingsError
+from judgetree.modules.network.long_waits import LongWaits
+from judgetree.modules.retriever.reordering import reranked
 from judgetree.modules.retriever.rerank import (
     RANKERS,
     RERANK_SERVICES,
     DashScopeReranker,
     HttpReranker,
     RerankModel,
+    RetryingReranker,
     create_reranker,
     reciprocal_rank_fusion,
     weighted_sum,
 )
+from judgetree.modules.wanted import in_thread
 from tests.attacks.servers import BOMB, ENDLESS_JSON, OTHER, Misbehaviour, misbehaving
 from tests.attacks.watch import survive
 from tests.modules.rerank_server import RerankServer, serve_rerank
@@ -61,7 +68,7 @@ class TestFusion:
             RANKERS[ranker]({"nonsense": 1}, ["a"])
 
 
-def models(server: RerankServer) -> list[RerankModel]:
+def models(server: RerankServer) -> list[HttpReranker | DashScopeReranker]:
     return [
         HttpReranker(server.url, "m", api_key="secret"),
         DashScopeReranker("m", api_key="secret", base_url=server.url),
@@ -168,6 +175,103 @@ class TestServices:
             url = f"http://127.0.0.1:{free.getsockname()[1]}/rerank"
             with pytest.raises(ModelSetupError, match="cannot be reached: the connection was refused"):
                 HttpReranker(url, "m").rerank("q", TEXTS, 2)
+
+
+class TestFurtherAttempts:
+    @pytest.mark.parametrize("kind", [0, 1])
+    @pytest.mark.parametrize("first", [[500], [429], [429, 503]])
+    def test_a_service_that_recovers_is_asked_until_it_answers(
+        self, rerank_server: RerankServer, kind: int, first: list[int]
+    ) -> None:
+        rerank_server.first = [*first]
+        model = RetryingReranker(models(rerank_server)[kind], retries=2, backoff_s=0.01)
+        assert model.rerank("cats sleep long", TEXTS, 1) == [(2, 1.0)]
+        assert len(rerank_server.requests) == len(first) + 1
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    @pytest.mark.parametrize("status", [503, 429])
+    def test_a_service_that_fails_each_time_is_asked_no_more_than_is_allowed(
+        self, rerank_server: RerankServer, kind: int, status: int
+    ) -> None:
+        rerank_server.status = status
+        with pytest.raises(ModelCallError, match=f"answered {status}"):
+            RetryingReranker(models(rerank_server)[kind], retries=2, backoff_s=0.01).rerank("q", TEXTS, 1)
+        assert len(rerank_server.requests) == 3
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    @pytest.mark.parametrize(
+        ("status", "body"),
+        [
+            *((status, None) for status in (401, 400, 301)),
+            *((200, body) for body in ("{}", "no json", "[]")),
+        ],
+    )
+    def test_what_would_fail_again_is_asked_once(
+        self, rerank_server: RerankServer, kind: int, status: int, body: str | None
+    ) -> None:
+        rerank_server.status, rerank_server.body = status, body
+        rerank_server.location = "http://127.0.0.1:1/" if status == 301 else ""
+        with pytest.raises(ModelCallError):
+            RetryingReranker(models(rerank_server)[kind], retries=2, backoff_s=0.01).rerank("q", TEXTS, 1)
+        assert len(rerank_server.requests) == 1
+
+    def test_an_empty_account_is_told_at_once(self, rerank_server: RerankServer) -> None:
+        rerank_server.status, rerank_server.body = 429, '{"error": {"code": "insufficient_quota"}}'
+        with pytest.raises(ModelSetupError):
+            RetryingReranker(models(rerank_server)[0], retries=2, backoff_s=0.01).rerank("q", TEXTS, 1)
+        assert len(rerank_server.requests) == 1
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    def test_a_reply_without_an_end_is_asked_for_once(self, kind: int, caplog: pytest.LogCaptureFixture) -> None:
+        with misbehaving(ENDLESS_JSON) as server, caplog.at_level("INFO"):
+            model = (
+                HttpReranker(f"{server.base_url}/rerank", "m", timeout_s=5),
+                DashScopeReranker("m", api_key="k", base_url=server.base_url, timeout_s=5),
+            )[kind]
+            with pytest.raises(ModelCallError, match="its reply is longer"):
+                RetryingReranker(model, retries=2, backoff_s=0.01).rerank("q", TEXTS, 1)
+        assert "The next attempt follows" not in caplog.text
+
+    def test_nobody_at_the_address_is_asked_again(self, caplog: pytest.LogCaptureFixture) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{free.getsockname()[1]}/rerank"
+            with caplog.at_level("INFO"), pytest.raises(ModelSetupError):
+                RetryingReranker(HttpReranker(url, "m"), retries=2, backoff_s=0.01).rerank("q", TEXTS, 1)
+        assert sum("The next attempt follows" in each.getMessage() for each in caplog.records) == 2
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    def test_a_search_that_was_given_up_asks_no_more(self, rerank_server: RerankServer, kind: int) -> None:
+        rerank_server.status = 503
+        waits, ended = threading.Event(), threading.Event()
+        model = RetryingReranker(models(rerank_server)[kind], retries=2, backoff_s=0.2)
+
+        def search() -> None:
+            try:
+                model.rerank("q", TEXTS, 1)
+            except SessionError:
+                ended.set()
+
+        async def give_up() -> None:
+            searching = asyncio.create_task(in_thread(search))
+            while not rerank_server.requests:
+                await asyncio.to_thread(waits.wait, 0.01)
+            searching.cancel()
+            await asyncio.wait([searching])
+
+        asyncio.run(give_up())
+        assert ended.wait(60)
+        assert len(rerank_server.requests) == 1
+
+    def test_a_process_that_ends_waits_for_no_service(
+        self, rerank_server: RerankServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("judgetree.modules.retriever.rerank.LONG_WAITS", waits := LongWaits())
+        waits.end()
+        rerank_server.status = 503
+        model = RetryingReranker(models(rerank_server)[0], retries=2, backoff_s=1000)
+        with pytest.raises(SessionError, match="ending"):
+            reranked([(Document(page_content="a"), 1.0)], model, "q", topk=1, meter=CallMeter(node="retrieve"))
 
 
 class TestSpecs:

@@ -35,7 +35,7 @@ _ENGLISH = "flange gasket bolt torque valve steel pipe weld test plate of the an
 _CHINESE = "法兰 垫片 螺栓 扭矩 阀门 钢管 焊接 试验 压力 等级 标准 规范 的 和 在 之 中国 工程 F40 材料"
 ENGLISH, CHINESE = _ENGLISH.split(), _CHINESE.split()
 METRICS = {"dense": "COSINE", "small": "L2", "inner": "IP"}
-QUERIES = 10
+QUERIES = 4
 
 
 def texts(words: list[str], joint: str, *, count: int) -> Iterator[str]:

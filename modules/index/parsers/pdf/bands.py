@@ -52,17 +52,58 @@ def _is_beside(row: Row, below: Row) -> bool:
 
 
 def _trimmed(band: list[Row], gutters: list[Span]) -> Iterator[tuple[list[Row], list[Span]]]:
-    """Yield a band, its first and last row apart where they stand away from the others, as running titles do."""
+    """Yield a band, its first and last row apart where they stand away from the others, as running titles do.
+
+    One-line paragraphs begin where the lines of their columns do. Short lines between columns that end above them and
+    others that begin below them stand apart, too.
+    """
     first, last = 0, len(band)
     if len(band) > _LEAST_ROWS and gutters:
         steps = [above.base - below.base for above, below in pairwise(band)]
         usual = _FAR * median(steps)
-        first, last = int(steps[0] > usual), len(band) - int(steps[-1] > usual)
+        inner = band[1:-1]
+        first = int(steps[0] > usual and not _begins_as(inner, band[0], gutters))
+        last = len(band) - int(steps[-1] > usual and not _begins_as(inner, band[-1], gutters))
     if first:
         yield band[:first], gutters
-    yield band[first:last], gutters
+    for part in _between_headings(band[first:last], gutters):
+        yield part, gutters
     if last < len(band):
         yield band[last:], gutters
+
+
+def _begins_as(rows: Sequence[Row], row: Row, gutters: Sequence[Span]) -> bool:
+    """Return whether a row has one text in each column, which begins where the lines of some rows do."""
+    sides = list(zip(divided(row, gutters), *(divided(each, gutters) for each in rows), strict=True))
+    return all(
+        len(own) == 1 and abs(own[0].left - min((side[0].left for side in others if side), default=0)) < _ALIGNED
+        for own, *others in sides
+    )
+
+
+def _between_headings(rows: Sequence[Row], gutters: Sequence[Span]) -> Iterator[list[Row]]:
+    """Yield rows of columns in order, those apart that are a heading between columns that end and others that begin."""
+    if len(rows) <= 2 * _LEAST_ROWS or not gutters:
+        yield list(rows)
+        return
+    are_full = [all(divided(row, gutters)) for row in rows]
+    steps = [above.base - below.base for above, below in pairwise(rows)]
+    least = _FAR * median(steps)
+    is_far = [True, *(step > max(least, PARAGRAPH * row.size) for step, row in zip(steps, rows, strict=False)), True]
+    is_short = [not are_full[at] and is_far[at] and is_far[at + 1] for at in range(len(rows))]
+    runs = [list(group) for _, group in groupby(range(len(rows)), key=lambda at: is_short[at])]
+    is_enough = [not is_short[run[0]] and sum(are_full[at] for at in run) >= _LEAST_ROWS for run in runs]
+    part: list[Row] = []
+    for number, run in enumerate(runs):
+        is_between = 0 < number < len(runs) - 1 and is_enough[number - 1] and is_enough[number + 1]
+        if is_between and all(map(any, (are_full[run[0] - 2 : run[0]], are_full[run[-1] + 1 : run[-1] + 3]))):
+            yield part
+            yield [rows[at] for at in run]
+            part = []
+        else:
+            part += [rows[at] for at in run]
+    if part:
+        yield part
 
 
 def grids_in(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Span]]]:

@@ -34,7 +34,7 @@ def in_reading_order(words: Sequence[Word], rules: Rules | None = None) -> str:
 
     Args:
         words: The words of the page.
-        rules: Lines of the page, by which tables are told from columns, and their cells from each other.
+        rules: Lines of the page, by which tables are distinguished from columns, and their cells from each other.
     """
     turned: defaultdict[int, list[Word]] = defaultdict(list)
     if any(word.turn for word in words):
@@ -69,6 +69,7 @@ def _touch(before: Word, word: Word) -> bool:
         and abs(word.base - before.base) < near
         and abs(word.size - before.size) < near
         and not (before.script or word.script)
+        and before.is_struck == word.is_struck
     )
 
 

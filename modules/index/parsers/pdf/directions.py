@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from ....reading.scripts import Script
 from .letters import RIGHT_TO_LEFT, SPACE
+from .struck import with_strikes
 from .words import Word
 
 _APART = 0.13
@@ -40,6 +41,8 @@ class _Unit:
     """R: read from right to left, L: Latin and such, N: a number, A: a number in Arabic text, "": has no direction."""
     is_apart: bool
     """True if a space is to the left of it."""
+    is_struck: bool
+    """True if it is struck out."""
 
 
 _Read = tuple[_Unit, bool]
@@ -65,6 +68,8 @@ def is_backwards(words: Sequence[Word], *, among: bool = False) -> bool:
 def in_order(words: Sequence[Word], *, backwards: bool) -> list[tuple[str, Script]]:
     """Return the texts of a line in the order of reading, a space before those that are apart, and their scripts.
 
+    Those that are struck out have marks around them.
+
     Args:
         words: The words, from left to right.
         backwards: True if the line is read from right to left.
@@ -72,7 +77,12 @@ def in_order(words: Sequence[Word], *, backwards: bool) -> list[tuple[str, Scrip
     units = _units(words)
     order = list(_from_right(units) if backwards else _from_left(units))
     _turn_brackets(order)
-    return [((" " if is_apart and at else "") + unit.text, unit.script) for at, (unit, is_apart) in enumerate(order)]
+    return list(
+        with_strikes(
+            ((" " if is_apart and at else "") + unit.text, unit.script, unit.is_struck)
+            for at, (unit, is_apart) in enumerate(order)
+        )
+    )
 
 
 @lru_cache(maxsize=10_000)
@@ -91,7 +101,8 @@ def _units(words: Sequence[Word]) -> list[_Unit]:
     for word, text in _with_marks(sorted(words, key=lambda word: word.left + word.right)):
         gap = word.left - before.right if before else 0.0
         least = SPACE if before and before.blanks == word.blanks else _APART
-        units.append(_Unit(text, word.script, _kind(text), is_apart=gap > least * word.size))
+        is_apart = gap > least * word.size
+        units.append(_Unit(text, word.script, _kind(text), is_apart=is_apart, is_struck=word.is_struck))
         before = word
     if not _ARABIC.search("".join([unit.text for unit in units])):
         _add_signs(units)

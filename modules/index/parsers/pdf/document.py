@@ -66,7 +66,7 @@ def _pieces(page: PdfPage, number: int) -> Iterator[Piece]:
     found = words_of(page)
     fields = fields_of(page)
     words = [*found.words, *fields.words]
-    text = found.in_stream_order or in_reading_order(words, rules_of(page))
+    text = found.in_stream_order or in_reading_order(words, rules_of(page, found.strikes))
     if found.unreadable:
         yield LeftOut(kind="unreadable character", count=found.unreadable)
     yield from (LeftOut(kind=kind, count=count) for kind, count in fields.left_out.items())

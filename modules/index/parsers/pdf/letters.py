@@ -7,7 +7,7 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, repeat
 from operator import sub
@@ -47,6 +47,8 @@ _PART = re.compile(rf"(?:(?!{RIGHT_TO_LEFT.pattern})[^\W_])+|[^{_BETWEEN}]")
 """Letters of one direction or a single other one, on pages with words that are written from right to left."""
 _SAME = 0.1
 """Most difference of the edges of letters in one font on one line, in sizes of the font."""
+_NO_SIZE = 0.01
+"""Size of letters that a file draws without any height, in points."""
 _LEAST_HEIGHT, _MOST_HEIGHT = 0.1, 0.8
 """Heights of letters in sizes of their font; a font with others has measures of its own."""
 
@@ -73,6 +75,11 @@ class Piece:
     """True if its place says what stands beside it, not the order of the file."""
     is_placed: bool = False
     """True if the file has no blank before it, though it has them between words: a text of its own may begin here."""
+    start: int = 0
+    """Where its letters begin among those of the page."""
+    end: int = 1
+    is_struck: bool = False
+    """True if it is struck out."""
 
 
 class PageLetters:
@@ -101,6 +108,10 @@ class PageLetters:
         self._lefts, self._tops, self._rights, self._bottoms = (sides[side::4] for side in range(4))
         self._gaps = list(map(sub, self._lefts[1:], self._rights))
         self._fonts: dict[tuple[float, float], tuple[float, float]] = {}
+        self._are_alone = False
+        """True if the letters of sentences are placed one by one, without blanks; other texts may have theirs."""
+        self._were_together = False
+        """True if the last letters that were looked at stand in one text."""
         self._has_blanks = self._are_blanks_written()
 
     def _are_blanks_written(self) -> bool:
@@ -118,7 +129,8 @@ class PageLetters:
             return False
         ends = [at for at, _ in sampled if at > 0 and not self._text[at - 1].isspace()]  # of words of several letters
         alone = sum(not _WITHOUT_BLANKS.match(self._text[at]) and not self._is_one_text(at - 1, at) for at in ends)
-        if 2 * alone > len(ends):  # letters are placed one by one
+        self._are_alone = 2 * alone > len(ends)
+        if self._are_alone:
             return False
         if len(gaps) - len(seen) >= _SURE_BLANKS:
             return True
@@ -142,7 +154,7 @@ class PageLetters:
     def pieces(self) -> Iterator[Piece]:
         """Yield the letters within the edges of the page, in the order of the file."""
         has_both = RIGHT_TO_LEFT.search(self._text) is not None
-        has_blanks, lefts, rights = self._has_blanks, self._lefts, self._rights
+        has_blanks, lefts, rights = self._has_blanks or self._are_alone, self._lefts, self._rights
         behind, blanks, own, is_apart, is_broken, is_placed = 0, 0, 0, True, False, False
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
@@ -172,6 +184,21 @@ class PageLetters:
                 is_apart = is_broken = False
                 yield each
 
+    def places_of(self, piece: Piece) -> Sequence[tuple[float, float]]:
+        """Return where each letter of a piece begins and ends."""
+        if piece.end - piece.start == 1:
+            return [(piece.left, piece.right)]
+        return list(zip(self._lefts[piece.start : piece.end], self._rights[piece.start : piece.end], strict=True))
+
+    def part_of(self, piece: Piece, first: int, last: int) -> Piece:
+        """Return a part of a piece of several letters, from one of them to the one before another."""
+        start, end = piece.start + first, piece.start + last
+        lefts, rights = self._lefts[start:end], self._rights[start:end]
+        part = replace(
+            piece, text=self._shown_text(start, end), left=min(lefts), right=max(rights), start=start, end=end
+        )
+        return replace(part, is_apart=False, is_broken=False, is_placed=False) if first else part
+
     def _is_gap(self, at: int) -> bool:
         """Return whether a blank is none of the file, but what PDFium gives for a gap."""
         return self._rights[at] <= self._lefts[at]
@@ -183,14 +210,22 @@ class PageLetters:
         """
         if any(not self._is_gap(at) and self._text[at] not in _BREAKS for at in range(behind, start)):
             return False
-        if not behind or self._gap(behind - 1, start) >= _WIDE_BLANK * (self._tops[start] - self._bottoms[start]):
-            return True
-        if _WITHOUT_BLANKS.match(self._text[behind - 1]) or _WITHOUT_BLANKS.match(self._text[start]):
+        if not self._are_alone and (
+            not behind
+            or self._gap(behind - 1, start) >= _WIDE_BLANK * (self._tops[start] - self._bottoms[start])
+            or _WITHOUT_BLANKS.match(self._text[behind - 1])
+            or _WITHOUT_BLANKS.match(self._text[start])
+        ):
             return True
         least = max(0, behind - _MOST_LETTERS)
         first = max(least, *(self._text.rfind(blank, least, behind) + 1 for blank in " \n"))
-        pairs = [*range(first, behind - 1), *range(start, end - 1)]
-        return 2 * sum(not self._is_one_text(at, at + 1) for at in pairs) <= len(pairs)
+        return self._are_together([*range(first, behind - 1), *range(start, end - 1)])
+
+    def _are_together(self, pairs: Sequence[int]) -> bool:
+        """Return whether most of some letters are in one text with the letter behind each, or those before if none."""
+        if pairs or not self._are_alone:
+            self._were_together = 2 * sum(not self._is_one_text(at, at + 1) for at in pairs) <= len(pairs)
+        return self._were_together
 
     def _whole(self, start: int, end: int) -> Piece | None:
         """Return upright letters of one font without gaps between them, None if they are no such letters."""
@@ -210,17 +245,17 @@ class PageLetters:
             if (
                 max(bottoms) - min(bottoms) > most
                 or max(tops) - min(tops) > most
-                or max(gaps) > (CELL if self._has_blanks else SPACE) * size
+                or max(gaps) > (CELL if self._has_blanks or self._are_alone else SPACE) * size
                 or min(gaps) < -0.5 * size
             ):
                 return None
-        return Piece(self._shown_text(start, end), self._shown, left, right, base, size)
+        return Piece(self._shown_text(start, end), self._shown, left, right, base, size, start=start, end=end)
 
     def _one_by_one(self, start: int, end: int, own: int) -> Iterator[Piece]:
         """Yield letters turned by an angle as they stand after the page is turned back by it."""
         low_x, low_y, high_x, high_y = self._edges
         cos, sin = math.cos(math.radians(own)), math.sin(math.radians(own))
-        placed = self._placed(start, end, own) if self._has_blanks else ()
+        placed = self._placed(start, end, own) if self._has_blanks or self._are_alone else ()
         for at in range(start, end):
             left, right, bottom, top = self._lefts[at], self._rights[at], self._bottoms[at], self._tops[at]
             if not (low_x <= (left + right) / 2 <= high_x and low_y <= (bottom + top) / 2 <= high_y):
@@ -237,13 +272,18 @@ class PageLetters:
                 base,
                 size,
                 is_placed=at in placed,
+                start=at,
+                end=at + 1,
             )
 
     def _placed(self, start: int, end: int, own: int) -> Sequence[int]:
         """Return where other texts begin within letters, a little apart; nowhere in letters that are spaced."""
         low, high = (self._lefts, self._rights) if own % 180 == 90 else (self._bottoms, self._tops)
         found = [at for at in range(start + 1, end) if self._gap(at - 1, at) > CELL * (high[at] - low[at])]
-        return [] if any(self._is_one_text(at - 1, at) for at in found) else found
+        if any(self._is_one_text(at - 1, at) for at in found):
+            return []
+        within = sorted({*range(start, end - 1)}.difference(at - 1 for at in found))
+        return found if not self._are_alone or self._are_together(within) else []
 
     def _font_at(self, at: int, height: float) -> tuple[float, float, float]:
         """Return where the base line of a letter begins, and the size of its font as displayed."""
@@ -251,7 +291,8 @@ class PageLetters:
         self._of["FPDFText_GetCharOrigin"](self._page, at, ctypes.addressof(x), ctypes.addressof(y))
         self._of["FPDFText_GetMatrix"](self._page, at, ctypes.addressof(matrix))
         size = self._of["FPDFText_GetFontSize"](self._page, at) * math.hypot(matrix[2], matrix[3])
-        return x.value, y.value, size if _LEAST_HEIGHT * size <= height <= _MOST_HEIGHT * size else height
+        displayed = size if _LEAST_HEIGHT * size <= height <= _MOST_HEIGHT * size else height
+        return x.value, y.value, displayed or _NO_SIZE
 
     def _shown_text(self, start: int, end: int) -> str:
         text = self._text[start:end]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from .objects import Box, bounds_of, painted
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 _MAX_OBJECTS = 5_000
-_MAX_FORMS = 3
 _FEW_LETTERS = 60
 """Most letters of a page that is a scan all the same, such as a stamped number."""
 _SCAN_SHARE = 0.4
@@ -24,11 +26,15 @@ _RECTANGLE = 5
 """Segments of a path that PDFium makes of a rectangle."""
 _MAX_SEGMENTS = 20_000
 """Most segments of the paths of a page whose tables are told by lines; one with more is a drawing."""
+_NEAR = 0.3
+"""Most that an edge is outside of the line that it is one of, in points."""
+_THICKEST = 20.0
+"""Most thickness of a line that strikes words out, in points."""
+_MOST_STRIKES = 100
+"""Most lines that strike words out at the height of an edge; a page with more there is a drawing."""
 
 Rule = tuple[float, float, float]
 """A line that lies flat or stands upright: its height or its place from the left, where it begins and where it ends."""
-Box = tuple[float, float, float, float]
-"""Left, bottom, right, top."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,34 +55,69 @@ def untold(page: PdfPage, text: str) -> str:
         return ""
     width, height = page.get_size()
     paths = 0
-    for _, kind, (left, bottom, right, top) in _drawn(page):
-        if kind == pdfium.FPDF_PAGEOBJ_IMAGE and (right - left) * (top - bottom) >= _SCAN_SHARE * width * height:
-            return "scanned page"
+    for item, kind, matrix in painted(page, most=_MAX_OBJECTS):
+        if kind == pdfium.FPDF_PAGEOBJ_IMAGE and (box := bounds_of(item, matrix)) is not None:
+            left, bottom, right, top = box
+            if (right - left) * (top - bottom) >= _SCAN_SHARE * width * height:
+                return "scanned page"
         paths += kind == pdfium.FPDF_PAGEOBJ_PATH
     return "drawn page" if paths >= _MANY_CURVES and not text.strip() else ""
 
 
-def rules_of(page: PdfPage) -> Rules:
-    """Return the lines of a page that stand upright or lie flat as displayed, the edges of boxes included."""
+def rules_of(page: PdfPage, strikes: Sequence[Box] = ()) -> Rules:
+    """Return the lines of a page that stand upright or lie flat as displayed, the edges of boxes included.
+
+    Args:
+        page: The page.
+        strikes: Where lines strike words out, which are none of a table.
+    """
     from pypdfium2 import raw as pdfium  # noqa: PLC0415
 
     edges: list[Box] = []
     segments = 0
-    for item, kind, box in _drawn(page, forms=0):
-        if kind == pdfium.FPDF_PAGEOBJ_PATH and max(box[2] - box[0], box[3] - box[1]) > THIN:
+    for item, kind, matrix in painted(page, most=_MAX_OBJECTS, forms=0):
+        box = bounds_of(item, matrix) if kind == pdfium.FPDF_PAGEOBJ_PATH else None
+        if box is not None and max(box[2] - box[0], box[3] - box[1]) > THIN:
             count = pdfium.FPDFPath_CountSegments(item)
             segments += count
             if segments > _MAX_SEGMENTS:
                 return Rules()
             edges += _edges_of(item, count, box)
     turned = page.get_rotation()
+    others = _others(edges, strikes)
     across, down = [], []
-    for left, bottom, right, top in (_turned(edge, turned) for edge in edges) if turned else edges:
+    for left, bottom, right, top in (turned_box(edge, turned) for edge in others) if turned else others:
         if right - left > top - bottom:
             across.append(((bottom + top) / 2, left, right))
         else:
             down.append(((left + right) / 2, bottom, top))
     return Rules(across=_joined(across), down=_joined(down))
+
+
+def _others(edges: Sequence[Box], strikes: Sequence[Box]) -> Sequence[Box]:
+    """Return the edges that are none of lines that strike words out."""
+    for side in (1, 0):  # lines that lie flat, by their height; lines that stand upright, by their place from the left
+        along = sorted((box for box in strikes if _lies_along(box) == side), key=lambda box: box[side])
+        if along:
+            edges = [edge for edge in edges if not _is_within(edge, along, side)]
+    return edges
+
+
+def _lies_along(box: Box) -> bool:
+    return box[2] - box[0] > box[3] - box[1]
+
+
+def _is_within(edge: Box, boxes: Sequence[Box], side: int) -> bool:
+    """Return whether an edge is within one of some boxes, which are sorted by one of their sides."""
+    first = bisect_left(boxes, edge[side] - _THICKEST, key=lambda box: box[side])
+    last = bisect_right(boxes, edge[side] + _NEAR, key=lambda box: box[side])
+    return any(
+        box[0] - _NEAR <= edge[0]
+        and box[1] - _NEAR <= edge[1]
+        and edge[2] <= box[2] + _NEAR
+        and edge[3] <= box[3] + _NEAR
+        for box in boxes[max(first, last - _MOST_STRIKES) : last]
+    )
 
 
 def _edges_of(item: object, count: int, box: Box) -> Iterator[Box]:
@@ -118,7 +159,7 @@ def _segments(item: object, count: int) -> Iterator[Box]:
         last = point
 
 
-def _turned(box: Box, degrees: int) -> Box:
+def turned_box(box: Box, degrees: int) -> Box:
     """Return a box on a page that is displayed turned clockwise, where the words of that page have their places."""
     cos, sin = round(math.cos(math.radians(-degrees))), round(math.sin(math.radians(-degrees)))
     (left, right), (bottom, top) = (
@@ -150,25 +191,3 @@ def _joined(edges: Sequence[Rule]) -> list[Rule]:
             else:
                 rules.append((place, begin, end))
     return rules
-
-
-def _drawn(page: PdfPage, *, forms: int = _MAX_FORMS) -> Iterator[tuple[object, int, Box]]:
-    """Yield the first objects of a page that are no text, those within its forms too, with their kinds and boxes."""
-    from pypdfium2 import raw as pdfium  # noqa: PLC0415
-
-    waiting: list[tuple[object, int]] = [
-        (pdfium.FPDFPage_GetObject(page.raw, at), 0)
-        for at in range(min(pdfium.FPDFPage_CountObjects(page.raw), _MAX_OBJECTS))
-    ]
-    sides = [ctypes.c_float() for _ in range(4)]
-    places = [ctypes.byref(side) for side in sides]
-    seen = 0
-    while waiting and seen < _MAX_OBJECTS:
-        item, depth = waiting.pop()
-        seen += 1
-        kind = pdfium.FPDFPageObj_GetType(item)
-        if kind == pdfium.FPDF_PAGEOBJ_FORM and depth < forms:
-            inner = min(pdfium.FPDFFormObj_CountObjects(item), _MAX_OBJECTS)
-            waiting += [(pdfium.FPDFFormObj_GetObject(item, at), depth + 1) for at in range(inner)]
-        if kind != pdfium.FPDF_PAGEOBJ_TEXT and pdfium.FPDFPageObj_GetBounds(item, *places):
-            yield item, kind, (sides[0].value, sides[1].value, sides[2].value, sides[3].value)

@@ -10,6 +10,7 @@ from statistics import median
 
 from ....reading.scripts import with_marks
 from .directions import has_right_to_left, in_order, is_backwards
+from .struck import with_strikes
 from .words import Word
 
 GUTTER = 0.7
@@ -65,7 +66,10 @@ class Row:
             return with_marks(in_order(words, backwards=backwards))
         return " ".join(
             with_marks(
-                [((" " if at and word.is_apart else "") + word.text, word.script) for at, word in enumerate(each.words)]
+                with_strikes(
+                    ((" " if at and word.is_apart else "") + word.text, word.script, word.is_struck)
+                    for at, word in enumerate(each.words)
+                )
             )
             for each in segments
         )

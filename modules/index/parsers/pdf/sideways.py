@@ -45,7 +45,16 @@ def _heads(turned: Sequence[Word], upright: Sequence[Word]) -> list[Word]:
             places, low, high = (row.base - below, row.base + above), -segment.right, -segment.left
         else:
             places, low, high = (-row.base - above, -row.base + below), segment.left, segment.right
-        word = replace(segment.words[0], text=text, turn=0, left=places[0], right=places[1], base=low, is_apart=True)
+        word = replace(
+            segment.words[0],
+            text=text,
+            turn=0,
+            left=places[0],
+            right=places[1],
+            base=low,
+            is_apart=True,
+            is_struck=False,
+        )
         found.append((word, high))
     is_level = any(
         max(ends) - min(ends) <= _ALIGNED

@@ -184,7 +184,7 @@ def _in_column(line: Row, column: int, column_of: Mapping[int, int]) -> Iterator
 
 def cell_text(words: Sequence[Word], *, from_right: bool) -> str:
     """Return the text of a cell, in which lines may be broken; "" for an empty one."""
-    if len(words) == 1 and not from_right:
+    if len(words) == 1 and not from_right and not words[0].is_struck:
         return words[0].text
     lines = ((row.text(row.segments, backwards=from_right), False) for row in rows_of(words))
     return joined_lines(lines).replace("\n", " ")

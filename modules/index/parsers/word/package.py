@@ -71,9 +71,7 @@ class WordPackage:
             raise LoadingError("it is an RTF file by its content; open it in Word and save it as .docx")
         self._zip = zipfile.ZipFile(io.BytesIO(data))
         self._parts = {each.filename.lower().lstrip("/"): each for each in self._zip.infolist()}
-        self._refuse_large(
-            sum(each.file_size for name, each in self._parts.items() if name.endswith((".xml", ".rels")))
-        )
+        self._check_size(sum(each.file_size for name, each in self._parts.items() if name.endswith((".xml", ".rels"))))
         self._unpacked = 0
 
     @cached_property
@@ -115,15 +113,15 @@ class WordPackage:
         """
         part = self._parts[name]
         self._unpacked += part.file_size  # zipfile unpacks no more than this
-        self._refuse_large(self._unpacked)
+        self._check_size(self._unpacked)
         data = self._zip.read(part)
         for strict, usual in _STRICT:
             data = data.replace(strict, usual.strip("{}").encode())
-        _refuse_document_type(data)
+        _check_no_document_type(data)
         return ElementTree.fromstring(data)
 
     @staticmethod
-    def _refuse_large(size: int) -> None:
+    def _check_size(size: int) -> None:
         if size > MAX_XML_BYTES:
             raise LoadingError(f"it unpacks to {size / 1e6:.0f} MB of XML; allowed are {MAX_XML_BYTES / 1e6:.0f} MB")
 
@@ -140,7 +138,7 @@ class _PrologIsOver(Exception):
     pass
 
 
-def _refuse_document_type(data: bytes) -> None:
+def _check_no_document_type(data: bytes) -> None:
     """Refuse XML with a document type, of which only the part before the first element is read."""
 
     def refuse(*_: object) -> None:

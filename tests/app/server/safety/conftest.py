@@ -15,6 +15,7 @@ from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.tables import KeyTables
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
+from tests.app.scripted.drum import NO_CERTIFICATES
 from tests.app.server.serving import serving
 
 
@@ -31,7 +32,7 @@ class Running:
         return urlsplit(self.url).netloc
 
     def http(self, **headers: str) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=60, headers=headers)
+        return httpx.Client(verify=NO_CERTIFICATES, base_url=self.url, timeout=60, headers=headers)
 
     def connected(self) -> socket.socket:
         host, _, port = self.place.partition(":")

@@ -1,0 +1,55 @@
+"""Every column of a run has its meaning in one place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
+from judgetree.evaluation.metrics.dictionary import COLUMNS, PAID, column_of
+from judgetree.evaluation.reports.frames import (
+    ANSWER_METRICS,
+    CONTEXT_METRICS,
+    COST_METRICS,
+    SAVED_BY_SHARING,
+    is_share,
+    ks_of,
+    question_frame,
+    retrieval_metrics,
+)
+from judgetree.evaluation.reports.system_table import metric_name
+from judgetree.evaluation.rows.turn_facts import TurnFacts
+from tests.eval.run_rows import run_row, tree_figures
+
+TURN = DialogueTurn(dialogue_id="d", number=2, history=(("a", "b"),), rewrite="Who?", relevant_turns=(1,))
+QUESTION = EvalQuestion(id="q", question="?", answers=("Ada",), supporting=("k",), turn=TURN)
+FACTS = TurnFacts(dialogue_id="d", number=2, conversation="c", path_length=2, answered_from="search")
+
+
+def test_every_column_of_a_run_is_defined() -> None:
+    row = run_row(tree=tree_figures(), paid=(), conversation=FACTS)
+    frame = question_frame([row, replace(row, conversation=None)], [QUESTION], ks=ks_of(20))
+    known = (*ANSWER_METRICS, *retrieval_metrics((3,)), *CONTEXT_METRICS, *COST_METRICS, *SAVED_BY_SHARING, "failure")
+    further = ("ragas_faithfulness", "ragas_x_missing", "ragas_x_by", "score_mine", "score_mine_missing", "score_x_by")
+    assert [name for name in (*map(str, frame.columns), *known, *further) if column_of(name) is None] == []
+
+
+@pytest.mark.parametrize("name", ["em@3", "recall@", "paid_em_", "caveat_", "unknown", ""])
+def test_another_name_is_none(name: str) -> None:
+    assert column_of(name) is None
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_definition_is_a_sentence_and_a_score_has_a_direction(name: str) -> None:
+    column = COLUMNS[name]
+    assert column.meaning.endswith("."), column.meaning
+    assert column.better or column.unit not in ("score", "USD", "tokens", "seconds")
+
+
+def test_shares_and_headings_come_from_the_dictionary() -> None:
+    assert is_share("recall@5")
+    assert is_share("number_match")
+    assert not is_share("seconds")
+    headings = {name: metric_name(name) for name in ("em", "all@3", "chat_calls", f"{PAID}chat_calls", "recall@3")}
+    assert list(headings.values()) == ["EM", "all supporting @3", "calls", "calls paid", "recall@3"]
