@@ -286,7 +286,7 @@ class _Search:
         )
 
     def _names_missing_gold(self, visit: _Visit) -> bool:
-        titles = (_DISAMBIGUATION.sub("", title_in_key(key)) for key in self.missing - visit.known)
+        titles = (_name_in(title_in_key(key)) for key in self.missing - visit.known)
         return any(cover_exact_match(visit.query.query, title, lang=self._lang) for title in titles)
 
     def reaching(self, query: QueryNode) -> frozenset[str]:
@@ -345,3 +345,7 @@ class _Search:
 
     def _gold_of(self, chunks: Iterable[ChunkNode]) -> frozenset[str]:
         return self.gold.intersection(key for chunk in chunks for key in self._keys.get(chunk.chunk_id, ()))
+
+
+def _name_in(title: str) -> str:
+    return _DISAMBIGUATION.sub("", title)

@@ -20,6 +20,7 @@ from judgetree.evaluation.metrics.answers import answer_tokens, normalize_answer
 from judgetree.evaluation.metrics.conversation import _words as metric_words
 from judgetree.evaluation.metrics.numbers import number_match
 from judgetree.evaluation.question_files.cell_texts import cell_texts, question_text
+from judgetree.evaluation.reports.failures import _name_in
 from judgetree.graphs.drawing.decisive import decisive_sentence
 from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
@@ -158,6 +159,7 @@ READERS: Mapping[str, Reader] = {
     "app.server.knowledge.framing.text_events": lambda text: list(text_events("answer", text)),
     "evaluation.question_files.cell_texts.cell_texts": lambda text: cell_texts(text, "|"),
     "evaluation.question_files.cell_texts.question_text": question_text,
+    "evaluation.reports.failures._name_in": _name_in,
     "evaluation.metrics.conversation._words": lambda text: metric_words(text, "en"),
     **dict.fromkeys(
         (f"evaluation.metrics.numbers.{name}" for name in ("_gives", "_only_number", "_numbers_in", "_value")),
@@ -203,8 +205,8 @@ READERS: Mapping[str, Reader] = {
     "modules.index.parsers.html_formulas._fraction_steps": lambda text: _page(
         f"<math><mfrac linethickness='{text}'><mn>1</mn><mn>2</mn></mfrac></math>"
     ),
-    "modules.index.parsers.html_formulas.katex_script_steps": lambda text: _page(
-        f"<b class=msupsub><b class=vlist><b style='{text}'>6</b></b></b>"
+    "modules.index.parsers.html_katex._rows": lambda text: _page(
+        f"<b class=msupsub><b class=vlist><b style='{text}'><b style='{text}'></b>6</b></b></b>"
     ),
     "modules.index.parsers.html_sheets.sheet_rules": sheet_rules,
     "modules.index.parsers.html_styles._is_smaller": lambda text: style_of_values(

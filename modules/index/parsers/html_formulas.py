@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     """Elements to read, and texts to write."""
 
 _NO_LINE = re.compile(r"0+(?:\.0+)?(?:[a-z]{2}|%)?")
-_HEIGHT = re.compile(r"top:\s?-([0-9]{1,3}(?:\.[0-9]{1,9})?)em")
-_STRUT = 2.7
-_MOST_AROUND_ROWS = 8
-"""Most elements of KaTeX between the scripts of a base and their rows."""
 _LEAST_SPACE = 0.15
 """Width from which on a space is one, in heights of letters."""
 RAISED, LOWERED, LEVEL = "\x01\x02\x03"
@@ -38,7 +34,7 @@ def _scripted_steps(node: Tag) -> FormulaSteps:
 
 def _many_scripted_steps(node: Tag) -> FormulaSteps:
     """Return the steps of mmultiscripts: its base, pairs of a lowered and a raised script, and such pairs before."""
-    parts: list[Tag | str] = [*_elements(node)] or [""]
+    parts: list[Tag | str] = [*elements_of(node)] or [""]
     base, *scripts = parts
     names = [getattr(script, "name", "") for script in scripts]
     middle = names.index("mprescripts") if "mprescripts" in names else len(scripts)
@@ -55,13 +51,13 @@ def _fraction_steps(node: Tag) -> FormulaSteps:
 def _matrix_steps(node: Tag) -> FormulaSteps:
     """Return the steps of mtable or mtr, with a mark between its rows or cells."""
     steps: FormulaSteps = []
-    for each in _elements(node):
+    for each in elements_of(node):
         steps += ["; " if node.name == "mtable" else ", ", each]
     return steps[1:]
 
 
 def _root_steps(node: Tag) -> FormulaSteps:
-    inner = _elements(node)
+    inner = elements_of(node)
     if node.name == "mroot" and len(inner) > 1:
         return [APART, RAISED, inner[1], LEVEL, "√(", inner[0], ")"]
     return ["√(", *inner, ")"]
@@ -77,21 +73,8 @@ def _text_steps(node: Tag) -> FormulaSteps:
     return [" " * texts[0][:1].isspace(), *node.contents, " " * texts[-1][-1:].isspace()]
 
 
-def katex_script_steps(node: Tag) -> FormulaSteps:
-    """Return the steps of the scripts of a base, as KaTeX writes them in HTML: by their heights above a strut."""
-    steps: FormulaSteps = []
-    around = node
-    for _ in range(_MOST_AROUND_ROWS):
-        around = next(iter(_elements(around)), around)
-        if around.get("class") == "vlist":
-            break
-    for row in _elements(around):
-        if found := _HEIGHT.search(str(row.get("style", ""))):
-            steps += [RAISED if float(found[1]) > _STRUT else LOWERED, row, LEVEL]
-    return steps or [*node.contents]
-
-
-def _elements(node: Tag) -> list[Tag]:
+def elements_of(node: Tag) -> list[Tag]:
+    """Return the elements directly in one, without its texts."""
     return [child for child in node.contents if getattr(child, "name", None)]  # type: ignore[misc]
 
 
@@ -107,7 +90,7 @@ def _script_pairs(scripts: Sequence[Tag | str], *, is_before: bool = False) -> F
 
 def _filled(node: Tag, count: int) -> list[Tag | str]:
     """Return the first elements of a node, "" for those it lacks."""
-    found: list[Tag | str] = list(_elements(node))
+    found: list[Tag | str] = list(elements_of(node))
     return (found + [""] * count)[:count]
 
 

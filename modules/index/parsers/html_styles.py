@@ -13,6 +13,7 @@ PROPERTIES = frozenset(
     {"display", "visibility", "text-decoration", "text-decoration-line", "list-style", "list-style-type"}
     | {"vertical-align", "baseline-shift", "font-variant-position", "font-size"}
     | {"position", "top", "bottom", "width", "min-width"}
+    | {f"{space}{side}" for space in ("margin", "padding") for side in ("", "-left", "-right")}
 )
 """Properties that say how a text is seen."""
 _BLOCKS = ("block", "flex", "grid", "table", "list-item", "flow-root")
@@ -30,6 +31,8 @@ _EMS: Mapping[str, float] = {
 }
 """Units of lengths, in heights of the letters of a common text."""
 _SMALLER = frozenset({"smaller", "small", "x-small", "xx-small"})
+_LEAST_SPACE = 0.5
+"""Room beside a text from which on it stands apart, in heights of letters; groups of three digits have less."""
 _LEAST_RISE, _MOST_RISE = 0.12, 1.5
 """A raised or lowered text stands at least and at most so far from its line, in heights of letters."""
 
@@ -61,15 +64,16 @@ def style_of_values(values: Mapping[str, str]) -> HtmlStyle:
     """
     shown = values.get("display", "")
     struck = values.get("text-decoration-line")
+    script = _script(values)
     return HtmlStyle(
         is_hidden=shown == "none",
         is_displayed=shown not in ("", "none"),
         is_block=shown in _BLOCKS,
-        is_set_apart=shown == "table-cell" or (shown == "inline-block" and _has_width(values)),
+        is_set_apart=not script and (shown == "table-cell" or _has_space(values) or _has_width(shown, values)),
         sets_parts_apart=shown.removeprefix("inline-") in ("flex", "grid"),
         list_kind=_list_kind(values.get("list-style-type") or values.get("list-style", "")),
         is_struck=None if struck is None else "line-through" in struck.split(),
-        script=_script(values),
+        script=script,
     )
 
 
@@ -83,8 +87,17 @@ def is_of_script(rise: float) -> bool:
     return _LEAST_RISE <= abs(rise) <= _MOST_RISE
 
 
-def _has_width(values: Mapping[str, str]) -> bool:
-    return any(_ems(values.get(name, "")) > 0 for name in ("width", "min-width"))
+def _has_width(shown: str, values: Mapping[str, str]) -> bool:
+    return shown == "inline-block" and any(_ems(values.get(name, "")) > 0 for name in ("width", "min-width"))
+
+
+def _has_space(values: Mapping[str, str]) -> bool:
+    """Return whether there is room at the left or the right of a text, or within its box."""
+    lengths = [values.get(f"{space}-{side}", "") for space in ("margin", "padding") for side in ("left", "right")]
+    for space in ("margin", "padding"):
+        around = values.get(space, "").split()  # above, right, below, left: what is left out equals what is opposite
+        lengths += around[:1] if len(around) == 1 else around[1::2]
+    return any(_ems(length) >= _LEAST_SPACE for length in lengths)
 
 
 def _list_kind(style: str) -> ListKind:

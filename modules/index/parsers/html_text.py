@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...reading.scripts import APART, Script, with_marks
 from .html_cascade import PageStyles, page_styles
-from .html_formulas import FORMULA_STEPS, LEVEL, LOWERED, RAISED, katex_script_steps
+from .html_formulas import FORMULA_STEPS, LEVEL, LOWERED, RAISED
 from .html_hidden import BLOCKS, attribute, hidden_from_speech, is_hidden
+from .html_katex import katex_steps
 from .html_lists import ListMarks
 from .html_styles import HtmlStyle, ems_of, is_of_script
 from .html_tables import TableText
@@ -27,6 +28,7 @@ _UNTOLD = {
     "audio": "audio recording",
     "canvas": "canvas",
     "embed": "embedded file",
+    "mjx-math": "formula",
     "video": "video",
 }
 """Elements whose content is what a browser shows in their place only if it is old."""
@@ -166,12 +168,11 @@ class HtmlText:
             return [" "]
         style = self._style(node)
         if node.name in BLOCKS or style.is_block:
-            contents = self._contents(node)
-            return ["\n", *(_set_apart(contents) if style.sets_parts_apart else contents), "\n"]
+            return ["\n", *self._contents(node), "\n"]
         if node.attrs and _is_note(node):
             return _note(node)
-        if node.attrs and "msupsub" in attribute(node, "class").split():
-            return [*katex_script_steps(node)]
+        if node.attrs and (box := katex_steps(node)) is not None:
+            return [*box]
         steps = self._styled_steps(node)
         return [" ", *steps, " "] if style.is_set_apart else steps
 
@@ -219,8 +220,10 @@ class HtmlText:
 
     def _contents(self, node: Tag) -> Steps:
         """Return the steps of what a block holds, struck out where it is, or one around it."""
-        is_struck = self._style(node).is_struck or self._struck_blocks[-1]
-        return self._deleted_steps(node) if is_struck else list(node.contents)
+        style = self._style(node)
+        is_struck = style.is_struck or self._struck_blocks[-1]
+        steps: Steps = self._deleted_steps(node) if is_struck else [*node.contents]
+        return _set_apart(steps) if style.sets_parts_apart else steps
 
     def _deletion_steps(self, node: Tag) -> Steps:
         """Return the steps of an element that is struck out unless its style says otherwise."""
@@ -298,6 +301,11 @@ class HtmlText:
         link = node.find("a", href=re.compile("^[^#]*#."))
         is_note = link or _is_note(node) or text.strip()[:1] == "["
         return _note(node) if is_note else [begin, *_script(RAISED, self._inner(node)), end]
+
+    def _drawing_steps(self, node: Tag) -> Steps:
+        is_formula = node.parent is not None and node.parent.name == "mjx-container"
+        self.left_out["formula"] += is_formula
+        return [" ", *([] if is_formula else self._inner(node)), " "]
 
     def _drawn_text_steps(self, node: Tag) -> Steps:
         """Return the steps of a part of a drawing's text, which may be a script, or stand elsewhere."""
@@ -438,7 +446,7 @@ _STEPS: Mapping[str, Callable[[HtmlText, Tag], Steps]] = {
     "wbr": _between("", ""),
     "q": lambda text, node: ["“", *text._styled_steps(node), "”"],
     **dict.fromkeys(("button", "label"), _between(" ", " ")),
-    "svg": _between(" ", " "),
+    "svg": HtmlText._drawing_steps,
     "text": _between("\n", "\n"),
     "tspan": HtmlText._drawn_text_steps,
     **dict.fromkeys(("del", "s", "strike"), HtmlText._deletion_steps),

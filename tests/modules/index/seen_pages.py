@@ -4,6 +4,17 @@ from __future__ import annotations
 
 _STYLES = "<style>.away{display:none} #gone { visibility: hidden } @media print { .shown { display: none } }</style>"
 
+_LINE, _ROOT = "<i class=frac-line></i>", "<i class=hide-tail><svg></svg></i>"
+
+
+def _katex(name: str, *rows: tuple[float, str]) -> str:
+    """Return a box of a class, of rows so far from its top."""
+    written = (f"<i style='top:{top}em;'><i class=pstrut style='height:3em;'></i>{text}</i>" for top, text in rows)
+    return (
+        f"<span class='{name}'><i class=vlist-t><i class=vlist-r><i class=vlist>{''.join(written)}</i></i></i></span>"
+    )
+
+
 SEEN: dict[str, tuple[str, list[str]]] = {
     "power": ("It bears 10<sup>6</sup> Pa at 10<sup>-3</sup> m.", ["It bears 10^6 Pa at 10^-3 m."]),
     "lowered": ("H<sub>2</sub>O and x<sub>i + 1</sub>", ["H_2O and x_(i + 1)"]),
@@ -70,6 +81,25 @@ SEEN: dict[str, tuple[str, list[str]]] = {
         "class=vlist-t><span class=vlist-r><span class=vlist style='height:.8em'><span style='top:-3.06em'><span "
         "class=mord>6</span></span></span></span></span></span></span></span></span>",
         ["10^6"],
+    ),
+    "boxes of KaTeX without MathML": (
+        f"<p>3{_katex('mfrac', (-3.4, '1'), (-3.23, _LINE), (-2.6, '2'))} m, "
+        f"{_katex('mfrac', (-2.6, '6'), (-3.23, _LINE), (-3.7, '<b>a</b><b>+</b><b>b</b>'))}, "
+        f"({_katex('mfrac', (-3.7, '10'), (-2.3, '6'))}), {_katex('mord sqrt', (-3, '10'), (-2.9, _ROOT))}, "
+        f"{_katex('op-limits', (-1.9, 'i'), (-3, '∑'), (-4.3, '10'))} 6, "
+        f"<i class=mtable>{_katex('col-align-c', (-3.6, '1'), (-2.4, '3'))}"
+        f"{_katex('col-align-c', (-3.6, '2'), (-2.4, '4'))}</i>, <i class=mfrac>7</i>",
+        ["3 1/2 m, (a+b)/6, (10; 6), √(10), ∑_i^10 6, 1, 2; 3, 4, 7"],
+    ),
+    "parts with room around them": (
+        "<style>.b{padding:2px 10px}</style><p>Total 10<b class=b>6</b> of 10<i style='margin-left:1em'>7</i>, "
+        "1<i style='margin-left:.25em'>234</i>, 10<i style='vertical-align:super;margin:0 1em'>8</i>",
+        ["Total 10 6 of 10 7 , 1234, 10^8"],
+    ),
+    "cells whose parts a style sets apart": (
+        "<table><tr><td>KV<td style='display:flex'><b>10</b><b>6</b></table><ul><li style='display:grid'><i>10</i>"
+        "<i>7</i></ul>",
+        ["KV | 10 6 10 7"],
     ),
     "blocks that a style raises": ("<p style='vertical-align:super'>one</p><p>two", ["one two"]),
     "footnote marks": (
@@ -377,6 +407,13 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
     "players": (
         "Words.<video src=a></video><audio src=b></audio><canvas></canvas>",
         {"video": 1, "audio recording": 1, "canvas": 1},
+    ),
+    "formulas that are drawn letter by letter": (
+        "Words.<mjx-container><mjx-math><mjx-c class=mjx-c31></mjx-c></mjx-math></mjx-container>"
+        "<mjx-container><svg><path d='M0 0'/></svg></mjx-container>"
+        "<mjx-container><svg aria-hidden=true><path d='M0 0'/></svg><mjx-assistive-mml><math><mn>2</mn></math>"
+        "</mjx-assistive-mml></mjx-container>",
+        {"formula": 2},
     ),
     "pages of others": ("Words.<iframe src='https://example.org'></iframe>", {"embedded page": 1}),
     "what scripts may show": (
