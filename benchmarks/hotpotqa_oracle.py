@@ -27,10 +27,10 @@ from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.judge.contract import AnyJudge, Verdict, judges_sets
+from judgetree.modules.judge.contract import AnyJudge, Verdict
 from judgetree.modules.judge.gold import sub_question
 from judgetree.modules.judge.noise import Noise
-from judgetree.modules.judge.noisy import noisy_judge
+from judgetree.modules.judge.noisy import NoisySetJudge, noisy_judge
 from judgetree.modules.reader.prompts import REFUSAL
 from judgetree.modules.retriever.contract import ChunkRetriever
 from judgetree.modules.retriever.retriever import Retriever
@@ -163,18 +163,17 @@ class Figures:
     """Judge's and reader's calls a question."""
 
 
-def figures_of(results: Iterable[RagResult], *, is_batched: bool) -> Figures:
-    """Compute the figures; verdicts count as calls, or those of a query as one, though these judges make none."""
+def figures_of(results: Iterable[RagResult], *, are_booked: bool) -> Figures:
+    """Compute the figures; a verdict counts as a call, where judges that make none have not booked it."""
     asked = list(results)
     return Figures(
         complete=fmean(result.status == "answered" for result in asked),
-        calls=fmean(result.usage["llm_calls"] + _judge_calls(result, is_batched=is_batched) for result in asked),
+        calls=fmean(result.usage["llm_calls"] + (0 if are_booked else _verdicts(result)) for result in asked),
     )
 
 
-def _judge_calls(result: RagResult, *, is_batched: bool) -> int:
-    judged = [sum(chunk.verdict == "judged" for chunk in node.chunks) for node in result.tree.query_nodes()]
-    return sum(min(chunks, 1) if is_batched else chunks for chunks in judged)
+def _verdicts(result: RagResult) -> int:
+    return sum(chunk.verdict == "judged" for chunk in result.tree.chunk_nodes())
 
 
 def measure_system(
@@ -189,7 +188,7 @@ def measure_system(
     )
     with RagSession(system=system, context=context, settings=given.settings) as session:
         results = ask_all(session, [row.question for row in given.dataset.questions])
-        return figures_of(results, is_batched=judge is not None and judges_sets(judge))
+        return figures_of(results, are_booked=isinstance(judge, NoisySetJudge))
 
 
 def measure() -> list[Row]:

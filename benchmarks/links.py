@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -25,7 +25,6 @@ from judgetree.graphs.config.limits import Limits
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
-from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
@@ -57,7 +56,7 @@ class Measured:
     complete: float
     """1 if every supporting passage was judged useful somewhere in the tree."""
     calls: float
-    """Calls of judge and reader; the ideal judge makes none, and they are counted as a model's."""
+    """Calls of reader and judge; the ideal judge books those that a model would make."""
 
 
 class AnyReader:
@@ -72,23 +71,14 @@ class AnyReader:
         return Completion(text="an answer", thinking="", finish_reason="stop")
 
 
-def judge_calls(nodes: Iterable[QueryNode], *, batched: bool) -> int:
-    """Count the calls of a judge: one for each chunk, or one for all of a query and one for each hop of its links."""
-    calls = 0
-    for node in nodes:
-        judged = [chunk for chunk in node.chunks if chunk.verdict == "judged"]
-        calls += len({chunk.metadata.get("link_hop", 0) for chunk in judged}) if batched else len(judged)
-    return calls
-
-
-def measured(question: EvalQuestion, result: RagResult, key_field: str, *, batched: bool) -> Measured:
+def measured(question: EvalQuestion, result: RagResult, key_field: str) -> Measured:
     """Score one answered question."""
     nodes = list(result.tree.query_nodes())
     useful = [chunk for node in nodes for chunk in node.chunks if (chunk.score or 0) >= 1]
     found = set().union(*(keys_of(chunk.metadata, key_field) for chunk in useful)) if useful else set()
     return Measured(
         complete=float(set(question.supporting) <= found),
-        calls=result.usage["llm_calls"] + judge_calls(nodes, batched=batched),
+        calls=result.usage["llm_calls"],
     )
 
 
@@ -111,10 +101,7 @@ def asked(
     )
     with RagSession(system="judge", context=context, settings=settings) as session:
         results = ask_all(session, [row.question for row in questions])
-    return [
-        measured(question, result, dataset.key_field, batched=batched)
-        for question, result in zip(questions, results, strict=True)
-    ]
+    return [measured(question, result, dataset.key_field) for question, result in zip(questions, results, strict=True)]
 
 
 def recall_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[Row]:

@@ -6,12 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 import typer
 
 from ...graphs.config.rag_config import RagConfig
 from ...modules.config.config import Config, typed_as
+from ...modules.config.typed_values import names_in, typed_value
 from ...modules.errors import SettingsError
 
 Command = Callable[..., None]
@@ -75,11 +76,6 @@ def _given(arguments: dict[str, Any], name: str) -> Any:
     return older if value in (None, []) else value
 
 
-def names_in(text: str | None) -> tuple[str, ...] | None:
-    """Split a list of names at commas or blanks; None stays None."""
-    return None if text is None else tuple(text.replace(",", " ").split())
-
-
 def _columns(text: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in text.split(",")]
     if not all(name.strip() and is_pair for name, is_pair, _ in pairs):
@@ -124,26 +120,16 @@ def pairs_of(pairs: list[str], model: type[Config]) -> dict[str, object]:
     Raises:
         SettingsError: A pair is none.
     """
-    from ...modules.reading.yaml_files import parse_value
-
     keys: dict[str, object] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name.strip():
             raise SettingsError(f"--set {pair!r} is not KEY=VALUE, such as --set evidence_tokens=2000.")
         try:
-            keys[name.strip()] = text.strip() if _is_as_typed(text.strip(), model, name.strip()) else parse_value(text)
+            keys[name.strip()] = typed_value(text, model, name.strip())
         except ValueError as error:
             raise SettingsError(f"--set {pair!r}: the value is no YAML ({error}).") from error
     return keys
-
-
-def _is_as_typed(text: str, model: type[Config], name: str) -> bool:
-    """Whether a value is the text of a key, such as 4.1, local: or a#b, and no list, quoted text or null of YAML."""
-    if name not in model.model_fields or text.startswith(("[", "'", '"')) or text in ("", "~", "null"):
-        return False
-    annotation = model.model_fields[name].annotation
-    return typed_as(annotation) is str and not any(get_origin(each) is Mapping for each in get_args(annotation))
 
 
 def _options(model: type[Config], names: list[str], *, shows_all: bool) -> Iterator[inspect.Parameter]:

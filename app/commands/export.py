@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...modules.config.typed_values import names_in
 from ...modules.errors import needs_extra
 from ..terminal.terminal import busy, say, write_result
-from .config_options import names_in
 from .options import RunFolder, SomeSystems
 
 # Copied, as in ``options``.

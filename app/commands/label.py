@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...modules.config.typed_values import names_in
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import busy, say, write_json, write_result
-from .config_options import names_in
 from .options import Json, RunFolder
 
 if TYPE_CHECKING:

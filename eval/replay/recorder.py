@@ -12,6 +12,7 @@ from ...modules.background_loop import async_twin, blocking
 from ...modules.calls.budget import TreeBudget
 from ...modules.calls.usage import CallMeter, total_usage
 from ...modules.errors import BudgetSpent, JudgetreeError, ModelSetupError, UserError, ungrouped
+from ...modules.judge.noisy import NoisyJudge, NoisySetJudge
 from ..datasets.questions import Dataset, EvalQuestion
 from ..runs.limits import SetupFailures
 from .query_recorder import QueryRecorder
@@ -161,7 +162,9 @@ class _Recorder:
 
     async def record(self, question: EvalQuestion) -> None:
         """Record a question; errors of this one alone are kept."""
-        meter = CallMeter(node="record", budget=TreeBudget(limit=self.max_llm_calls))
+        is_simulated = isinstance(self.queries.context.judge, NoisyJudge | NoisySetJudge)
+        budget = None if is_simulated else TreeBudget(limit=self.max_llm_calls)  # simulated calls cost nothing
+        meter = CallMeter(node="record", budget=budget)
         failure: str | None = None
         try:
             verdicts = await self._explore(question, meter)
@@ -178,7 +181,7 @@ class _Recorder:
             logger.exception("question %s could not be recorded", question.id)
             failure = str(error) if isinstance(error, JudgetreeError) else f"{type(error).__name__}: {error}"
         finally:
-            self.calls += total_usage(meter.records)["llm_calls"]
+            self.calls += 0 if is_simulated else total_usage(meter.records)["llm_calls"]
         if failure is not None:
             self.failed[question.id] = failure
         self.failures.add(failure)

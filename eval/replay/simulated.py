@@ -20,7 +20,6 @@ from .recording import Hits
 from .world import JudgedChunk, JudgedQuery, tokens_of
 
 T = TypeVar("T")
-_METER = CallMeter(node="replay")
 
 
 @dataclass
@@ -50,7 +49,7 @@ class SimulatedWorld:
         if place not in self._further:
             chunk = next(each for each, _ in self.search(query) if _id_of(each) == chunk_id)
             try:
-                self._further[place] = _at_once(self.writer.write(query, chunk, tried, meter=_METER))
+                self._further[place] = _at_once(self.writer.write(query, chunk, tried, meter=_meter()))
             except ModelCallError:
                 self._further[place] = None
         return self._further[place]
@@ -58,9 +57,9 @@ class SimulatedWorld:
     def _judge(self, query: str, hits: Hits) -> JudgedQuery:
         if judges_sets(self.judge):
             chunks = [chunk for chunk, _ in hits]
-            given = _at_once(self.judge.judge_set(query, chunks, meter=_METER)) if chunks else SetVerdict(verdicts=())
+            given = _at_once(self.judge.judge_set(query, chunks, meter=_meter())) if chunks else SetVerdict(verdicts=())
         else:
-            verdicts = [_at_once(self.judge.judge(query, chunk, meter=_METER)) for chunk, _ in hits]
+            verdicts = [_at_once(self.judge.judge(query, chunk, meter=_meter())) for chunk, _ in hits]
             given = SetVerdict(verdicts=tuple(verdicts))
         return judged_query(hits, given, self.key_field).as_by_a_model(batched=judges_sets(self.judge))
 
@@ -104,6 +103,11 @@ def judged_query(hits: Hits, given: SetVerdict, key_field: str) -> JudgedQuery:
         for rank, ((chunk, score), verdict) in enumerate(zip(hits, given.verdicts, strict=True))
     ]
     return JudgedQuery(chunks=tuple(judged), set_suffices=given.suffices, p_suffices=given.p_suffices)
+
+
+def _meter() -> CallMeter:
+    """Return a meter whose records are dropped: ``as_by_a_model`` counts the calls."""
+    return CallMeter(node="replay")
 
 
 def _id_of(chunk: Document) -> str:

@@ -45,6 +45,7 @@ from typing import Literal, get_args
 
 import pandas as pd
 
+from ...graphs.config.variants import system_name
 from ...graphs.drawing.words import count_of
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.search.stop import Never
@@ -212,7 +213,7 @@ def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores
         return "answered_unanswerable"
     if scores.cover_em == 1.0:
         return "format_only"
-    return None if retrieves(row.system) else "closed_book"
+    return None if retrieves(system_name(row.system)) else "closed_book"
 
 
 def _lost_evidence(

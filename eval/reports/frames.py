@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from ...graphs.config.variants import system_name
 from ...graphs.drawing.words import format_caveat
 from ...graphs.systems.registry import retrieves
 from ...modules.calls.prices import Prices, load_prices
@@ -239,7 +240,7 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
 def _context_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
     if row.context is not None:
         return {"answer_in_context": row.context.answer_in_context, "redundancy": row.context.redundancy}
-    failed = row.status == "failed" and retrieves(row.system)
+    failed = row.status == "failed" and retrieves(system_name(row.system))
     return {"answer_in_context": answer_in_context(question, ()) if failed else None, "redundancy": None}
 
 
@@ -279,7 +280,7 @@ def _retrieval_scores(row: RunRow, question: EvalQuestion, ks: Sequence[int]) ->
     root = [chunk.keys for chunk in row.chunks if chunk.depth == 0 and not chunk.is_linked]
     scores = score_retrieval(root, [chunk.keys for chunk in row.chunks], question.supporting, ks=ks)
     unsearched = row.conversation is not None and row.tree is None and row.status != "failed"
-    if scores is None or not retrieves(row.system) or unsearched:
+    if scores is None or not retrieves(system_name(row.system)) or unsearched:
         return dict.fromkeys(retrieval_metrics(ks))
     at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in ks}
     return {**at_k, "mrr": scores.reciprocal_rank, "tree_recall": scores.tree_recall, "tree_all": scores.tree_all}

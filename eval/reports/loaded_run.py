@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ...graphs.config.variants import system_name
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.prices import FREE, Cost, Prices, load_prices
 from ...modules.errors import LoadingError, SettingsError, did_you_mean
@@ -40,7 +41,8 @@ class LoadedRun:
     dataset: Dataset
     """The whole data set, not only the questions that were asked."""
     rows: list[RunRow]
-    """The newest attempts, one or more, by question in data set order, system in ``SYSTEMS`` order, and repeat."""
+    """The newest attempts, one or more, by question in data set order, system in ``SYSTEMS`` order, its
+    options, and repeat."""
     replaced: tuple[RunRow, ...] = ()
     """Earlier attempts at questions that were asked again; they are not scored, but count as paid."""
     trees: TreeStore
@@ -155,8 +157,9 @@ def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:
     questions = {question.id: place for place, question in enumerate(dataset.questions)}
     systems = {name: place for place, name in enumerate(SYSTEMS)}
 
-    def place(row: RunRow) -> tuple[int, int, int]:
-        return (questions.get(row.question_id, len(questions)), systems.get(row.system, len(systems)), row.repeat)
+    def place(row: RunRow) -> tuple[int, int, str, int]:
+        system = systems.get(system_name(row.system), len(systems))
+        return (questions.get(row.question_id, len(questions)), system, row.system, row.repeat)
 
     return sorted(rows, key=place)
 

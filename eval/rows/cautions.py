@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...graphs.config.variants import read_variant, system_name
 from ...graphs.drawing.words import count_of
 from ...graphs.systems.registry import judges
 from ...modules.judge.gold import SEE_GOLD
@@ -12,13 +13,21 @@ from .store import Manifest, RunRow, part_of
 
 def simulated_judge(manifest: Manifest, system: str) -> str:
     """Return the judge of a run's system if it sees the gold documents; ``""`` for any other, and without one."""
-    sees_gold = part_of(manifest, "judge").get("kind") in SEE_GOLD
-    return str(part_of(manifest, "identity").get("judge")) if sees_gold and judges(system) else ""
+    if not judges(system_name(system)):
+        return ""
+    own, judge = manifest.get(f"judge of {system}"), part_of(manifest, "identity").get("judge")
+    facts = own if isinstance(own, Mapping) else part_of(manifest, "judge")
+    if facts.get("kind") not in SEE_GOLD:
+        return ""
+    return str(judge if own is None else read_variant(system).options.judge)
 
 
 def simulation_words(judge: str) -> str:
-    """Say that a judge sees the gold documents."""
-    return f"The judge {judge} is simulated: it sees the gold documents, which no judge does."
+    """Say that a judge sees the gold documents, and that its calls are booked but not made."""
+    return (
+        f"The judge {judge} is simulated: it sees the gold documents, which no judge does. Calls that a model would "
+        "make in its place are counted, with estimated tokens."
+    )
 
 
 def gold_words(found: Mapping[str, object]) -> str:

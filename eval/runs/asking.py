@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from ...graphs.config.variants import system_name
 from ...graphs.rag.result import RagResult
 from ...graphs.session import RagSession
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal, open_checkpointer
@@ -163,7 +164,8 @@ class _AskingHere:
             )
         else:
             context = services.context(system, repeat, fresh=fresh)
-            asker = _QuestionAsker(RagSession(system=system, context=context, settings=settings, recording=recording))
+            session = RagSession(system=system_name(system), context=context, settings=settings, recording=recording)
+            asker = _QuestionAsker(session)
         self._askers[system, repeat, fresh] = asker
         return asker
 

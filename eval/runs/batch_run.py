@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
+from ...graphs.config.variants import system_name
 from ...graphs.search.depth import check_depth
 from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.checkpoints import open_call_journal
@@ -31,7 +32,6 @@ from .experiment import Experiment, name_unused_keys
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, check_priced
 from .manifest import (
-    Opened,
     check_run,
     experiment_in,
     has_own_parts,
@@ -40,6 +40,7 @@ from .manifest import (
     manifest_of,
     with_opened,
     with_prompts,
+    without_opened,
 )
 from .rerun import Rerun, check_data
 from .runner import Progress, RunSummary, run_questions
@@ -66,8 +67,9 @@ def merged(known: Experiment, further: Experiment, dataset: Dataset) -> Experime
         SettingsError: An experiment names a question that the data set lacks.
     """
     asked = {*known.systems, *further.systems}
+    names = [*SYSTEMS, *sorted(map(system_name, asked))]
     changes: dict[str, object] = {
-        "systems": tuple(sorted(asked, key=[*SYSTEMS, *sorted(asked)].index)),
+        "systems": tuple(sorted(asked, key=lambda label: (names.index(system_name(label)), label))),
         "repeats": max(known.repeats, further.repeats),
         "metrics": tuple(dict.fromkeys([*(known.metrics or ()), *(further.metrics or ())])) or None,
         "max_calls": _larger(known.max_calls, further.max_calls),
@@ -277,7 +279,7 @@ def _start_over_if_unused(store: RunStore, settings: Settings, wanted: Mapping[s
     except SettingsError:
         store.start_over()
     else:
-        store.write_manifest({name: fact for name, fact in manifest.items() if name not in get_args(Opened)})
+        store.write_manifest(without_opened(manifest))
 
 
 async def _has_booked_calls(checkpoints: str) -> bool:
@@ -323,7 +325,7 @@ def _record_adaptations(store: RunStore, services: Services) -> None:
         store.write_manifest({**manifest, "adapted": adapted})
 
 
-def _opened_parts(services: Services) -> Iterator[tuple[Opened, Mapping[str, object]]]:
+def _opened_parts(services: Services) -> Iterator[tuple[str, Mapping[str, object]]]:
     if services.index is not None:
         yield "index", index_facts(services.index)
     yield from services.fingerprints()

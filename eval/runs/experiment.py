@@ -11,6 +11,7 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_serializer, field
 
 from ...graphs.config.conversing import ConversationSwitches
 from ...graphs.config.rag_config import RagConfig
+from ...graphs.config.variants import read_variant, system_name, variant_of
 from ...modules.addresses import Address
 from ...modules.config.config import Key, Trait, after, as_fault, whole
 from ...modules.config.effects import has_effect, words_without_effect
@@ -71,7 +72,8 @@ class Experiment(RagConfig):
         "naive",
         "judge",
     )
-    """What is compared; one of your own as module:name of the function that builds its graph."""
+    """What is compared; one with options of its own as naive(topk=10; search_type=dense), in files as
+    {naive: {topk: 10}}; one of your own as module:name of the function that builds its graph."""
     repeats: Annotated[int, Field(ge=1), Key(older_flag="--repeat", metavar="K")] = 1
     """How often each question is asked, with answers of its own."""
 
@@ -130,27 +132,30 @@ class Experiment(RagConfig):
             return register_object(with_digests(given))
         if not isinstance(given, list | tuple):
             return given if given is None or isinstance(given, str) else register_object(given)
-        names = [each if isinstance(each, str) else register_object(each) for each in given]
+        names = [_label(each) if isinstance(each, Mapping) else _name(each) for each in given]
         for name, each in zip(names, given, strict=True):
-            if not isinstance(each, str) and registered_object(name) is not each:
+            if not isinstance(each, str | Mapping) and registered_object(name) is not each:
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
         return names
 
     @field_validator("systems")
     @classmethod
     def _check_systems(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        from ...graphs.systems.registry import SYSTEMS
+        from ...graphs.config.given_keys import GivenKeys
+        from ...graphs.systems.registry import SYSTEMS, find_system
 
         with as_fault():
-            for name in given:
-                check_name("system", name, SYSTEMS)
-        return tuple(dict.fromkeys(given))
+            variants = [read_variant(label) for label in given]
+            for each in variants:
+                check_name("system", each.system, SYSTEMS)
+                GivenKeys(config=each.options).refuse_unused(each.system, find_system(each.system).has)
+        return tuple(dict.fromkeys(each.label for each in variants))
 
     @model_validator(mode="after")
     def _check_tools_are_used(self) -> Self:
         from ...graphs.systems.registry import find_system
 
-        if self.tools and not any(find_system(system).uses_tools for system in self.systems):
+        if self.tools and not any(find_system(system_name(each)).uses_tools for each in self.systems):
             raise ValueError("no system uses tools: add react to systems, or leave tools out")
         return self
 
@@ -210,6 +215,15 @@ class Experiment(RagConfig):
 
         return None if spec is None else without_secrets(spec)
 
+    def of_system(self, label: str) -> Experiment:
+        """Return the experiment with the options that one of its systems has of its own.
+
+        >>> Experiment(dataset=":", systems=("naive(topk=10)",), topk=5).of_system("naive(topk=10)").topk
+        10
+        """
+        options = read_variant(label).options.given
+        return self.model_copy(update=options) if options else self
+
     def identity(self) -> dict[str, object]:
         """Return what all rows of a run directory share: everything but the choice of questions and systems, and the
         options that change no result.
@@ -239,6 +253,21 @@ _MAY_CHANGE = (
 )
 
 
+def _name(given: object) -> str:
+    return given if isinstance(given, str) else register_object(given)
+
+
+def _label(given: Mapping[object, object]) -> str:
+    """Return the label of a system whose options are a mapping, such as {naive: {topk: 10}}."""
+    (system, options), *others = given.items() or [("", None)]
+    if others or not isinstance(options, Mapping):
+        raise ValueError(f"{given!r:.100} is no system. Give its name, or {{NAME: {{KEY: VALUE}}}}.")
+    parts = RagConfig.keys_with(is_part=True)
+    named = {key: _name(value) if key in parts and value is not None else value for key, value in options.items()}
+    with as_fault():
+        return variant_of(_name(system), named).label
+
+
 def name_unused_keys(experiments: Sequence[Experiment], *, has_dialogues: bool) -> None:
     """Log a warning for each key that has no effect on any of the experiments, which share their questions."""
     from ...graphs.config.given_keys import described
@@ -254,7 +283,7 @@ def _has_effect(experiment: Experiment, name: str, *, has_dialogues: bool) -> bo
 
     has: set[Trait] = {"dialogues"} if has_dialogues else set()
     for system in experiment.systems:
-        has |= find_system(system).has
+        has |= find_system(system_name(system)).has
     return has_effect(Experiment, name, has, lambda key: getattr(experiment, key))
 
 

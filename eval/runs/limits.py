@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Unpack
 
+from ...graphs.config.variants import system_name
 from ...graphs.systems.registry import find_system, retrieves
 from ...modules.calls.completion import Completion
 from ...modules.calls.growing_text import TextListeners
@@ -249,9 +250,10 @@ def check_models_priced(
 
 def _models_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[CallKind, str]]:
     yield "chat", settings.llm_spec
-    if any(find_system(system).judges for system in experiment.systems):
+    names = [system_name(label) for label in experiment.systems]
+    if any(find_system(name).judges for name in names):
         yield "chat", settings.judge_spec
-    if not any(map(retrieves, experiment.systems)):
+    if not any(map(retrieves, names)):
         return
     if settings.embeddings != "auto" and experiment.search_type != "sparse":
         yield "embedding", settings.embeddings

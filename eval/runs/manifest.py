@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Literal
 
+from ...graphs.config.variants import read_variant, system_name
 from ...graphs.conversation.turn.context import TurnLimits
 from ...graphs.search.policies.registry import POLICIES
 from ...graphs.systems.registry import SYSTEMS, find_system
@@ -43,7 +43,7 @@ PROMPTS: Mapping[str, str] = {
     **STRATEGY_PROMPTS,
 }
 """Versions of all prompts by their keys in a manifest, which holds those that its run uses."""
-Opened = Literal["index", "retriever", "search_graph", "links", "judge", "policy", "reader", "judge_model"]
+OPENED = ("index", "retriever", "search_graph", "links", "judge", "policy", "reader", "judge_model")
 """Parts of a manifest that describe opened services: index, graphs and judge, and others if they are of one's own."""
 PROMPT_LIMITS = (
     "max_recent_turns",
@@ -97,6 +97,16 @@ SHARED_FACTS: Mapping[str, tuple[str, ...]] = {
     "reader": (),
 }
 """What must agree, by part of the manifest, if both runs have taken it down; all of a part without names."""
+
+
+def opened_part(part: str, label: str, *, is_own: bool) -> str:
+    """Return the part of a manifest for the judge or policy of a system, which may be the system's own option."""
+    return f"{part} of {label}" if is_own else part
+
+
+def without_opened(manifest: Manifest) -> Manifest:
+    """Return a manifest without what describes opened services."""
+    return {name: fact for name, fact in manifest.items() if name.partition(" of ")[0] not in OPENED}
 
 
 def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
@@ -163,17 +173,25 @@ def _sources_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[st
     for key, spec in (("llm", settings.llm_spec), ("judge_llm", settings.judge_spec)):
         if source := source_of_llm(spec):
             yield f"{key}{_SOURCE}", source
-    for name in experiment.systems:
-        if name not in SYSTEMS:
+    for label in experiment.systems:
+        if (name := system_name(label)) not in SYSTEMS:
             yield f"{name}{_SOURCE}", find_part("system", name).source
-    if (judge := own_judge(experiment.judge)) is not None:
-        yield "judge_source", judge.source
-    if name_in(experiment.policy) not in POLICIES:
-        yield "policy_source", find_part("policy", experiment.policy).source
+        options = read_variant(label).options
+        for key, source in _own_sources(options.judge, options.policy):
+            yield f"{key} of {label}{_SOURCE}", source
+    for key, source in _own_sources(experiment.judge, experiment.policy):
+        yield f"{key}_source", source
     if experiment.retriever is not None and not is_prebuilt(experiment.retriever):
         yield "retriever_source", find_part("retriever", experiment.retriever).source
     if own := [name for name in experiment.tools if name not in TOOLS]:
         yield "tools_source", " ".join(tool_part(name).source for name in own)
+
+
+def _own_sources(judge: str, policy: str) -> Iterator[tuple[str, str]]:
+    if (own := own_judge(judge)) is not None:
+        yield "judge", own.source
+    if name_in(policy) not in POLICIES:
+        yield "policy", find_part("policy", policy).source
 
 
 def index_facts(index: Index) -> dict[str, object]:
@@ -193,7 +211,7 @@ def index_facts(index: Index) -> dict[str, object]:
     }
 
 
-def with_opened(manifest: Manifest, part: Opened, facts: Mapping[str, object], *, where: object) -> Manifest:
+def with_opened(manifest: Manifest, part: str, facts: Mapping[str, object], *, where: object) -> Manifest:
     """Add facts to a manifest that are known only once the services are open.
 
     Raises:
@@ -267,7 +285,8 @@ def _unequal(names: Iterable[str], one: Mapping[str, object], two: Mapping[str, 
 
 
 def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:
-    systems = [find_system(system) for system in experiment.systems]
+    names = [system_name(label) for label in experiment.systems]
+    systems = [find_system(name) for name in names]
     if any(system.retrieves for system in systems):
         yield "reader_prompt"
     if not all(system.retrieves for system in systems):
@@ -278,7 +297,8 @@ def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:
         yield "conversation_prompt"
     if experiment.tools:
         yield "tools_prompt"
-    own = (f"{name}_prompt" for name in (*experiment.systems, experiment.strategy))
+    strategies = (experiment.of_system(label).strategy for label in experiment.systems)
+    own = (f"{name}_prompt" for name in (*names, experiment.strategy, *strategies))
     yield from (name for name in own if name in PROMPTS)
 
 

@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...graphs.config.given_keys import GivenKeys
+from ...graphs.config.variants import read_variant, system_name
 from ...graphs.search.expansion_rule import follows_links
 from ...graphs.search.policies.registry import POLICIES, create_policy
 from ...graphs.service_builder import ServiceBuilder
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import RagContext
+from ...graphs.threads.overrides import search_arguments, searching
 from ...modules.addresses import Address
 from ...modules.calls.prices import LOCAL, load_prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS
@@ -55,7 +57,7 @@ from ..rows.cautions import gold_words
 from .experiment import Experiment
 from .gold import check_gold_known, gold_in, gold_table
 from .limits import LimitedLLM
-from .manifest import Opened
+from .manifest import opened_part
 
 _CHUNK_SIZE = 100_000
 """Longer than any paragraph, so that each document of a data set is one chunk, as its gold keys assume."""
@@ -130,6 +132,7 @@ class Services:
 
     def __post_init__(self) -> None:
         self._prompts = self.experiment.prompts or DEFAULT_PROMPTS
+        self._of_systems = {label: self.experiment.of_system(label) for label in self.experiment.systems}
         self._resources = ExitStack()
         self._builder = ServiceBuilder(
             keys=GivenKeys(config=self.experiment),
@@ -155,8 +158,7 @@ class Services:
         """The open index; None without a system that retrieves."""
         self.gold_found: dict[str, object] = {}
         """The gold documents that a collection of others lacks; see ``gold.gold_in``."""
-        self.judge: AnyJudge | None = None
-        """The judge, without the cache; None without a system that judges."""
+        self._judges: dict[str, AnyJudge] = {}
         self.local_models: frozenset[str] = frozenset()
         """Names of the chat models that run in this process."""
 
@@ -177,41 +179,43 @@ class Services:
         ``fresh`` reads no cached reply that was there before, except in replay mode.
         """
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
-        chosen = find_system(system)
-        noise = noise_of(self.experiment.judge) if chosen.judges else None
+        chosen, experiment = find_system(system_name(system)), self._of_systems[system]
+        builder = replace(self._builder, keys=GivenKeys(config=experiment))
+        noise = noise_of(experiment.judge) if chosen.judges else None
         judge: AnyJudge | None = None
         if noise is not None and self._gold is not None:
             noise = noise.of_repeat(repeat)
             judge = noisy_judge(self._gold, noise)
         elif chosen.judges:
-            judge = self._create_judge(self._cached(self._judge_llm, repeat, cache))
-        return self._builder.context(
-            reader=self._builder.tuned(self._cached(self._reader, repeat, cache)),
-            retriever=self._retriever if chosen.retrieves else None,
+            judge = self._create_judge(self._cached(self._judge_llm, repeat, cache), builder)
+        return builder.context(
+            reader=builder.tuned(self._cached(self._reader, repeat, cache)),
+            retriever=self._retriever_of(system) if chosen.retrieves else None,
             judge=judge,
-            links=self._links if judge is not None else None,
+            links=self._links if judge is not None and follows_links(experiment.expansion) else None,
             writer=NoisyWriter(self._gold, noise) if noise and self._gold else None,
-            insert_block=self._insert_block(repeat, cache) if chosen.retrieves else None,
+            insert_block=self._insert_block(repeat, cache) if chosen.retrieves and experiment.insert_block else None,
             prices=load_prices(self.settings.home).with_free(self.local_models),
             tools=self._tools if chosen.uses_tools else (),
         )
 
-    def fingerprints(self) -> Iterator[tuple[Opened, Mapping[str, str]]]:
-        """Yield the fingerprints of the graphs, of the judge, and of the parts of one's own."""
+    def fingerprints(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the fingerprints of the graphs, of the judges, and of the parts of one's own, by what has them."""
         if self.own_retriever is not None:
             yield "retriever", self.own_retriever.fingerprint()
         if self._graph is not None:
             yield "search_graph", self._graph.fingerprint()
         if self._links is not None:
             yield "links", self._links.fingerprint()
-        if self.judge is not None:
-            yield "judge", self.judge.fingerprint()
-            if source_of_llm(self.settings.judge_spec):
-                yield "judge_model", model_fingerprint(self._judge_llm)
+        yield from ((part, judge.fingerprint()) for part, judge in self._judges.items())
+        if self._judges and source_of_llm(self.settings.judge_spec):
+            yield "judge_model", model_fingerprint(self._judge_llm)
         if source_of_llm(self.settings.llm_spec):
             yield "reader", model_fingerprint(self._reader)
-        if name_in(self.experiment.policy) not in POLICIES:
-            yield "policy", create_policy(self.experiment.policy).fingerprint()
+        for label, experiment in self._of_systems.items():
+            if name_in(experiment.policy) not in POLICIES:
+                part = opened_part("policy", label, is_own=experiment.policy != self.experiment.policy)
+                yield part, create_policy(experiment.policy).fingerprint()
 
     def adaptations(self) -> dict[str, list[str]]:
         """Return what the models of the run have refused by name, in words, by model and endpoint.
@@ -228,17 +232,22 @@ class Services:
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
         self._tools = self._builder.create_tools()
-        self._gold = gold_table(self.dataset) if noise_of(experiment.judge) else None
-        if any(map(retrieves, experiment.systems)):
+        self._gold = gold_table(self.dataset) if self._simulated_judge() else None
+        if any(map(retrieves, map(system_name, experiment.systems))):
             self._retriever = self._open_retriever()
         self._reader = self._judge_llm = self._builder.create_llm(settings.llm_spec)
         named = {settings.llm_spec: self._reader}
-        if any(find_system(system).judges for system in experiment.systems):
+        if judging := [label for label in experiment.systems if find_system(system_name(label)).judges]:
             self._judge_llm = self._model(settings.judge_spec, named)
-            self.judge = self._create_judge(self._judge_llm)
-            if follows_links(experiment.expansion):
+            for label in judging:
+                chosen = self._of_systems[label]
+                part = opened_part("judge", label, is_own=chosen.judge != experiment.judge)
+                if part not in self._judges:
+                    builder = replace(self._builder, keys=GivenKeys(config=chosen))
+                    self._judges[part] = self._create_judge(self._judge_llm, builder)
+            if any(follows_links(self._of_systems[label].expansion) for label in judging):
                 self._links = self._builder.open_links(self._retriever)
-        if experiment.insert_block:
+        if any(each.insert_block for each in self._of_systems.values()):
             self._filter_llm = self._model(experiment.insert_block_llm or settings.judge_spec, named)
         self._models = [*named.values()]
         self.local_models = frozenset(llm.model for spec, llm in named.items() if is_local(spec))
@@ -294,8 +303,13 @@ class Services:
                 f"{gold_words(found)} Name them as `{self.dataset.key_field}` of its chunks does, or take the column "
                 "of supporting documents out."
             )
-        if noise_of(self.experiment.judge):
-            raise SettingsError(f"{gold_words(found)} The judge {self.experiment.judge!r} needs them: take another.")
+        if judge := self._simulated_judge():
+            raise SettingsError(f"{gold_words(found)} The judge {judge!r} needs them: take another.")
+
+    def _simulated_judge(self) -> str:
+        """Return the first judge that needs gold documents; "" for none."""
+        judges = (each.judge for each in (self.experiment, *self._of_systems.values()))
+        return next((judge for judge in judges if noise_of(judge)), "")
 
     def _open_index(self) -> Index:
         collection = self.experiment.collection
@@ -321,8 +335,13 @@ class Services:
         llm = self._builder.bounded(self._cached(self._filter_llm, repeat, cache))
         return InsertBlockFilter(llm, prompts=self._prompts)
 
-    def _create_judge(self, llm: ChatLLM) -> AnyJudge:
-        return self._builder.create_judge(llm, spec=self.settings.judge_spec, gold=self._gold)
+    def _create_judge(self, llm: ChatLLM, builder: ServiceBuilder) -> AnyJudge:
+        return builder.create_judge(llm, spec=self.settings.judge_spec, gold=self._gold)
+
+    def _retriever_of(self, system: str) -> ChunkRetriever | None:
+        """Return the retriever with the arguments that a system has of its own."""
+        changes = search_arguments(given := GivenKeys(config=read_variant(system).options))
+        return searching(self._retriever, changes, given.names(), of="a system") if changes else self._retriever
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:
         billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model

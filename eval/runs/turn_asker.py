@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ...graphs.config.variants import system_name
 from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversation.turn.context import ConversationOptions
 from ...graphs.conversations import Conversations
@@ -62,7 +63,7 @@ class TurnAsker:
         self._evidence = TurnEvidenceReader(context.retriever, services.dataset.key_field)
         self._model = context.reader.model
         self._conversations = Conversations(
-            system=system,
+            system=system_name(system),
             context=replace(
                 context,
                 reader=RecordingLLM(context.reader),

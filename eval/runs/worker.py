@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...graphs.config.variants import system_name
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import UserError
@@ -61,6 +63,8 @@ def _texts(value: object) -> Iterator[str]:
     """Yield the texts in a value, inside lists and mappings too."""
     if isinstance(value, str):
         yield str(value)
+        if system_name(value) != value:  # a system with options of its own
+            yield from (part.strip(" )") for part in re.split("[(=;]", value))
     elif isinstance(value, Mapping):
         yield from (text for each in value.values() for text in _texts(each))
     elif isinstance(value, list | tuple):

@@ -42,7 +42,7 @@ async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) 
     reader = with_sampling(reader, thinking=thinking_of(services.reader) if thinking is None else thinking)
     retriever = services.retriever
     if changes := search_arguments(given):
-        retriever = await asyncio.to_thread(_searching, retriever, changes, names)
+        retriever = await asyncio.to_thread(searching, retriever, changes, names)
     limits = {name: value for name, value in given.config.given.items() if name in Limits.model_fields}
     return replace(
         services,
@@ -69,11 +69,18 @@ def _choosing(services: RagContext, given: object) -> Policy:
     return create_policy(given)
 
 
-def _searching(retriever: object, changes: dict[str, Any], names: tuple[str, ...]) -> Retriever:
+def searching(
+    retriever: object, changes: dict[str, Any], names: tuple[str, ...], *, of: str = "one question"
+) -> Retriever:
+    """Return a retriever with other arguments, those of one question or system.
+
+    Raises:
+        UserError: An argument does not fit the collection, or the search is one's own.
+    """
     if not isinstance(retriever, Retriever):
         what = "a retriever of your own" if retriever is not None else "a system without a search"
         given = ", ".join(name for name in names if name in (*_OF_SEARCH, "rerank"))
-        raise SettingsError(f"{given} cannot be set for one question of {what}: leave it out.")
+        raise SettingsError(f"{given} cannot be set for {of} of {what}: leave it out.")
     if changes.get("ranker_type") == "model" == retriever.ranker_type:
         changes["ranker_params"] = {**(retriever.ranker_params or {}), **changes["ranker_params"]}
     changed = retriever.model_copy(update=changes)

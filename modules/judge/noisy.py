@@ -1,17 +1,29 @@
-"""Judge and sub-question writer of a chosen quality, for experiments without a model. They alone see gold."""
+"""Judge and sub-question writer of a chosen quality, for experiments without a model. They alone see gold.
+
+They book the calls that a model would make in their place, with the usual prompts and their verdicts as replies; the
+tokens are estimates, without those of reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import time
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from langchain_core.documents import Document
 
+from ..calls.messages import Message
+from ..calls.tokens import message_tokens, text_tokens
 from ..calls.usage import CallMeter
 from ..errors import NoQuestion
 from .contract import AnyJudge, Score, SetVerdict, Verdict
 from .gold import GoldTable, Need, keys_of
 from .noise import Noise
+from .prompts import ask_again_messages, batch_messages, judge_messages
+
+SIMULATED = "simulated"
+"""The model of booked calls that were not made; it has no price."""
 
 
 def noisy_judge(table: GoldTable, noise: Noise) -> AnyJudge:
@@ -35,10 +47,6 @@ class _Noisy:
     def fingerprint(self) -> dict[str, str]:
         """Return kind, parameters and a digest of the gold documents."""
         return {"kind": "noisy", **self._noise.fingerprint(), "gold": self._table.digest}
-
-    def expected_calls(self, chunks: int) -> int:
-        """Return 0; what a model would take is one call each, or one for a set."""
-        return 0
 
     def known_needs(self, query: str) -> tuple[tuple[Need, ...], bool]:
         """Return what a query needs, and whether it is a sub-question that helps no question of the table."""
@@ -76,9 +84,20 @@ class NoisyJudge(_Noisy):
     A chunk that is wrongly held to be needed asks about another title of its passage, or of the question's distractors.
     """
 
+    def expected_calls(self, chunks: int) -> int:
+        """Return one call for each chunk."""
+        return chunks
+
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """Return the verdict; ``meter`` is not used."""
-        return self._verdict(query, chunk, frozenset(), expand=expand, may_suffice=True)
+        """Return the verdict.
+
+        Raises:
+            BudgetSpent: The search tree may make no more model calls.
+        """
+        meter.reserve()
+        verdict = self._verdict(query, chunk, frozenset(), expand=expand, may_suffice=True)
+        _book(meter, judge_messages(query, chunk.page_content), _reply(verdict))
+        return verdict
 
 
 class NoisySetJudge(_Noisy):
@@ -87,15 +106,25 @@ class NoisySetJudge(_Noisy):
     A sub-question is for what they lack together.
     """
 
+    def expected_calls(self, chunks: int) -> int:
+        """Return 1."""
+        return 1
+
     async def judge_set(
         self, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
     ) -> SetVerdict:
-        """Return the verdicts; ``meter`` is not used."""
+        """Return the verdicts.
+
+        Raises:
+            BudgetSpent: The search tree may make no more model calls.
+        """
+        meter.reserve()
         held = frozenset().union(*(keys_of(chunk.metadata, self._table.key_field) for chunk in chunks))
         needs = self._needs(query)
         complete = bool(needs) and all(need.keys & held for need in needs)
         suffices, p_suffices = self._noise.together(query, map(_id_of, chunks), complete=complete)
         verdicts = tuple(self._verdict(query, chunk, held, expand=expand, may_suffice=False) for chunk in chunks)
+        _book(meter, batch_messages(query, [each.page_content for each in chunks]), *map(_reply, verdicts))
         return SetVerdict(verdicts=verdicts, suffices=suffices, p_suffices=p_suffices)
 
 
@@ -116,19 +145,38 @@ class NoisyWriter:
         return {"kind": "noisy", **self._noise.fingerprint(), "gold": self._table.digest}
 
     async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
-        """Return a question other than those in ``tried``; ``meter`` is not used.
+        """Return a question other than those in ``tried``.
 
         Raises:
+            BudgetSpent: The search tree may make no more model calls.
             NoQuestion: There is no other title to ask about.
         """
+        meter.reserve()
         own = keys_of(chunk.metadata, self._table.key_field)
         is_gold = any(need.keys & own for need in self._table.needs(query))
         right = [each for each in self._table.missing(query, own) if each not in tried] if is_gold else []
         wrong = self._table.others(query, chunk.page_content, besides=tried)
         question = self._noise.question(query, _id_of(chunk), len(tried) + 1, right=right, wrong=wrong)
+        _book(meter, ask_again_messages(query, chunk.page_content, tried), question or "")
         if question is None:
             raise NoQuestion(f"no sub-question of {query!r:.100} is left: all titles were asked about")
         return question
+
+
+def _reply(verdict: Verdict) -> str:
+    return json.dumps({"score": verdict.score, "next_query": verdict.next_query}, ensure_ascii=False)
+
+
+def _book(meter: CallMeter, messages: Iterable[Message], *replies: str) -> None:
+    """Record a call that a model would have made."""
+    meter.record(
+        kind="chat",
+        model=SIMULATED,
+        started=time.perf_counter(),
+        prompt_tokens=message_tokens(messages),
+        completion_tokens=sum(map(text_tokens, replies)),
+    )
+    meter.records[-1]["estimated"] = True
 
 
 def _id_of(chunk: Document) -> str:

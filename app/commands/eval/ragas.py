@@ -6,10 +6,10 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
+from ....modules.config.typed_values import names_in
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
-from ..config_options import names_in
 from ..options import Json, RunFolder, SomeSystems
 from .score import (
     CacheOption,

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from ....modules.config.models import CacheMode
+from ....modules.config.typed_values import names_in
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
-from ..config_options import names_in
 from ..options import Json, RunFolder, SomeSystems
 
 ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]

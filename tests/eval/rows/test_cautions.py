@@ -18,7 +18,10 @@ from judgetree.modules.judge.gold import SEE_GOLD
 from tests.eval.run_writer import RunWriter
 
 ROOT = Path(__file__).parents[3]
-SIMULATED = "The judge noisy:auc=.9 is simulated: it sees the gold documents, which no judge does."
+SIMULATED = (
+    "The judge noisy:auc=.9 is simulated: it sees the gold documents, which no judge does. Calls that a model would "
+    "make in its place are counted, with estimated tokens."
+)
 
 
 def run_with(folder: Path, *, judge: str = "generated", **experiment: object) -> RunWriter:

@@ -10,12 +10,15 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree.evaluation.calibration.judge_figures import auc
+from judgetree.modules.calls.budget import TreeBudget
+from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.errors import NoQuestion, SettingsError
-from judgetree.modules.judge.contract import SetVerdict, Verdict
+from judgetree.modules.errors import BudgetSpent, NoQuestion, SettingsError
+from judgetree.modules.judge.contract import SetVerdict, Verdict, judges_sets
 from judgetree.modules.judge.gold import GoldQuestion, GoldTable, Need, sub_question
 from judgetree.modules.judge.noise import Noise
 from judgetree.modules.judge.noisy import NoisyJudge, NoisySetJudge, NoisyWriter, noisy_judge
+from judgetree.modules.judge.prompts import batch_messages, judge_messages
 from judgetree.testing import check_judge
 
 METER = CallMeter(node="judge")
@@ -42,6 +45,33 @@ def judged(noise: Noise, query: str, document: Document, *, expand: bool = True)
 
 def judged_set(noise: Noise, query: str, *titles: str) -> SetVerdict:
     return asyncio.run(NoisySetJudge(TABLE, noise).judge_set(query, [chunk(each) for each in titles], meter=METER))
+
+
+# --- the calls of a model in its place ---
+
+
+@pytest.mark.parametrize("is_batched", [False, True])
+def test_the_calls_that_a_model_would_make_are_booked(is_batched: bool) -> None:
+    meter = CallMeter(node="judge", budget=TreeBudget(limit=3))
+    judge = noisy_judge(TABLE, Noise(batched=is_batched))
+    chunks = [chunk("KS-1", "It needs oil."), chunk("Echo", "It is a hill. " * 40)]
+    if judges_sets(judge):
+        asyncio.run(judge.judge_set(QUESTION, chunks, meter=meter))
+    else:
+        for each in chunks:
+            asyncio.run(judge.judge(QUESTION, each, meter=meter))
+    asyncio.run(NoisyWriter(TABLE, Noise()).write(QUESTION, chunks[0], ["Why?"], meter=meter))
+    records = meter.records
+    assert judge.expected_calls(len(chunks)) == len(records) - 1 == (1 if is_batched else 2)
+    assert {(each["model"], each["kind"], each["estimated"]) for each in records} == {("simulated", "chat", True)}
+    prompts = [each["prompt_tokens"] for each in records]
+    shown = [batch_messages(QUESTION, [each.page_content for each in chunks])] if is_batched else []
+    shown = shown or [judge_messages(QUESTION, each.page_content) for each in chunks]
+    assert prompts[:-1] == [message_tokens(each) for each in shown]
+    assert all(each["completion_tokens"] > 0 for each in records)
+    with pytest.raises(BudgetSpent):
+        for _ in range(3):
+            asyncio.run(NoisyWriter(TABLE, Noise()).write(QUESTION, chunks[0], ["Why?"], meter=meter))
 
 
 # --- the noise ---
