@@ -8,9 +8,10 @@ from pathlib import Path
 
 from ..modules.errors import SettingsError
 from ..modules.settings import Settings
+from .matching.matched_run import run_matched
 from .question_files.kept_questions import with_questions_kept
 from .reports.report import Report, load_report
-from .runs.batch_run import RunOptions, run_experiment
+from .runs.batch_run import RunOptions
 from .runs.experiment import Experiment, experiment_keys, load_experiment
 from .runs.rerun import load_rerun
 from .runs.runner import Progress
@@ -60,7 +61,7 @@ def run(
         options, settings, chosen = replace(options, again=rerun), rerun.settings, rerun.experiment
     else:
         chosen = _experiment(experiment, keys)
-    run_experiment(chosen, Path(out), options=options, settings=settings, on_progress=on_progress, on_setup=on_setup)
+    run_matched(chosen, Path(out), options=options, settings=settings, on_progress=on_progress, on_setup=on_setup)
     return load_report(Path(out), settings=settings)
 
 

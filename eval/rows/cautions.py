@@ -8,6 +8,7 @@ from ...graphs.config.variants import read_variant, system_name
 from ...graphs.drawing.words import count_of
 from ...graphs.systems.registry import judges
 from ...modules.judge.gold import SEE_GOLD
+from .opponents import opponents_in
 from .store import Manifest, RunRow, part_of
 
 
@@ -64,6 +65,7 @@ def run_cautions(manifest: Manifest, rows: Sequence[RunRow], there: int) -> Iter
         yield simulation_words(judge)
     if said := gold_words(part_of(manifest, "gold")):
         yield said
+    yield from (each.words() for each in opponents_in(manifest) if each.system in systems)
     asked = len({row.question_id for row in rows})
     if experiment.get("limit") is not None and asked < there:
         yield (

@@ -43,7 +43,7 @@ from .manifest import (
     without_opened,
 )
 from .rerun import Rerun, check_data
-from .runner import Progress, RunSummary, run_questions
+from .runner import Progress, RunSummary, paid_in, run_questions
 from .services import Services
 from .start_folder import with_start_folder
 from .worker import order_of
@@ -116,6 +116,10 @@ class RunOptions:
     """The run to repeat: its settings apply, and other data are rejected."""
     workers: Workers | None = None
     """The processes that ask the questions; None for this one."""
+    opponents: Sequence[Mapping[str, object]] = ()
+    """What ``match_budget`` has found, for the manifest (``Opponent.to_document``)."""
+    paid_in: Path | None = None
+    """The directory of another run whose payments count against the limits too."""
     sweep: Sequence[Experiment] | None = None
     """Experiments of which the keys are named that have no effect on any; None for the experiment itself."""
 
@@ -154,7 +158,7 @@ def run_experiment(
         UserError: A wrong data set or setting, or a directory that holds another run or is in use.
     """
     settings = settings or (options.again.settings if options.again else load_settings())
-    check_depth(experiment.max_rec_depth)
+    _check(experiment)
     settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
     running = (experiment,) if options.sweep is None else options.sweep
@@ -177,9 +181,14 @@ def run_experiment(
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
         damaged = _kept_incomplete(experiment, dataset, rows, jobs)
         spending = Spending(experiment, attempts, prices=prices)
-        read = whole.read.to_document() if whole.read else None
+        spending.count(paid_in(options.paid_in, settings, prices))
         nothing_asked = RunSummary(
-            asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost, questions_read=read
+            asked=0,
+            kept=kept,
+            failed=0,
+            kept_incomplete=damaged,
+            cost=spending.cost,
+            questions_read=whole.read.to_document() if whole.read else None,
         )
         if not jobs and not has_own_parts(identity):
             return nothing_asked
@@ -214,7 +223,15 @@ def run_experiment(
                 )
             finally:
                 _record_adaptations(store, services)
-        return replace(summary, kept=kept, kept_incomplete=damaged, questions_read=read)
+        return replace(summary, kept=kept, kept_incomplete=damaged, questions_read=nothing_asked.questions_read)
+
+
+def _check(experiment: Experiment) -> None:
+    check_depth(experiment.max_rec_depth)
+    if experiment.match_budget is not None:
+        raise SettingsError(
+            "match_budget is what run_matched measures, as evaluation.run and `eval run` do: call that."
+        )
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
@@ -306,6 +323,8 @@ def _record_experiment(
         manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
         if manifest != known:
             store.write_manifest(manifest)
+    if options.opponents and manifest.get("opponents") != list(options.opponents):
+        store.write_manifest({**manifest, "opponents": list(options.opponents)})
     return str(manifest["run_id"])
 
 

@@ -74,6 +74,8 @@ class Experiment(RagConfig):
     )
     """What is compared; one with options of its own as naive(topk=10; search_type=dense), in files as
     {naive: {topk: 10}}; one of your own as module:name of the function that builds its graph."""
+    match_budget: Annotated[str | None, Key(common=True, metavar="SYSTEM")] = None
+    """Also ask naive with as many prompt tokens, and ircot with as many calls, as this system takes on a pilot."""
     repeats: Annotated[int, Field(ge=1), Key(older_flag="--repeat", metavar="K")] = 1
     """How often each question is asked, with answers of its own."""
 
@@ -159,6 +161,14 @@ class Experiment(RagConfig):
             raise ValueError("no system uses tools: add react to systems, or leave tools out")
         return self
 
+    @model_validator(mode="after")
+    def _check_budget_is_spent(self) -> Self:
+        if self.match_budget is not None and self.match_budget not in self.systems:
+            raise ValueError(
+                f"match_budget={self.match_budget!r} is none of the systems: {', '.join(self.systems)}. Name one"
+            )
+        return self
+
     @field_validator("separator", "encoding")
     @classmethod
     def _check_reading(cls, given: str | None, info: ValidationInfo) -> str | None:
@@ -239,6 +249,7 @@ _MAY_CHANGE = (
     "sample",
     "ids",
     "systems",
+    "match_budget",
     "repeats",
     "cache",
     "concurrency",

@@ -86,6 +86,10 @@ class Spending:
         for row in attempts:
             self.add(row)
 
+    def count(self, paid: Spend) -> None:
+        """Count what another run has paid, which the limits hold for too."""
+        self._rows += paid
+
     @property
     def spent(self) -> Spend:
         """All calls so far, those of questions without a row included."""

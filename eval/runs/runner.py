@@ -8,19 +8,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import InitVar, dataclass
 from functools import partial
+from pathlib import Path
 
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal
+from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
-from ...modules.calls.journal import CallJournal
-from ...modules.calls.prices import FREE, Cost
-from ...modules.calls.record import NOTHING
+from ...modules.calls.journal import CallJournal, JournaledCall
+from ...modules.calls.prices import FREE, Cost, Prices
+from ...modules.calls.record import NOTHING, Spend
 from ...modules.errors import UserError, ungrouped
+from ...modules.settings import Settings
 from ..metrics.damage import OWN_FAILURES
 from ..rows.store import Completeness, Place, RunRow, RunStore
 from ..rows.trees import TreeStore
 from .asking import Asking, JobResult, asking_here, checkpoints_of
 from .jobs import Chain, Job, chains_of, leads_conversations, thread_id_of
-from .limits import SetupFailures, Spending
+from .limits import NO_LIMITS, SetupFailures, Spending
 from .services import Services
 
 OpenAsking = Callable[[Mapping[Place, RunRow]], AbstractAsyncContextManager[Asking]]
@@ -68,6 +71,8 @@ class RunSummary:
     answered, or the call journal of an earlier start, is not among them."""
     cached_calls: int = 0
     """Chat calls of the asked questions that the cache answered."""
+    opponents: Sequence[str] = ()
+    """What ``match_budget`` has found, a sentence for each opponent."""
     questions_read: Mapping[str, object] | None = None
     """What was read of a file of one's own questions (``QuestionsRead``); None for other data sets."""
 
@@ -76,6 +81,29 @@ class RunSummary:
         """Share in [0, 1] of cached calls among cached and paid ones; 0 without any."""
         made = self.calls + self.cached_calls
         return self.cached_calls / made if made else 0.0
+
+
+def paid_in(folder: Path | None, settings: Settings, prices: Prices) -> Spend:
+    """Return calls, tokens and money of all starts of a run, for questions without a row too; no model is called.
+
+    In PostgreSQL, which other runs share, questions without a row are not counted.
+
+    Raises:
+        LoadingError: The rows are damaged.
+    """
+    if folder is None or not folder.is_dir():
+        return NOTHING
+    store = RunStore(folder)
+    spending = Spending(NO_LIMITS, store.read_attempts(), prices=prices)
+    address = checkpoints_of(store, settings)
+    if not is_postgres(address):
+        spending.recover(background_loop().run(_booked_in(address)))
+    return spending.spent
+
+
+async def _booked_in(address: Address) -> list[JournaledCall]:
+    async with open_call_journal(address) as journal:
+        return [] if journal is None else await journal.booked_calls()
 
 
 def run_questions(

@@ -15,14 +15,14 @@ from ...modules.errors import LoadingError, RunLimitReached, SettingsError
 from ...modules.settings import Settings, load_settings
 from ...modules.storage.formats import FORMAT_KEY, check_format, format_of
 from ...modules.storage.write_errors import refusing_full_disk
+from ..matching.matched_run import MATCHING, match_budget, run_matched
 from ..rows.store import RunStore
 from ..rows.two_copies import copy_of, read_either, write_twice
-from ..runs.batch_run import RunOptions, run_experiment
+from ..runs.batch_run import RunOptions
 from ..runs.experiment import Experiment
 from ..runs.pilot import RunEstimate, estimate_run
-from ..runs.runner import Progress, RunSummary
+from ..runs.runner import Progress, RunSummary, paid_in
 from .grid import Point, Sweep
-from .paid_runs import paid_in
 
 FILE_NAME = "sweep.json"
 _REPAIR = (
@@ -86,7 +86,7 @@ def run_sweep(
         if stopped_by:
             break
         on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
-        summary = run_experiment(
+        summary = run_matched(
             experiment,
             out / point.name,
             options=_options_of(place, sweep, options),
@@ -130,11 +130,19 @@ def estimate_sweep(
                 "command with a higher limit to estimate the whole sweep."
             )
         on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
-        estimate = estimate_run(
+        matched = match_budget(
             experiment,
             out / point.name,
-            pilot=pilot,
             options=_options_of(place, sweep, options),
+            settings=settings,
+            on_setup=on_setup,
+            on_progress=on_progress,
+        )
+        estimate = estimate_run(
+            matched.experiment,
+            out / point.name,
+            pilot=pilot,
+            options=matched.options,
             settings=settings,
             on_setup=on_setup,
             on_progress=on_progress,
@@ -211,5 +219,4 @@ def _whole_limit(stopped_by: str, experiment: Experiment) -> str:
 
 def _spent(folders: Iterable[Path], settings: Settings, prices: Prices) -> Spend:
     """Return what the runs in these folders have paid, for questions without a row too."""
-    paid = (paid_in(RunStore(folder), settings, prices) for folder in folders if folder.is_dir())
-    return sum(paid, NOTHING)
+    return sum((paid_in(each, settings, prices) for one in folders for each in (one, one / MATCHING)), NOTHING)

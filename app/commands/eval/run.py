@@ -111,10 +111,10 @@ def _read_experiment(config: Path | None, source: Path | None, **keys: object) -
 
 
 def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> None:
-    from ....evaluation.runs.batch_run import run_experiment
+    from ....evaluation.matching.matched_run import run_matched
 
     with _watched(out) as (on_setup, on_progress):
-        summary = run_experiment(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
+        summary = run_matched(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
     if as_json:
         write_json(
             {
@@ -131,13 +131,20 @@ def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: boo
 
 def _estimate(experiment: Experiment, out: Path, options: RunOptions, *, pilot: int | None, as_json: bool) -> None:
     with busy("starting"), needs_extra("eval"):
+        from ....evaluation.matching.matched_run import match_budget
         from ....evaluation.runs.pilot import PILOT, estimate_run
         from ...terminal.run_estimate import write_estimate
 
     questions = PILOT if pilot is None else pilot
     with _watched(out) as (on_setup, on_progress):
+        matched = match_budget(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
         estimate = estimate_run(
-            experiment, out, pilot=questions, options=options, on_progress=on_progress, on_setup=on_setup
+            matched.experiment,
+            out,
+            pilot=questions,
+            options=matched.options,
+            on_progress=on_progress,
+            on_setup=on_setup,
         )
     if as_json:
         write_json({"out": str(out), **estimate.to_document()})
@@ -149,7 +156,10 @@ def _summary_text(summary: RunSummary, out: Path) -> str:
     kept = f"{summary.kept} kept from before"
     if summary.kept_incomplete:
         kept += f" ({summary.kept_incomplete} failed or degraded)"
-    lines = [f"{summary.asked} asked, {kept}, {summary.failed} failed, {summary.degraded} degraded: {out}"]
+    lines = [
+        *summary.opponents,
+        f"{summary.asked} asked, {kept}, {summary.failed} failed, {summary.degraded} degraded: {out}",
+    ]
     if summary.calls or summary.cached_calls:
         lines.append(f"{summary.calls:,} model calls paid, {summary.cached_calls:,} out of the cache")
     lines.append(f"Cost of the run until now: {summary.cost}")

@@ -1,0 +1,144 @@
+"""Runs in which opponents have the budget of a system: a pilot finds their options, then all systems are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...modules.errors import RunLimitReached
+from ...modules.settings import Settings, load_settings
+from ..rows.opponents import Opponent, opponents_in
+from ..rows.store import RunRow, RunStore
+from ..runs.batch_run import RunOptions, run_experiment
+from ..runs.experiment import Experiment
+from ..runs.jobs import choose_questions, dataset_of, draw
+from ..runs.runner import Progress, RunSummary
+from .opponents import PILOT, find_opponents
+
+MATCHING = "matching"
+"""The folder of a run directory that holds the rows of the pilot."""
+
+
+def run_matched(
+    experiment: Experiment,
+    out: Path,
+    *,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_setup: Callable[[int, int, str], None] | None = None,
+) -> RunSummary:
+    """Ask as ``run_experiment`` does, after a pilot where the experiment has ``match_budget``.
+
+    The limits hold for pilot and run together. Calls that both make are paid once, unless the model cache is off.
+
+    Args:
+        experiment: The questions and systems to ask.
+        out: The run directory, created if missing.
+        options: As for ``run_experiment``.
+        settings: As for ``run_experiment``.
+        on_progress: As for ``run_experiment``, in the pilot too.
+        on_setup: As for ``run_experiment``.
+
+    Raises:
+        UserError: As for ``run_experiment``, or a system failed on most of the pilot's questions.
+    """
+    try:
+        matched = match_budget(
+            experiment, out, options=options, settings=settings, on_progress=on_progress, on_setup=on_setup
+        )
+    except _PilotStopped as stopped:
+        return stopped.summary
+    summary = run_experiment(
+        matched.experiment,
+        out,
+        options=matched.options,
+        settings=settings,
+        on_progress=on_progress,
+        on_setup=on_setup,
+    )
+    told = [each.words() for each in matched.opponents]
+    return replace(summary, calls=summary.calls + matched.calls, opponents=told)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matched:
+    """An experiment whose opponents are found."""
+
+    experiment: Experiment
+    """With the opponents among its systems, and without ``match_budget``."""
+    options: RunOptions
+    """How to run it."""
+    opponents: Sequence[Opponent] = ()
+    calls: int = 0
+    """Chat calls that were paid to find them now."""
+
+
+class _PilotStopped(RunLimitReached):
+    """A limit of the run ended the pilot."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        super().__init__(
+            f"The pilot that matches budgets has reached {summary.stopped_by}. Its rows are kept: repeat the command "
+            "with a higher limit."
+        )
+        self.summary = summary
+
+
+def match_budget(
+    experiment: Experiment,
+    out: Path,
+    *,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_setup: Callable[[int, int, str], None] | None = None,
+) -> Matched:
+    """Find the opponents of an experiment with ``match_budget``; those that the run directory has are taken.
+
+    ``PILOT`` of the questions are drawn by the seed and asked of the system, and of candidates for its opponents.
+
+    Raises:
+        RunLimitReached: A limit of the run ended the pilot.
+        UserError: As for ``run_matched``.
+    """
+    options = options or RunOptions()
+    if experiment.match_budget is None:
+        return Matched(experiment=experiment, options=options)
+    settings = settings or (options.again.settings if options.again else load_settings())
+    pilot = RunStore(out / MATCHING)
+    opponents, calls = opponents_in(pilot.read_manifest() or {}), 0
+    if not opponents or any(each.matches != experiment.match_budget for each in opponents):
+        questions = choose_questions(dataset_of(experiment), experiment).questions
+        ids = tuple(each.id for each in draw(questions, PILOT, seed=experiment.seed))
+        changes = {"match_budget": None, "repeats": 1, "limit": None, "sample": None, "ids": ids, "metrics": None}
+        asked = experiment.model_copy(update={**changes, "baseline": None})
+        how = RunOptions(accept_changes=options.accept_changes, workers=options.workers, paid_in=out, sweep=())
+
+        def ask(systems: Sequence[str]) -> Sequence[RunRow]:
+            nonlocal calls
+            summary = run_experiment(
+                asked.model_copy(update={"systems": tuple(systems)}),
+                pilot.folder,
+                options=how,
+                settings=settings,
+                on_progress=on_progress,
+                on_setup=on_setup,
+            )
+            calls += summary.calls
+            if summary.stopped_by:
+                raise _PilotStopped(replace(summary, calls=calls))
+            return pilot.read_rows()
+
+        opponents = find_opponents(experiment.match_budget, ask)
+        with pilot.held():
+            found = [each.to_document() for each in opponents]
+            pilot.write_manifest({**(pilot.read_manifest() or {}), "opponents": found})
+    systems = tuple(dict.fromkeys([*experiment.systems, *(each.system for each in opponents)]))
+    return Matched(
+        experiment=experiment.model_copy(update={"match_budget": None, "systems": systems}),
+        options=replace(options, opponents=[each.to_document() for each in opponents], paid_in=pilot.folder),
+        opponents=opponents,
+        calls=calls,
+    )
