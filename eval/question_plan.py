@@ -61,7 +61,7 @@ def plan_questions(
         run: A first run over some dozens of questions, whose systems are compared; None for none.
         difference: The difference, 0.1 for 10 points.
         discordance: Without a run, the share of questions on which exactly one system is right; None takes usual ones.
-        comparisons: How many comparisons are corrected together; None for those of the run's report, or 1.
+        comparisons: How many comparisons are corrected together; None for those of the run by EM, or 1.
         baseline: The system to compare with; see ``compare_runs``.
 
     Raises:
@@ -76,9 +76,8 @@ def plan_questions(
     if run is not None:
         if discordance is not None:
             raise SettingsError("Leave out either the run or discordance, which the run shows.")
-        compared = compare_runs(run, baseline=baseline)
-        count = comparisons or len(compared)
-        return [_of_comparison(each, difference, count) for each in compared if each.paired.metric == "em"]
+        compared = [each for each in compare_runs(run, baseline=baseline, primary="em") if each.family == "primary"]
+        return [_of_comparison(each, difference, comparisons or len(compared)) for each in compared]
     shares = _USUAL if discordance is None else (discordance,)
     return [
         QuestionPlan(

@@ -16,7 +16,7 @@ from ..graphs.rag.tree_diff import TreeDiff
 from ..graphs.tree.differences import Difference
 from ..modules.errors import SettingsError
 from ..modules.storage.texts import html_text
-from .reports import html_parts
+from . import reports
 from .reports.loaded_run import LoadedRun, load_run, score_rows
 from .rows.store import RunRow
 from .tables.html import table_html
@@ -121,7 +121,7 @@ class RunDiff:
         body = f"<header><h1>{title}</h1>{remarks}</header><main><section><h2>Where they part</h2>"
         body += f"{table_html(Table.of(_HEAD, rows))}</section><section><h2>Questions</h2>"
         body += f"{table_html(Table.of(head, parted))}</section></main>"
-        return html_page(html_parts.__package__, title=title, body=body)
+        return html_page(reports.__name__, title=title, body=body)
 
     def _repr_html_(self) -> str:
         shown: str = self.table.to_html(index=False, na_rep="-", float_format="{:.3f}".format)

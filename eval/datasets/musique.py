@@ -21,7 +21,8 @@ def load_musique(path: Path) -> Dataset:
     """Read the questions and pooled paragraphs of a MuSiQue file: a JSON list or JSON Lines.
 
     ``type`` is the prefix of the id ("2hop", "3hop1", …), "unanswerable" for rows with ``answerable`` false; ``hops``
-    is the number of sub-questions. Supporting paragraphs are in hop order. An unanswerable question has neither
+    is the number of sub-questions. Supporting paragraphs are in hop order. Questions share the single-hop questions
+    that their ids name. An unanswerable question has neither
     answers nor supporting paragraphs, and its id ends with ``UNANSWERABLE_SUFFIX``.
 
     Caution: MuSiQue makes a question unanswerable by removing a paragraph from its own context. If the answerable twin
@@ -70,6 +71,7 @@ def _pooled(content: object) -> PooledRow:
         hops=_hops(row),
         supporting=supporting,
         distractors=tuple(dict.fromkeys(each.key for each in documents.values() if each.key not in supporting)),
+        shares=tuple(row.id.partition("__")[2].split("_")),
     )
     return PooledRow(questions=(question,), documents=tuple(documents.values()))
 

@@ -191,6 +191,7 @@ class _QuestionReader:
             folds_letters=True,
             type=kind,
             supporting=tuple(dict.fromkeys(supporting)),
+            shares=(cluster,) if (cluster := cells.text("cluster")) else (),
         )
 
     def _check_supporting(self, supporting: Sequence[str]) -> None:

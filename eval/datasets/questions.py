@@ -65,6 +65,8 @@ class EvalQuestion:
     """(key of a supporting document, its words that state a fact); empty if the data set has no such words."""
     turn: DialogueTurn | None = None
     """Position in a dialogue; None for a question that stands alone."""
+    shares: tuple[str, ...] = ()
+    """What it has in common with other questions, so that these depend on each other: see ``clusters_of``."""
 
     @property
     def is_answerable(self) -> bool:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from .statistics import PairedComparison, PairedTest
+from ...graphs.drawing.words import count_of
+from .statistics import PairedComparison, PairedTest, Unit
 
+_SHOWN: Mapping[Unit, tuple[int, int]] = {
+    **{"points": (100, 1), "score": (1, 3), "count": (1, 2), "tokens": (1, 0), "USD": (1, 5), "seconds": (1, 2)},
+}
+"""Factor and digits of each unit."""
 _TEST_NAMES: dict[PairedTest, str] = {"mcnemar": "exact McNemar test", "permutation": "paired permutation test"}
 
 
@@ -15,15 +21,32 @@ def format_verdict(comparison: PairedComparison, *, a: str, b: str) -> str:
     A difference counts as shown only if test and interval agree (``PairedComparison.is_shown``).
     """
     difference, points = comparison.difference, " points" if comparison.unit == "points" else ""
+    score = comparison.title or comparison.metric
     if comparison.is_shown:
-        sign, better, worse = (1, a, b) if difference.mean > 0 else (-1, b, a)
-        by = f"{format_score(comparison, sign * difference.mean)}{points} of {comparison.metric}"
-        return f"{better} is better than {worse} by {by} ({_evidence(comparison, sign)})."
+        sign, more, less = (1, a, b) if difference.mean > 0 else (-1, b, a)
+        by = format_score(comparison, sign * difference.mean)
+        evidence = _evidence(comparison, sign)
+        if comparison.better == "lower":
+            return f"{more} takes more {score} than {less}, by {by} ({evidence})."
+        return f"{more} is better than {less} by {by}{points} of {score} ({evidence})."
     return (
-        f"No difference in {comparison.metric} was shown; {a} less {b} is "
+        f"No difference in {score} was shown; {a} less {b} is "
         f"{format_score(comparison, difference.mean, signed=True)}{points} ({_evidence(comparison, 1, signed=True)}). "
         f"{_detectable(comparison, points)}"
     )
+
+
+def format_equivalence(comparison: PairedComparison) -> str:
+    """Say whether the systems are equivalent within the margin that was given; ``""`` without one."""
+    found = comparison.equivalence
+    if found is None:
+        return ""
+    margin = f"{format_score(comparison, found.margin)}{' points' if comparison.unit == 'points' else ''}"
+    if found.low is None or found.high is None:
+        return f"Whether they are equivalent within {margin} cannot be said: no interval follows."
+    bounds = " to ".join(format_score(comparison, bound, signed=True) for bound in (found.low, found.high))
+    said = "They are equivalent" if found.is_shown else "That they are equivalent was not shown"
+    return f"{said} within {margin} ({100 * found.confidence:.3g} % interval {bounds}, two one-sided tests)."
 
 
 def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) -> str:
@@ -38,29 +61,33 @@ def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) 
         )
         interval = f"95 % interval {bounds}"
     questions = f"{n:,} question{'s' if n != 1 else ''}"
-    if comparison.dialogues is not None:
-        questions += f" of {comparison.dialogues:,} dialogue{'s' if comparison.dialogues != 1 else ''}"
+    if comparison.groups is not None:
+        questions += f" of {count_of(comparison.groups, 'dialogue' if comparison.are_dialogues else 'cluster')}"
     return f"{interval}; {_TEST_NAMES[comparison.test]}, {_format_p(comparison)}; {questions}"
 
 
 def _format_p(comparison: PairedComparison) -> str:
     adjusted = comparison.adjusted_p_value
     value = comparison.p_value if adjusted is None else adjusted
-    corrected = "" if adjusted is None else f" after Holm's correction for {comparison.comparisons:,} comparisons"
+    corrected = "" if adjusted is None else f" after Holm's correction for {_family(comparison)}"
     is_least = comparison.test == "permutation" and comparison.p_value <= comparison.least_p_value * (1 + 1e-9) < 1
     if not is_least:
         return f"{_p(value)}{corrected}"
     if comparison.resamples is None:
-        units = "questions" if comparison.dialogues is None else "dialogues"
+        units = "questions" if comparison.groups is None else "dialogues" if comparison.are_dialogues else "clusters"
         return f"{_p(value)}{corrected}, the least that so few differing {units} can give"
     return (
         f"p < {_two_digits_up(value):.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
     )
 
 
+def _family(comparison: PairedComparison) -> str:
+    return " ".join(filter(None, (f"{comparison.comparisons:,} comparisons", comparison.family)))
+
+
 def _detectable(comparison: PairedComparison, points: str) -> str:
     if not comparison.can_be_shown:
-        among = f" among {comparison.comparisons:,} comparisons" if comparison.comparisons > 1 else ""
+        among = f" among {_family(comparison)}" if comparison.comparisons > 1 else ""
         return f"With so few questions{among}, no difference would be shown, however large."
     if comparison.smallest_detectable is None:
         return "These questions cannot say how small a difference would be found."
@@ -71,9 +98,9 @@ def _detectable(comparison: PairedComparison, points: str) -> str:
 
 
 def format_score(comparison: PairedComparison, score: float, *, signed: bool = False) -> str:
-    """Return a score, or a difference, in the unit of a comparison: points with one digit, or the number itself."""
-    sign = "+" if signed else ""
-    return f"{100 * score:{sign}.1f}" if comparison.unit == "points" else f"{score:{sign}.3f}"
+    """Return a score, or a difference, in the unit of a comparison."""
+    factor, digits = _SHOWN[comparison.unit]
+    return f"{factor * score:{'+' if signed else ''},.{digits}f}"
 
 
 def _two_digits_up(value: float) -> float:

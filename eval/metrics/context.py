@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.nodes import ChunkNode, QueryNode
+from ...modules.reader.refusals import is_refusal
 from ...modules.reader.word_similarity import similarity_by_words
 from ..datasets.questions import EvalQuestion
 from .answers import answer_tokens, cover_exact_match, fold_letters
@@ -25,6 +27,8 @@ class ContextFigures:
     """1 if a gold answer stands in the evidence, answers to sub-questions included, else 0; see the function."""
     redundancy: float
     """Of the passages, in [0, 1]; see the function."""
+    read: tuple[str, ...] | None = None
+    """Ids of the chunks that readers saw on the way to the answer, each once; None in rows of older versions."""
 
 
 def context_of(question: EvalQuestion, tree: SearchTree) -> ContextFigures | None:
@@ -36,7 +40,53 @@ def context_of(question: EvalQuestion, tree: SearchTree) -> ContextFigures | Non
         passages=len(root.shown_chunks),
         answer_in_context=answer_in_context(question, [root.evidence]),
         redundancy=round(redundancy([chunk.text for chunk in root.shown_chunks]), 6),
+        read=tuple(chunks_read(tree)),
     )
+
+
+def chunks_read(tree: SearchTree) -> dict[str, None]:
+    """Return the ids of the chunks that readers saw on the way to the answer, in order.
+
+    These are the chunks shown to the reader of the question, those whose round had an answer that the next search began
+    with, and in turn those of sub-questions whose answers it was shown; answers that are refusals hand nothing on.
+    """
+    queries = {node.thread_id: node for node in tree.query_nodes()}
+    queue, seen, read = [tree.root], {id(tree.root)}, dict[str, None]()
+    for query in queue:  # the queue grows
+        shown = query.shown_chunks
+        read |= dict.fromkeys(chunk.chunk_id for chunk in shown)
+        read |= dict.fromkeys(
+            chunk.chunk_id for chunk in query.chunks if chunk.round_answer and not is_refusal(chunk.round_answer)
+        )
+        for chunk in query.chunks:
+            for answer, below in answers_to(chunk, queries):
+                if answer and not is_refusal(answer) and id(below) not in seen:
+                    seen.add(id(below))
+                    queue.append(below)
+    return read
+
+
+def answers_to(chunk: ChunkNode, queries: Mapping[str, QueryNode]) -> Iterator[tuple[str, QueryNode]]:
+    """Yield the answers to a chunk's sub-questions with the queries that gave them, shared ones too.
+
+    Args:
+        chunk: The chunk.
+        queries: The queries of its tree by thread.
+    """
+    if shared := queries.get(chunk.shared_thread_id):
+        yield chunk.sub_answer, shared
+    answers = [each["answer"] for each in chunk.tries] or [chunk.sub_answer]
+    yield from zip(answers, chunk.sub_runs, strict=False)  # a try without a question has no run
+
+
+def evidence_complete(supporting: Sequence[str], read: Iterable[Iterable[str]]) -> float | None:
+    """Return 1.0 if readers saw all gold documents on the way to the answer, else 0.0; None without gold documents.
+
+    Args:
+        supporting: Keys of the gold documents.
+        read: The keys of each passage that was read.
+    """
+    return float(set(supporting) <= {key for keys in read for key in keys}) if supporting else None
 
 
 def answer_in_context(question: EvalQuestion, texts: Sequence[str]) -> float | None:

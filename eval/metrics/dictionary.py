@@ -52,6 +52,7 @@ COLUMNS: Mapping[str, Column] = {
     "type": _text("Kind of question, as its data set names it."),
     "hops": _count("Number of facts that the answer needs, as the data set says."),
     "lang": _text("Language of the question (ISO 639-1), which selects the variant of the answer metrics."),
+    "cluster": _text("First question of those that it depends on, since they share a fact; itself if it stands alone."),
     "question": _text("The question."),
     "answers": _text("Gold answers, with | between them."),
     "prediction": _text("The system's answer."),
@@ -85,9 +86,14 @@ COLUMNS: Mapping[str, Column] = {
     "recall@k": _share("Share of the gold documents among the first k documents that the question itself found."),
     "all@k": _share("1 if all gold documents are among these, else 0.", title="all supporting @k"),
     "mrr": _share("1 / rank of the first gold document that the question itself found, ranks from 1; 0 without one."),
-    "tree_recall": _share("Share of the gold documents that some query of the tree found."),
+    "tree_recall": _share("Share of the gold documents that some query of the tree found.", title="recall in the tree"),
     "tree_all": _share(
         "1 if queries of the tree found all gold documents, else 0.", title="all supporting in the tree"
+    ),
+    "evidence": _share(
+        "1 if readers saw all gold documents on the way to the answer, else 0: in the evidence, or in that of a "
+        "sub-question whose answer was handed on.",
+        title="evidence complete",
     ),
     "answer_in_context": _share(
         "1 if a gold answer stands in the evidence that the reader saw, else 0.",

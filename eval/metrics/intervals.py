@@ -96,7 +96,13 @@ class ClusterTotals:
 
 
 def mean_interval(
-    values: Scores, *, scale: Scale, clusters: Clusters | None = None, seed: int = 0, resamples: int = RESAMPLES
+    values: Scores,
+    *,
+    scale: Scale,
+    clusters: Clusters | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
 ) -> MeanInterval:
     """Compute the mean and its 95 % interval.
 
@@ -110,6 +116,7 @@ def mean_interval(
         clusters: ``clusters[i]`` belongs to ``values[i]``; None treats the values as independent.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap samples.
+        confidence: Of the bootstrap, if not 95 %.
 
     Raises:
         ValueError: There are no values, some are missing, or a share is not in [0, 1].
@@ -125,7 +132,8 @@ def mean_interval(
     if len(totals.sums) == 1:
         return MeanInterval(mean=mean, low=None, high=None, n=n)
     # For equal values the bootstrap may return bounds an ulp apart, in the wrong order.
-    low, high = np.clip(_bootstrap_bounds(totals, seed=seed, resamples=resamples), checked.min(), checked.max())
+    bounds = _bootstrap_bounds(totals, seed=seed, resamples=resamples, confidence=confidence)
+    low, high = np.clip(bounds, checked.min(), checked.max())
     return MeanInterval(mean=mean, low=float(low), high=float(high), n=n)
 
 
@@ -157,14 +165,14 @@ def batch_of(n: int) -> int:
     return max(1, _BATCH_VALUES // n)
 
 
-def _bootstrap_bounds(totals: ClusterTotals, *, seed: int, resamples: int) -> tuple[float, float]:
+def _bootstrap_bounds(totals: ClusterTotals, *, seed: int, resamples: int, confidence: float) -> tuple[float, float]:
     has_clusters = bool((totals.sizes != 1).any())
     bounds = stats.bootstrap(
         (totals.sums, totals.sizes) if has_clusters else (totals.sums,),
         _ratio if has_clusters else np.mean,
         method="percentile",
         paired=has_clusters,
-        confidence_level=CONFIDENCE,
+        confidence_level=confidence,
         n_resamples=resamples,
         batch=batch_of(len(totals.sums)),
         vectorized=True,

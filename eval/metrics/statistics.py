@@ -3,7 +3,7 @@
 Needs scipy and statsmodels (extra ``eval``), so only reports and comparisons import it.
 
 Every function takes one number for each question; a missing value (None or NaN) raises ValueError. A failed question
-scores 0. Where ``dialogues`` gives the dialogue of each question, whole dialogues are drawn and exchanged.
+scores 0. Where ``groups`` gives the dialogue or cluster of each question, whole ones are drawn and exchanged.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from statsmodels.stats.power import TTestPower
 
 from .intervals import (
     ALPHA,
+    CONFIDENCE,
     RESAMPLES,
     Clusters,
     ClusterTotals,
@@ -36,25 +37,43 @@ from .power import MOST_QUESTIONS, POWER, detectable_difference
 PairedTest = Literal["mcnemar", "permutation"]
 """mcnemar: for scores of 0 or 1, such as EM. permutation: for graded scores, such as F1."""
 
-Unit = Literal["points", "score"]
-"""How differences are told: points are score × 100, for scores in [0, 1]; score is the number itself."""
+Unit = Literal["points", "score", "count", "tokens", "USD", "seconds"]
+"""How differences are told: points are score × 100, for scores in [0, 1]; the others are the number itself."""
 
 _Floats = NDArray[np.float64]
-_Z = float(stats.norm.ppf(1 - ALPHA / 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equivalence:
+    """Whether two systems differ by less than a margin, by two one-sided tests at a level of 5 % (Schuirmann 1987)."""
+
+    margin: float
+    low: float | None
+    """Lower end of the interval of the difference that has to lie within the margin: of 90 %, or more where several
+    comparisons are corrected together (Bonferroni); None without one."""
+    high: float | None
+    confidence: float
+    """That of the interval."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval lies within the margin."""
+        return self.low is not None and self.high is not None and -self.margin < self.low <= self.high < self.margin
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedComparison:
-    """System A against system B on the same questions, by one score, higher is better."""
+    """System A against system B on the same questions, by one score."""
 
     metric: str
-    """Name of the score, as printed in a sentence."""
+    """Name of the score."""
     mean_a: float
     mean_b: float
     difference: MeanInterval
     """Mean of A minus B over questions, with its interval."""
-    dialogues: int | None = None
-    """Number of dialogues; None for questions that stand alone."""
+    groups: int | None = None
+    """Number of dialogues, or of clusters of questions that depend on each other; None if questions stand alone."""
+    are_dialogues: bool = False
     a_better: int
     """Questions on which A scores higher; ties count for neither."""
     b_better: int
@@ -68,8 +87,16 @@ class PairedComparison:
     adjusted_p_value: float | None = None
     """P value after Holm's correction; None for a single comparison."""
     unit: Unit = "points"
+    better: Literal["higher", "lower"] = "higher"
+    """Which scores are better."""
+    title: str = ""
+    """What sentences call the score; ``""`` for its name."""
     comparisons: int = 1
     """Number of comparisons that ``adjusted_p_value`` is corrected for."""
+    family: str = ""
+    """What these comparisons are, in words, such as "of secondary outcomes"; ``""`` for all that were made."""
+    equivalence: Equivalence | None = None
+    """None unless a margin was given."""
     smallest_detectable: float | None
     """True difference that would be shown with 80 % power, all corrections included; None if it cannot be estimated."""
 
@@ -83,8 +110,8 @@ class PairedComparison:
 
     @property
     def units(self) -> int:
-        """Number of what the test exchanges: dialogues, or questions that stand alone."""
-        return self.difference.n if self.dialogues is None else self.dialogues
+        """Number of what the test exchanges: dialogues, clusters, or questions that stand alone."""
+        return self.difference.n if self.groups is None else self.groups
 
     @property
     def can_be_shown(self) -> bool:
@@ -112,21 +139,21 @@ def compare_paired(
     *,
     metric: str,
     test: PairedTest,
-    dialogues: Clusters | None = None,
+    groups: Clusters | None = None,
     resamples: int = RESAMPLES,
 ) -> PairedComparison:
     """Compare two systems; ``a[i]`` and ``b[i]`` are their scores on the same question.
 
     McNemar's test comes with the interval of Bonett and Price (Adjusted Wald confidence interval for a difference of
     binomial proportions based on paired data, 2012), the permutation test with that of the paired bootstrap over
-    questions or dialogues.
+    questions, dialogues or clusters.
 
     Args:
         a: Scores of A.
         b: Scores of B.
         metric: The score's name.
         test: The test; "mcnemar" needs scores of 0 and 1 and questions that stand alone.
-        dialogues: ``dialogues[i]`` is the dialogue of question i; None for questions that stand alone.
+        groups: ``groups[i]`` is the dialogue or cluster of question i; None for questions that stand alone.
         resamples: Number of bootstrap samples and of random exchanges.
 
     Raises:
@@ -136,17 +163,17 @@ def compare_paired(
         raise ValueError(f"Paired scores must cover the same questions, but A has {len(a)} and B has {len(b)}.")
     first, second = checked_scores(a, "scores of A"), checked_scores(b, "scores of B")
     differences = first - second
-    totals = ClusterTotals.of(differences, dialogues)
+    totals = ClusterTotals.of(differences, groups)
     moved = int(np.count_nonzero(totals.sums))
     if test == "mcnemar":
-        if dialogues is not None:
-            raise ValueError("McNemar's test needs questions that stand alone; use the permutation test for dialogues.")
+        if groups is not None:
+            raise ValueError("McNemar's test needs questions that stand alone; use the permutation test for groups.")
         if not np.isin([first, second], (0.0, 1.0)).all():
             raise ValueError("McNemar's test needs scores of 0 and 1, such as EM; use the permutation test for others.")
         p_value, interval, exact = mcnemar_p_value(differences), _bonett_price(differences), True
     else:
         p_value = sign_flip_p_value(totals.sums, resamples=resamples)
-        interval = mean_interval(differences.tolist(), scale="amount", clusters=dialogues, resamples=resamples)
+        interval = mean_interval(differences.tolist(), scale="amount", clusters=groups, resamples=resamples)
         if np.ptp(differences) == 0:  # the bootstrap of equal differences has no width
             interval = replace(interval, low=None, high=None)
         exact = 2.0**moved <= resamples
@@ -155,7 +182,8 @@ def compare_paired(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
         difference=interval,
-        dialogues=None if dialogues is None else len(totals.sums),
+        groups=None if groups is None else len(totals.sums),
+        are_dialogues=groups is not None and any(isinstance(each, tuple) and each[0] == "dialogue" for each in groups),
         a_better=int((differences > 0).sum()),
         b_better=int((differences < 0).sum()),
         test=test,
@@ -165,9 +193,43 @@ def compare_paired(
         smallest_detectable=(
             detectable_difference(len(differences), discordance=moved / len(differences))
             if test == "mcnemar" and moved
-            else smallest_detectable_difference(differences, dialogues=dialogues)
+            else smallest_detectable_difference(differences, groups=groups)
         ),
     )
+
+
+def equivalence_of(
+    a: Scores,
+    b: Scores,
+    *,
+    margin: float,
+    test: PairedTest,
+    groups: Clusters | None = None,
+    comparisons: int = 1,
+    resamples: int = RESAMPLES,
+) -> Equivalence:
+    """Test whether two systems differ by less than a margin, by the interval of ``compare_paired`` at another level.
+
+    Args:
+        a: Scores of A.
+        b: Scores of B.
+        margin: The least difference that matters, above 0, in the unit of the scores.
+        test: As for ``compare_paired``.
+        groups: As for ``compare_paired``.
+        comparisons: How many comparisons are corrected together.
+        resamples: Number of bootstrap samples.
+    """
+    differences = checked_scores(a, "scores of A") - checked_scores(b, "scores of B")
+    confidence = 1 - 2 * ALPHA / comparisons
+    if test == "mcnemar":
+        interval = _bonett_price(differences, confidence=confidence)
+    else:
+        interval = mean_interval(
+            differences.tolist(), scale="amount", clusters=groups, resamples=resamples, confidence=confidence
+        )
+        if np.ptp(differences) == 0:
+            interval = replace(interval, low=None, high=None)
+    return Equivalence(margin=margin, low=interval.low, high=interval.high, confidence=confidence)
 
 
 def mcnemar_p_value(differences: _Floats) -> float:
@@ -209,16 +271,16 @@ def least_p_value(differing: int, *, resamples: int | None) -> float:
     return min(1.0, 2.0 ** (1 - differing))
 
 
-def smallest_detectable_difference(differences: _Floats, *, dialogues: Clusters | None = None) -> float | None:
+def smallest_detectable_difference(differences: _Floats, *, groups: Clusters | None = None) -> float | None:
     """Estimate the true difference of means that a paired t test (alpha .05, two-sided) finds with 80 % power.
 
     Number and variance of the differences are those of the data. None for one question, or for equal differences.
     """
-    totals = ClusterTotals.of(differences, dialogues)
+    totals = ClusterTotals.of(differences, groups)
     count = len(totals.sums)
     if np.ptp(differences) == 0 or count == 1:
         return None
-    spread = differences.std(ddof=1) if dialogues is None else totals.standard_error * np.sqrt(count)
+    spread = differences.std(ddof=1) if groups is None else totals.standard_error * np.sqrt(count)
     return float(_effect_size(count, ALPHA) * spread) or None
 
 
@@ -257,7 +319,7 @@ def holm(p_values: Iterable[float]) -> list[float]:
     return [float(each) for each in adjusted]
 
 
-def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
+def adjust_comparisons(comparisons: Sequence[PairedComparison], *, family: str = "") -> tuple[PairedComparison, ...]:
     """Return the comparisons, in the same order, with p values corrected for their number (Holm, 1979).
 
     What would be found goes by the first step of the correction, which the least p value has to pass.
@@ -265,7 +327,13 @@ def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedC
     adjusted = holm(comparison.p_value for comparison in comparisons)
     count = len(comparisons)
     return tuple(
-        replace(one, adjusted_p_value=p, comparisons=count, smallest_detectable=_detectable_among(count, one))
+        replace(
+            one,
+            adjusted_p_value=p,
+            comparisons=count,
+            family=family,
+            smallest_detectable=_detectable_among(count, one),
+        )
         for one, p in zip(comparisons, adjusted, strict=True)
     )
 
@@ -290,14 +358,14 @@ def noise_floor(scores: _Floats) -> NoiseFloor:
     )
 
 
-def _bonett_price(differences: _Floats) -> MeanInterval:
+def _bonett_price(differences: _Floats, *, confidence: float = CONFIDENCE) -> MeanInterval:
     """Compute the interval of a difference of two paired shares; each of ``differences`` is -1, 0 or 1."""
     n, mean = len(differences), float(differences.mean())
     if n == 1:
         return MeanInterval(mean=mean, low=None, high=None, n=n)
     a_alone, b_alone = ((int((differences == sign).sum()) + 1) / (n + 2) for sign in (1, -1))
     centre = a_alone - b_alone
-    half_width = _Z * float(np.sqrt((a_alone + b_alone - centre**2) / (n + 2)))
+    half_width = float(stats.norm.ppf((1 + confidence) / 2)) * float(np.sqrt((a_alone + b_alone - centre**2) / (n + 2)))
     return MeanInterval(
         mean=mean, low=min(max(centre - half_width, -1.0), mean), high=max(min(centre + half_width, 1.0), mean), n=n
     )

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import pandas as pd
 
-from ..metrics.statistics import PairedComparison
 from ..reports.compare import Comparison
 from ..reports.contenders import ALL_PAIRS, baseline_of
 from ..reports.failures import incomplete_words
@@ -23,11 +22,11 @@ from ..reports.own_scores import PREFIX
 from ..reports.plots import SPLIT_WORDS
 from ..reports.report import SHOWN_COSTS, Report
 from ..reports.system_table import mean_cell, metric_name
-from ..tables.table import Cell, Table, estimate_cell
+from ..reports.verdicts import comparison_table, families_of
+from ..tables.table import Cell, Table
 
 T = TypeVar("T")
 
-_TESTS = {"mcnemar": "McNemar, exact", "permutation": "permutation"}
 _MOST_COLUMNS = 6
 """Metrics in one table: what fits into the width of a column of text."""
 
@@ -89,8 +88,8 @@ class _Marks:
             else f"* differs from {self.baseline}"
         )
         return (
-            f" {of_what} (paired tests, p < .05 after Holm's correction for {len(comparisons)} comparisons, and an "
-            "interval of the difference without 0)."
+            f" {of_what} (paired tests, p < .05 after Holm's correction, and an interval of the difference without 0). "
+            f"{families_of(comparisons)}"
         )
 
 
@@ -147,25 +146,11 @@ def _mean_rows(report: Report, marks: _Marks, metrics: Sequence[str]) -> Iterato
 def _comparisons(report: Report) -> Iterator[Table]:
     if not report.comparisons:
         return
-    yield Table.of(
-        ("A", "B", "Score", "Test", "n", "Difference", "p"),
-        map(_comparison, report.comparisons),
+    yield comparison_table(
+        report.comparisons,
         name="comparisons",
-        caption=f"{_data(report)}: paired differences of complete answers, A less B (EM and F1 in points), with 95 % "
-        f"intervals. p values after Holm's correction for {len(report.comparisons)} comparisons; * marks differences "
-        "that were shown.",
-        texts=4,
-    )
-
-
-def _comparison(each: Comparison) -> tuple[Cell | str, ...]:
-    paired, shown = each.paired, "*" if each.paired.is_shown else ""
-    p_value = paired.p_value if paired.adjusted_p_value is None else paired.adjusted_p_value
-    difference = paired.difference
-    return (
-        *(each.a, each.b, _heading(paired.metric), _TESTS[paired.test], f"{difference.n:,}"),
-        estimate_cell(difference.mean, difference.low, difference.high, partial(_signed, paired), marks=shown),
-        "< .001" if p_value < 0.001 else f"{p_value:.3f}",
+        caption=f"{_data(report)}: paired differences of complete answers, A less B (shares in points), with 95 % "
+        f"intervals. {families_of(report.comparisons)} p values are Holm's; * marks differences that were shown.",
     )
 
 
@@ -197,10 +182,6 @@ def _groups(columns: Sequence[T]) -> Iterator[Sequence[T]]:
     count = math.ceil(len(columns) / _MOST_COLUMNS)
     for number in range(count):
         yield columns[number * len(columns) // count : (number + 1) * len(columns) // count]
-
-
-def _signed(paired: PairedComparison, score: float) -> str:
-    return (f"{100 * score:+.1f}" if paired.unit == "points" else f"{score:+.3f}").replace("-", "\N{MINUS SIGN}")
 
 
 def _heading(metric: str) -> str:

@@ -20,7 +20,7 @@ from ...modules.reading.regular_files import read_named
 from ...modules.reading.spreadsheet_cells import of_cell
 from ...modules.reading.text_encoding import UTF_8, decode
 
-Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
+Column = Literal["id", "question", "answer", "supporting", "type", "lang", "cluster"]
 
 USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
     "id": ("id", "_id", "qid", "question_id", "query_id"),
@@ -35,6 +35,7 @@ USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
     ),
     "type": ("type", "kind", "category"),
     "lang": ("lang", "language"),
+    "cluster": ("cluster", "cluster_id"),
 }
 """The names that a column may have, in any case; the first of them that a row has is taken."""
 

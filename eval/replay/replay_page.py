@@ -8,7 +8,8 @@ import pandas as pd
 
 from ...graphs.drawing.html import html_page
 from ...modules.storage.texts import html_text
-from ..reports import html_parts
+from .. import reports
+from ..reports.inline_svg import figures_html
 from ..tables.html import table_html
 from ..tables.table import Cell, Table, estimate_cell
 from .outcome import Replay
@@ -39,12 +40,12 @@ def draw_replay(played: Replay) -> str:
     )
     sections = {
         "In words": _listed(played.words()),
-        "Plots": html_parts.figures_of(*replay_plots(played.summary)),
+        "Plots": figures_html(*replay_plots(played.summary)),
         "Policies": f'<p class="faint">{html_text(_EXPLAINED)}</p>{table_html(_table(played.summary))}',
     }
     main = "".join(f"<section><h2>{name}</h2>{content}</section>" for name, content in sections.items())
     header = f'<header><h1>{title}</h1><dl class="facts">{facts}</dl></header>'
-    return html_page(html_parts.__package__, title=title, body=f"{header}\n<main>{main}</main>")
+    return html_page(reports.__name__, title=title, body=f"{header}\n<main>{main}</main>")
 
 
 def _listed(words: list[str]) -> str:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import pandas as pd
 
 from ...graphs.drawing.words import count_of
-from ...modules.errors import SettingsError
-from ..metrics.comparison_words import format_score, format_verdict
-from ..metrics.statistics import PairedComparison, PairedTest, Unit, adjust_comparisons, compare_paired
+from ...modules.errors import SettingsError, did_you_mean
+from ..metrics.comparison_words import format_equivalence, format_score, format_verdict
+from ..metrics.outcomes import OUTCOMES, PRIMARY, Family, measure_of
+from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired, equivalence_of
 from ..rows.cautions import simulated_judge, simulation_words
 from ..rows.store import INCOMPLETE, Completeness, RunStore
 from ..runs.manifest import OWN_PROMPT, differences_beside_systems, stored_identity
 from .contenders import (
     ALL_PAIRS,
     CHOSEN,
-    METRICS,
     Contender,
     RowChoice,
     against,
@@ -34,12 +35,16 @@ from .contenders import (
 )
 from .loaded_run import check_exists, load_run, score_rows
 from .means import splits_of
+from .own_scores import LOWER_IS_BETTER
 
 MIN_COMMON = 2
 """Fewest questions that both systems must have a score on."""
+_OF_SPLITS = ("em", "f1")
+_FAMILY_WORDS: Mapping[Family, str] = {"": "", "primary": "by the primary outcome", "secondary": "by other outcomes"}
 _COLUMNS = (
     *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
-    *("p_value", "adjusted_p_value", "comparisons", "n", "left_out", "is_shown", "usable_difference", "usable_n"),
+    *("p_value", "adjusted_p_value", "family", "comparisons", "n", "left_out", "is_shown"),
+    *("usable_difference", "usable_n"),
 )
 
 
@@ -50,7 +55,8 @@ class Comparison:
     a: str
     b: str
     paired: PairedComparison
-    """The paired test; its p value is adjusted over all comparisons made together (Holm)."""
+    """The paired test; its p value is adjusted over all comparisons of its family (Holm)."""
+    family: Family = ""
     left_out: int
     """Number of questions with a chosen row of only one of them."""
     usable: PairedComparison | None = None
@@ -77,7 +83,10 @@ class Comparison:
         """The outcome in a sentence, with further ones about left-out questions, incomplete rows and own prompts."""
         where = f"{self.split} {self.part}:" if self.split else ""
         outcome = format_verdict(self.paired, a=self.a, b=self.b)
-        return " ".join(filter(None, (where, outcome, self._usable, self._unshared, self.note, *self._conditions)))
+        equal = format_equivalence(self.paired)
+        return " ".join(
+            filter(None, (where, outcome, equal, self._usable, self._unshared, self.note, *self._conditions))
+        )
 
     @property
     def _conditions(self) -> tuple[str, str]:
@@ -135,14 +144,16 @@ def compare_runs(
     baseline: str | None = None,
     force: bool = False,
     rows: RowChoice = "complete",
+    primary: str | None = None,
+    margin: float | None = None,
 ) -> list[Comparison]:
     """Compare the systems of one run with a baseline, or each system of ``a`` with that of the same name in ``b``.
 
     Two runs may differ in prompts of one's own, which the comparison then names.
-    If two runs have no system in common, each system of ``a`` is compared with each of ``b``. EM is tested by McNemar's
-    exact test, or by the permutation test if questions were repeated or belong to dialogues; F1 by the permutation
-    test. Scores of metrics of one's own are compared too where the same version gave them: 0 and 1 as EM is, others
-    as F1. p values are corrected for the number of comparisons, so fewer comparisons find more.
+    If two runs have no system in common, each system of ``a`` is compared with each of ``b``. All of ``OUTCOMES`` that
+    both have are compared, and scores of metrics of one's own where the same version gave them. Scores of 0 and 1 are
+    tested by McNemar's exact test, others by the permutation test, and so are all if questions were repeated or depend
+    on each other. p values are corrected in two families: comparisons by the primary outcome, and all others.
 
     ::
 
@@ -156,10 +167,16 @@ def compare_runs(
             the experiment's baseline, else "naive" if the run has it, else the first system.
         force: Compare runs that differ in more than the system.
         rows: Which rows count. A question without such a row in one of the two is left out of their comparison.
+        primary: The primary outcome, a column such as ``f1``; None takes the experiment's, which is ``em`` unless set.
+        margin: The least difference of the primary outcome that matters, in points for EM and other shares, else in its
+            unit: tests whether systems are equivalent within it. None tests nothing of it.
+
+    Returns:
+        The comparisons by the primary outcome, then the others.
 
     Raises:
         SettingsError: The runs differ in data, retriever or reader without ``force``, share no question, or have no
-            such baseline or no two systems, or ``rows`` is unknown.
+            such baseline, primary outcome or no two systems, or ``rows`` or ``margin`` is not allowed.
         UserError: A run or its data set cannot be loaded.
     """
     a, b = Path(a), None if b is None else Path(b)
@@ -169,19 +186,23 @@ def compare_runs(
         _check_alike(a, b)
     if rows not in CHOSEN:
         raise SettingsError(f"rows={rows!r} is not allowed. Allowed: {', '.join(get_args(RowChoice))}.")
-    if b is not None:
-        pairs = _across(a, b, baseline, rows)
-    else:
-        run = load_run(a)
-        pairs = against(contenders_of(a, score_rows(run), rows), baseline or run.baseline)
+    if margin is not None and not (margin > 0 and math.isfinite(margin)):
+        raise SettingsError(f"margin={margin:g} is not allowed. Give a number above 0, such as 5 for 5 points of EM.")
+    run = load_run(a)
+    mine = contenders_of(a, score_rows(run), rows)
+    pairs = against(mine, baseline or run.baseline) if b is None else _across(mine, b, baseline, rows)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
-    wanted = [each for each in _every(pairs) if each[2] in METRICS or len(in_both(*each)) >= MIN_COMMON]
+    chosen = primary or run.experiment.primary
+    _check_primary(chosen, pairs)
+    wanted = [each for each in _every(pairs) if each[2] == chosen or len(in_both(*each)) >= MIN_COMMON]
     prompts = _other_prompts(a, b) if b is not None else ()
-    return [replace(each, prompts=prompts) for each in _compare_all(wanted, b, rows)]
+    return [replace(each, prompts=prompts) for each in _compare_all(wanted, b, rows, primary=chosen, margin=margin)]
 
 
-def compare_systems(run: Path, frame: pd.DataFrame, *, baseline: str | None = None) -> list[Comparison]:
+def compare_systems(
+    run: Path, frame: pd.DataFrame, *, baseline: str | None = None, primary: str = PRIMARY
+) -> list[Comparison]:
     """Compare the complete rows of the systems of one scored run with a baseline; empty for a run of one system.
 
     Pairs of systems with fewer than two common questions are left out.
@@ -190,23 +211,24 @@ def compare_systems(run: Path, frame: pd.DataFrame, *, baseline: str | None = No
         run: The run directory, for messages.
         frame: The result of ``frames.question_frame``.
         baseline: The system to compare with; "all" for every pair; None as in ``compare_runs``.
+        primary: The primary outcome.
 
     Raises:
         SettingsError: There is no such baseline.
     """
-    return compare_pairs(against(contenders_of(run, frame, "complete"), baseline))
+    return compare_pairs(against(contenders_of(run, frame, "complete"), baseline), primary=primary)
 
 
-def compare_pairs(pairs: Sequence[tuple[Contender, Contender]]) -> list[Comparison]:
-    """Compare the complete rows of pairs of contenders by every metric that both have, corrected together.
+def compare_pairs(pairs: Sequence[tuple[Contender, Contender]], *, primary: str = PRIMARY) -> list[Comparison]:
+    """Compare the complete rows of pairs of contenders by every outcome that both have, in two families.
 
     Pairs with fewer than two common questions are left out.
     """
-    return _compare_all(_meetings(pairs), None, "complete")
+    return _compare_all(_meetings(pairs), None, "complete", primary=primary)
 
 
 def compare_splits(run: Path, frame: pd.DataFrame, *, baseline: str | None = None) -> list[Comparison]:
-    """Compare the complete rows of the systems of one scored run on each kind of question.
+    """Compare the complete rows of the systems of one scored run on each kind of question, by EM, F1 and own metrics.
 
     The splits are those of ``means.split_frame``. All p values are corrected together, for the number of comparisons in
     all splits. Pairs of systems with fewer than two common questions of a kind are left out.
@@ -226,10 +248,10 @@ def compare_splits(run: Path, frame: pd.DataFrame, *, baseline: str | None = Non
             contenders = contenders_of(run, rows, "complete")
             if chosen != ALL_PAIRS and chosen not in {each.system for each in contenders}:
                 continue
-            here = _meetings(against(contenders, chosen))
+            here = [each for each in _meetings(against(contenders, chosen)) if _is_of_splits(each[2])]
             meetings += here
             places += [(split, str(part))] * len(here)
-    compared = _compare_all(meetings, None, "complete")
+    compared = _compare_all(meetings, None, "complete", primary=None)
     return [replace(each, split=split, part=part) for each, (split, part) in zip(compared, places, strict=True)]
 
 
@@ -238,7 +260,8 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 
     Columns: ``split`` and ``part`` (``""`` for all questions), ``a``, ``b``, ``metric``, ``mean_a``, ``mean_b``,
     ``difference`` (of A less B) with its 95 % interval ``low`` and ``high``, ``test``, ``p_value``,
-    ``adjusted_p_value`` (Holm), ``comparisons`` (how many it was corrected for), ``n`` (questions), ``left_out``,
+    ``adjusted_p_value`` (Holm), ``family`` ("primary", "secondary", or ``""`` for splits), ``comparisons`` (how many of
+    the family it was corrected for), ``n`` (questions), ``left_out``,
     ``is_shown`` (whether a difference was shown), and ``usable_difference`` over the ``usable_n`` questions that have
     answers whose replies could all be used, missing where all could, or where these are too few.
     """
@@ -257,6 +280,7 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
             "test": each.paired.test,
             "p_value": each.paired.p_value,
             "adjusted_p_value": each.paired.adjusted_p_value,
+            "family": each.family,
             "comparisons": each.paired.comparisons,
             "n": each.paired.difference.n,
             "left_out": each.left_out,
@@ -282,10 +306,43 @@ def _every(pairs: Sequence[tuple[Contender, Contender]]) -> list[tuple[Contender
     ]
 
 
+def _is_of_splits(metric: str) -> bool:
+    return metric in _OF_SPLITS or metric not in OUTCOMES
+
+
+def _check_primary(primary: str, pairs: Sequence[tuple[Contender, Contender]]) -> None:
+    there = list(dict.fromkeys(metric for *_, metric in _every(pairs)))
+    if primary not in there:
+        raise SettingsError(
+            f"The primary outcome {primary!r} is none that the systems have.{did_you_mean(primary, there)} They have: "
+            f"{', '.join(there)}."
+        )
+
+
 def _compare_all(
-    meetings: Sequence[tuple[Contender, Contender, str]], second_run: Path | None, rows: RowChoice
+    meetings: Sequence[tuple[Contender, Contender, str]],
+    second_run: Path | None,
+    rows: RowChoice,
+    *,
+    primary: str | None,
+    margin: float | None = None,
 ) -> list[Comparison]:
-    adjusted = adjust_comparisons([_compare(*meeting) for meeting in meetings])
+    """Compare all, those by the primary outcome first; None corrects all of them together."""
+    by_primary, others = ([each for each in meetings if (each[2] == primary) is is_first] for is_first in (True, False))
+    compared = _compare_family(by_primary, second_run, rows, family="primary", margin=margin)
+    return [*compared, *_compare_family(others, second_run, rows, family="" if primary is None else "secondary")]
+
+
+def _compare_family(
+    meetings: Sequence[tuple[Contender, Contender, str]],
+    second_run: Path | None,
+    rows: RowChoice,
+    *,
+    family: Family,
+    margin: float | None = None,
+) -> list[Comparison]:
+    within = None if margin is None else _Margin(margin, len(meetings))
+    adjusted = adjust_comparisons([_compare(*each, within=within) for each in meetings], family=_FAMILY_WORDS[family])
     runs = {each.run for one, two, _ in meetings for each in (one, two)}
     manifests = {run: RunStore(run).read_manifest() or {} for run in runs}
     return [
@@ -293,6 +350,7 @@ def _compare_all(
             a=_name(one, second_run),
             b=_name(two, second_run),
             paired=paired,
+            family=family,
             rows=rows,
             rows_a=one.counts,
             rows_b=two.counts,
@@ -307,8 +365,10 @@ def _compare_all(
     ]
 
 
-def _across(a: Path, b: Path, baseline: str | None, rows: RowChoice) -> list[tuple[Contender, Contender]]:
-    mine, others = (contenders_of(run, score_rows(load_run(run)), rows) for run in (a, b))
+def _across(
+    mine: Sequence[Contender], b: Path, baseline: str | None, rows: RowChoice
+) -> list[tuple[Contender, Contender]]:
+    others = contenders_of(b, score_rows(load_run(b)), rows)
     if baseline not in (None, ALL_PAIRS):
         check_baseline(str(baseline), [other.system for other in others])
         others = [other for other in others if other.system == baseline]
@@ -323,7 +383,13 @@ def _name(contender: Contender, second_run: Path | None) -> str:
     return contender.system if second_run is None else f"{contender.run}:{contender.system}"
 
 
-def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
+class _Margin(NamedTuple):
+    margin: float
+    comparisons: int
+    """How many comparisons are corrected together."""
+
+
+def _compare(one: Contender, two: Contender, metric: str, *, within: _Margin | None = None) -> PairedComparison:
     mine, other = one.scores[metric], two.scores[metric]
     common = in_both(one, two, metric)
     if len(common) < MIN_COMMON:
@@ -332,11 +398,19 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
             f"At least {MIN_COMMON} are needed{format_unused(one, two)}."
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
-    dialogues = None if one.dialogues is None else [one.dialogues[question] for question in common]
-    binary = metric != "f1" and dialogues is None and {*scores_a, *scores_b} <= {0.0, 1.0}
-    test: PairedTest = "mcnemar" if binary else "permutation"
-    unit: Unit = "points" if metric in METRICS else "score"
-    return replace(compare_paired(scores_a, scores_b, metric=metric, test=test, dialogues=dialogues), unit=unit)
+    groups = None if one.groups is None else [one.groups[question] for question in common]
+    measure = measure_of(metric)
+    is_binary = measure.unit in ("points", "score") and {*scores_a, *scores_b} <= {0.0, 1.0}
+    test: PairedTest = "mcnemar" if is_binary and metric != "f1" and groups is None else "permutation"
+    compared = compare_paired(scores_a, scores_b, metric=metric, test=test, groups=groups)
+    better = "lower" if one.scored_by.get(metric, "").endswith(LOWER_IS_BETTER) else measure.better
+    if within is not None:
+        least = within.margin / 100 if measure.unit == "points" else within.margin
+        found = equivalence_of(
+            scores_a, scores_b, margin=least, test=test, groups=groups, comparisons=within.comparisons
+        )
+        compared = replace(compared, equivalence=found)
+    return replace(compared, unit=measure.unit, title=measure.title, better=better)
 
 
 def _usable(one: Contender, two: Contender, metric: str) -> PairedComparison | None:

@@ -12,9 +12,10 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
+from ..metrics.outcomes import OUTCOMES
 from ..rows.store import INCOMPLETE, Completeness
 from .failures import completeness_counts, has_own_failure
-from .means import by_question, dialogues_of
+from .means import by_question, groups_of
 from .own_scores import own_columns_in, scored_by
 
 RowChoice = Literal["complete", "usable", "answered", "all"]
@@ -26,8 +27,6 @@ CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
     "answered": ("complete", "degraded"),
     "all": ("complete", "degraded", "failed"),
 }
-METRICS = ("em", "f1")
-"""What is always compared; metrics of one's own are compared too."""
 ALL_PAIRS = "all"
 USUAL_BASELINE = "naive"
 
@@ -48,13 +47,14 @@ class Contender:
     """Numbers of all rows."""
     unusable: int
     """Number of chosen rows with replies that could not be used, before ``usable`` rows are chosen."""
-    dialogues: Mapping[str, Hashable] | None
-    """Dialogue of each question; None if all stand alone."""
+    groups: Mapping[str, Hashable] | None
+    """Dialogue or cluster of each question; None if all stand alone."""
 
 
 def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
     """Collect the systems of a ``frames.question_frame``, in its order, with the scores of the chosen rows."""
-    metrics = (*METRICS, *own_columns_in(frame))
+    own = own_columns_in(frame)
+    metrics = (*(name for name in OUTCOMES if name in frame), *own)
     counts = completeness_counts(frame)
     contenders = []
     for system, part in frame.groupby("system", sort=False):
@@ -68,19 +68,19 @@ def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Conte
             system=str(system),
             scores={metric: by_question(chosen, metric) for metric in metrics},
             usable={metric: by_question(usable, metric) for metric in metrics},
-            scored_by={metric: scored_by(frame, metric) for metric in metrics if metric not in METRICS},
+            scored_by={metric: scored_by(frame, metric) for metric in own},
             counts=counts[str(system)],
             unusable=int(is_unusable.sum()),
-            dialogues=_dialogues(chosen),
+            groups=_groups(chosen),
         )
         contenders.append(contender)
     return contenders
 
 
-def _dialogues(part: pd.DataFrame) -> dict[str, Hashable] | None:
+def _groups(part: pd.DataFrame) -> dict[str, Hashable] | None:
     questions = [str(question) for question in part["question_id"].unique()]
-    dialogues = dialogues_of(part, questions)
-    return None if dialogues is None else dict(zip(questions, dialogues, strict=True))
+    groups = groups_of(part, questions)
+    return None if groups is None else dict(zip(questions, groups, strict=True))
 
 
 def against(contenders: Sequence[Contender], baseline: str | None) -> list[tuple[Contender, Contender]]:
@@ -89,11 +89,15 @@ def against(contenders: Sequence[Contender], baseline: str | None) -> list[tuple
     Raises:
         SettingsError: There is no such baseline.
     """
+    return against_named({contender.system: contender for contender in contenders}, baseline)
+
+
+def against_named(contenders: Mapping[str, Contender], baseline: str | None) -> list[tuple[Contender, Contender]]:
+    """Pair contenders that have other names than their systems, which are the keys, as ``against`` does."""
     if baseline == ALL_PAIRS:
-        return list(itertools.combinations(contenders, 2))
-    systems = [contender.system for contender in contenders]
-    other = contenders[systems.index(baseline_of(systems, baseline))]
-    return [(contender, other) for contender in contenders if contender is not other]
+        return list(itertools.combinations(contenders.values(), 2))
+    other = contenders[baseline_of(list(contenders), baseline)]
+    return [(contender, other) for contender in contenders.values() if contender is not other]
 
 
 def baseline_of(systems: Sequence[str], baseline: str | None) -> str:

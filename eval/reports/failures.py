@@ -56,6 +56,7 @@ from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..datasets.rows import title_in_key
 from ..metrics.answers import AnswerScores, answer_tokens, cover_exact_match, score_answer
+from ..metrics.context import answers_to
 from ..metrics.damage import DAMAGE_KINDS, OWN_FAILURES, format_damage, in_order
 from ..rows.store import INCOMPLETE, Completeness, RunRow
 from .frames import CAVEAT
@@ -297,7 +298,7 @@ class _Search:
             handed_up = [
                 sub_run
                 for chunk in each.shown_chunks
-                for answer, sub_run in self._answers_to(chunk)
+                for answer, sub_run in answers_to(chunk, self._queries)
                 if id(sub_run) not in seen and self._is_drawn_from(answer, [at for _, at in walk_chunks(sub_run)])
             ]
             queue += handed_up
@@ -312,13 +313,6 @@ class _Search:
             self._gold_of(found) for answer, found in by_answer.items() if self._is_drawn_from(answer, found)
         )
         return self._gold_of(query.shown_chunks).union(*followed_up)
-
-    def _answers_to(self, chunk: ChunkNode) -> Iterator[tuple[str, QueryNode]]:
-        """Yield the answers to a chunk's sub-questions with the queries that gave them, shared ones too."""
-        if shared := self._queries.get(chunk.shared_thread_id):
-            yield chunk.sub_answer, shared
-        answers = [each["answer"] for each in chunk.tries] or [chunk.sub_answer]
-        yield from zip(answers, chunk.sub_runs, strict=False)  # a try without a question has no run
 
     def _is_drawn_from(self, answer: str, chunks: Iterable[ChunkNode]) -> bool:
         """Whether an answer may be drawn from the gold among the chunks."""

@@ -14,7 +14,8 @@ from ...modules.calls.prices import Prices, load_prices
 from ...modules.caveats.kinds import CAVEAT_KINDS
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
-from ..metrics.context import answer_in_context
+from ..metrics.clusters import clusters_of
+from ..metrics.context import answer_in_context, evidence_complete
 from ..metrics.damage import DAMAGE_KINDS, format_damage
 from ..metrics.dictionary import column_of
 from ..metrics.intervals import Scale
@@ -34,7 +35,7 @@ KS = (3, 10)
 """Cut-offs of recall@k and all@k, up to the number of retrieved chunks; see ``ks_of``."""
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em", "number_match")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
-CONTEXT_METRICS = ("answer_in_context", "redundancy")
+CONTEXT_METRICS = ("evidence", "answer_in_context", "redundancy")
 SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_chat_calls")
 """Columns of runs whose trees share sub-runs."""
 COST_METRICS = (
@@ -115,8 +116,13 @@ def question_frame(
     by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
     own_scores = OwnScores(own)
     known = [(row, by_id[row.question_id]) for row in rows if row.question_id in by_id]
+    clusters = clusters_of({question.id: question.shares for _, question in known})
     records = [
-        _record(row, question, scores, ks) | own_scores.columns(row) | _cost(row, prices) for row, question in known
+        _record(row, question, scores, ks)
+        | {"cluster": clusters[question.id]}
+        | own_scores.columns(row)
+        | _cost(row, prices)
+        for row, question in known
     ]
     return pd.DataFrame.from_records(records)
 
@@ -239,9 +245,20 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
 
 def _context_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
     if row.context is not None:
-        return {"answer_in_context": row.context.answer_in_context, "redundancy": row.context.redundancy}
+        keys, read = row.keys_by_chunk, row.context.read
+        return {
+            "evidence": None
+            if read is None
+            else evidence_complete(question.supporting, (keys.get(chunk_id, ()) for chunk_id in read)),
+            "answer_in_context": row.context.answer_in_context,
+            "redundancy": row.context.redundancy,
+        }
     failed = row.status == "failed" and retrieves(system_name(row.system))
-    return {"answer_in_context": answer_in_context(question, ()) if failed else None, "redundancy": None}
+    return {
+        "evidence": evidence_complete(question.supporting, ()) if failed else None,
+        "answer_in_context": answer_in_context(question, ()) if failed else None,
+        "redundancy": None,
+    }
 
 
 def _figures(row: RunRow) -> dict[str, float]:

@@ -14,6 +14,8 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from ...modules.storage.texts import html_text
+
 COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
 """Colours by index of the system, distinct for the colour-blind and visible on white and black."""
 
@@ -43,6 +45,16 @@ class Plot:
     def svg(self) -> str:
         """The plot as an SVG element of the page; see ``inline_svg``."""
         return draw_inline_svg(self.draw, name=self.name, alt=self.alt, size_inches=self.size_inches)
+
+
+def figures_html(*plots: Plot) -> str:
+    """Build the figures of plots, with their captions."""
+    figures = "".join(
+        f'<figure id="plot-{plot.name}"><h3>{html_text(plot.title)}</h3>{plot.svg}'
+        f"<figcaption>{html_text(plot.caption)}</figcaption></figure>"
+        for plot in plots
+    )
+    return f'<div class="plots">{figures}</div>' if figures else ""
 
 
 def draw_inline_svg(

@@ -27,7 +27,7 @@ def mean_of(rows: pd.DataFrame, metric: str, *, scale: Scale, seed: int = 0) -> 
     values = by_question(rows, metric)
     if not values:
         return None
-    dialogues = dialogues_of(rows, list(values))
+    dialogues = groups_of(rows, list(values))
     return mean_interval(list(values.values()), scale=scale, clusters=dialogues, seed=seed)
 
 
@@ -45,10 +45,14 @@ def worst_em(questions: pd.DataFrame) -> pd.DataFrame:
     return questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
 
 
-def dialogues_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable] | None:
-    """Return the dialogue of each question, or the question if it stands alone; None if all stand alone."""
+def groups_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable] | None:
+    """Return the dialogue of each question, or its cluster, or itself if it stands alone; None if all stand alone."""
     if "dialogue_id" not in rows or not rows["dialogue_id"].notna().any():
-        return None
+        if "cluster" not in rows:
+            return None
+        clusters = dict(zip(rows["question_id"], rows["cluster"], strict=True))
+        found: list[Hashable] = [("cluster", clusters[question]) for question in questions]
+        return found if len({*found}) < len(found) else None
     turns = rows[rows["dialogue_id"].notna()]
     known = dict(zip(turns["question_id"], turns["dialogue_id"], strict=True))
     return [("dialogue", known[question]) if question in known else ("question", question) for question in questions]

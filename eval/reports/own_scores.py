@@ -12,6 +12,8 @@ from ..scoring.scores import current_scores, row_key
 from ..tables.table import Cell, Section, Table, estimate_cell
 
 PREFIX = "score_"
+LOWER_IS_BETTER = "lower is better"
+"""Ends what scored the scores of a metric whose lower values are better."""
 _BY = "_by"
 _MISSING = "_missing"
 _HEAD = ("system", "metric", "mean", "n", "missing", "range", "scored by")
@@ -70,8 +72,9 @@ def own_section(frame: pd.DataFrame, means: pd.DataFrame) -> Section | None:
                 shown = [estimate_cell(mean, low, high, "{:.3f}".format), str(int(n))]
             rows.append([str(system), column.removeprefix(PREFIX), *shown, missing, bounds, by])
     explained = (
-        "Means over the n questions that have a score, with 95 % intervals; higher is better. A failed question has "
-        "the lowest score of the range; rows for which a metric has no score are left out."
+        "Means over the n questions that have a score, with 95 % intervals; higher is better unless the metric says "
+        "otherwise. A failed question has the worst score of the range; rows for which a metric has no score are left "
+        "out."
     )
     return Section(title="Own metrics", blocks=(Table.of(_HEAD, rows, texts=2), explained))
 
@@ -97,5 +100,6 @@ def _words(scorer: MetricScorer) -> str:
         scorer.version,
         f"source {scorer.source}" if scorer.source else "",
         f"{scorer.model} at {scorer.endpoint}" if scorer.model else "",
+        "" if scorer.higher_is_better else LOWER_IS_BETTER,
     )
     return f"{scorer.lowest:g} to {scorer.highest:g}; {', '.join(filter(None, known))}"

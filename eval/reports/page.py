@@ -20,6 +20,8 @@ from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.settings import Settings
 from ...modules.storage.atomic import write_atomic
 from ...modules.storage.texts import html_text
+from ..metrics.comparison_words import format_score
+from ..metrics.outcomes import measure_of
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..rows.store import part_of
@@ -28,12 +30,13 @@ from ..tables.table import Cell, Table, estimate_cell
 from .compare import Comparison
 from .contenders import ALL_PAIRS
 from .data import page_data
-from .html_parts import figures_of, verdicts_of
+from .inline_svg import figures_html
 from .kind_tables import failure_rows, split_columns, split_rows
 from .loaded_run import LoadedRun, load_run
 from .means import worst_em
 from .plots import SPLIT_WORDS, plots_of
 from .report import Report, report_of
+from .verdicts import comparisons_html, verdicts_html
 
 _HEAD_FACTS = (
     "llm",
@@ -70,8 +73,8 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         systems=blocks_html(systems.blocks),
         others="".join(map(section_html, others)),
         comparisons=_comparisons(report, names),
-        plots=figures_of(*(plot for plot in plots if plot.name != "failures")),
-        failure_plot=figures_of(*(plot for plot in plots if plot.name == "failures")),
+        plots=figures_html(*(plot for plot in plots if plot.name != "failures")),
+        failure_plot=figures_html(*(plot for plot in plots if plot.name == "failures")),
         splits=_splits(report.splits) + _split_verdicts(report.split_comparisons),
         failures=_failures(report, names),
         index=json_in_html(data.index),
@@ -107,7 +110,7 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
 
 
 def _comparisons(report: Report, systems: Sequence[str]) -> str:
-    verdicts = verdicts_of(report.comparisons)
+    verdicts = comparisons_html(report.comparisons)
     if report.baseline == ALL_PAIRS and len(systems) > 1:
         summary = f"<summary>{len(report.comparisons):,} comparisons in words</summary>"
         verdicts = f"{_matrices(report.comparisons, systems)}<details>{summary}{verdicts}</details>"
@@ -123,26 +126,29 @@ def _comparisons(report: Report, systems: Sequence[str]) -> str:
 
 
 def _matrices(comparisons: Sequence[Comparison], systems: Sequence[str]) -> str:
-    """Build a table for each metric: the system of the row less that of the column."""
+    """Build a table for the primary outcome: the system of the row less that of the column."""
     tables = []
-    for metric in dict.fromkeys(each.paired.metric for each in comparisons):
+    for metric in dict.fromkeys(each.paired.metric for each in comparisons if each.family == "primary"):
         cells: dict[tuple[str, str], Cell] = {}
         for each in comparisons:
             if each.paired.metric == metric:
                 cells[each.a, each.b] = _difference(each.paired, 1)
                 cells[each.b, each.a] = _difference(each.paired, -1)
         rows = [[row, *(cells.get((row, column), "") for column in systems)] for row in systems]
-        tables.append(table_html(Table.of((f"{metric.upper()}, row less column", *systems), rows)))
-    corrected = f"bold where a difference was shown, after Holm's correction for {len(comparisons):,} comparisons."
-    return f'<p class="faint">EM and F1 in points, with 95 % intervals; {corrected}</p>{"".join(tables)}'
+        tables.append(table_html(Table.of((f"{measure_of(metric).title}, row less column", *systems), rows)))
+    corrected = "bold where a difference was shown, after Holm's correction for all of them."
+    return f'<p class="faint">With 95 % intervals; {corrected}</p>{"".join(tables)}'
 
 
 def _difference(paired: PairedComparison, sign: int) -> Cell:
-    factor, digits = (100, 1) if paired.unit == "points" else (1, 3)
     difference = paired.difference
     low, high = (difference.low, difference.high) if sign > 0 else (difference.high, difference.low)
     return estimate_cell(
-        difference.mean, low, high, lambda value: f"{factor * sign * value:+.{digits}f}", is_bold=paired.is_shown
+        difference.mean,
+        low,
+        high,
+        lambda value: format_score(paired, sign * value, signed=True),
+        is_bold=paired.is_shown,
     )
 
 
@@ -153,7 +159,7 @@ def _split_verdicts(comparisons: Sequence[Comparison]) -> str:
     count = f"{len(comparisons):,} paired comparisons, corrected together"
     if not shown:
         return f'<p class="faint">No difference was shown by any of {count}.</p>'
-    return f'<p class="faint">Differences shown by {len(shown):,} of {count}:</p>{verdicts_of(shown)}'
+    return f'<p class="faint">Differences shown by {len(shown):,} of {count}:</p>{verdicts_html(shown)}'
 
 
 def _address(**search: str) -> str:

@@ -20,6 +20,7 @@ from ..calibration.labelled_figures import LabelledFigures, labelled_figures
 from ..labels.judgements import judgements_of
 from ..labels.store import Label, LabelStore
 from ..metrics.answers import ANSWER_METRICS_VERSION
+from ..metrics.outcomes import PRIMARY
 from ..rows.cautions import run_cautions
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest, part_of
@@ -112,6 +113,8 @@ class Report:
     """Prompts of one's own that the run used."""
     baseline: str | None = None
     """Baseline of the page's comparisons; see ``compare.compare_runs``."""
+    primary: str = PRIMARY
+    """Primary outcome of the comparisons."""
     shown: tuple[str, ...]
     """Metrics of ``systems`` shown in the table, in order."""
     lacking: tuple[str, ...] = ()
@@ -120,7 +123,7 @@ class Report:
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Paired comparisons of the complete rows with the baseline; computed when first asked for, in seconds."""
-        return tuple(compare_systems(self.run, self.questions, baseline=self.baseline))
+        return tuple(compare_systems(self.run, self.questions, baseline=self.baseline, primary=self.primary))
 
     @cached_property
     def split_comparisons(self) -> tuple[Comparison, ...]:
@@ -267,6 +270,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         questions_read=part_of(run.manifest, "questions_read"),
         prompts=run.experiment.prompts or DEFAULT_PROMPTS,
         baseline=baseline or run.baseline,
+        primary=run.experiment.primary,
         shown=tuple(each for each in wanted if each in metrics) or _own_choice(metrics, ks),
         lacking=tuple(each for each in wanted if each not in metrics),
     )

@@ -19,6 +19,7 @@ from ...modules.config.models import CacheMode
 from ...modules.errors import SettingsError, did_you_mean
 from ...modules.parts import check_name, register_object, registered_object
 from ...modules.recorded_texts import Record
+from ..metrics.outcomes import PRIMARY
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +114,8 @@ class Experiment(RagConfig):
     """Of the sample, and of the intervals of a report's means."""
     baseline: Annotated[str | None, Key(metavar="NAME")] = None
     """System that the report compares the others with; all for every pair; naive."""
+    primary: Annotated[str, Key(metavar="NAME")] = PRIMARY
+    """Primary outcome, by which systems are compared first: a column such as em, f1, evidence or chat_calls."""
     metrics: Annotated[tuple[str, ...] | None, Field(min_length=1), Key(metavar="NAME,NAME")] = None
     """Columns that the report shows, such as em, f1, all@3; its own choice."""
 
@@ -260,6 +263,7 @@ _MAY_CHANGE = (
     "max_cost",
     "seed",
     "baseline",
+    "primary",
     "metrics",
 )
 

@@ -55,6 +55,8 @@ class MetricScorer:
     """The model that it asks; ``""`` without one."""
     endpoint: str = ""
     """Endpoint of the model (host, port and path, or a name)."""
+    higher_is_better: bool = True
+    """Whether higher scores are better; stated by the metric's ``higher_is_better``."""
 
     @property
     def name(self) -> str:
@@ -120,6 +122,7 @@ class OwnMetric:
             highest=highest,
             model=llm.model if llm is not None else "",
             endpoint=endpoint,
+            higher_is_better=_is_higher_better(part.name, value),
         )
 
     def why_not(self, row: RunRow, question: EvalQuestion) -> str | None:
@@ -129,14 +132,15 @@ class OwnMetric:
     async def value_of(self, row: RunRow, question: EvalQuestion, meter: CallMeter) -> float | None:
         """Score a row; a plain function runs in a thread.
 
-        A failed question has the lowest score and is not given to the metric. It has none where the metric needs gold
+        A failed question has the worst score and is not given to the metric. It has none where the metric needs gold
         answers and the data set knows none.
 
         Raises:
             ValueError: The metric returned no number in its range, and not None.
         """
         if row.status == "failed":
-            return self.scorer.lowest if question.answers_known or not self._needs_answers else None
+            worst = self.scorer.lowest if self.scorer.higher_is_better else self.scorer.highest
+            return worst if question.answers_known or not self._needs_answers else None
         async with self._reading:
             tree = await asyncio.to_thread(self._trees.read, row.thread_id)
         return self.checked(await self.called(sample_of(row, question, tree), meter))
@@ -192,6 +196,13 @@ def range_of(name: str, metric: object) -> tuple[float, float]:
             f"The range of the metric {name!r} is {stated!r:.100}. Give the lowest and the highest score, as in (0, 5)."
         )
     return lowest, highest
+
+
+def _is_higher_better(name: str, metric: object) -> bool:
+    stated = getattr(metric, "higher_is_better", True)
+    if not isinstance(stated, bool):
+        raise SettingsError(f"higher_is_better of the metric {name!r} is {stated!r:.100}. Give True or False.")
+    return stated
 
 
 def _version_of(part: Part, value: object) -> str:

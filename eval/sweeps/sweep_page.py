@@ -15,9 +15,11 @@ from ...graphs.drawing.html import html_page
 from ...modules.settings import Settings
 from ...modules.storage.atomic import write_atomic
 from ...modules.storage.texts import html_text
-from ..reports import html_parts
+from .. import reports
 from ..reports.compare import comparison_frame
+from ..reports.inline_svg import figures_html
 from ..reports.page import write_report
+from ..reports.verdicts import comparisons_html
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..tables.html import blocks_html
 from .sweep_plots import sweep_plots
@@ -57,13 +59,13 @@ def draw_sweep(report: SweepReport) -> str:
     shown = "".join(f"<div><dt>{name}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts.items())
     sections = {
         "Systems": blocks_html(report.means()),
-        "Plots": html_parts.figures_of(*sweep_plots(report.systems, report.questions, report.keys)),
-        "Against the first combination": html_parts.verdicts_of(report.comparisons),
+        "Plots": figures_html(*sweep_plots(report.systems, report.questions, report.keys)),
+        "Comparisons": comparisons_html(report.comparisons),
         "Runs": f"<ul>{''.join(_link(run.name) for run in report.runs)}</ul>",
     }
     main = "".join(f"<section><h2>{name}</h2>{content}</section>" for name, content in sections.items() if content)
     header = f'<header><h1>{title}</h1><dl class="facts">{shown}</dl></header>'
-    return html_page(html_parts.__package__, title=title, body=f"{header}\n<main>{main}</main>")
+    return html_page(reports.__name__, title=title, body=f"{header}\n<main>{main}</main>")
 
 
 def _link(name: str) -> str:

@@ -9,18 +9,23 @@ from pathlib import Path
 
 import pandas as pd
 
+from ...graphs.config.variants import system_name
+from ...graphs.systems.registry import find_system
 from ...modules.calls.prices import FREE, Cost
+from ...modules.config.effects import lacking
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
 from ..papers.tables import caution_words, not_comparable
 from ..question_files.kept_questions import with_questions_kept
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
-from ..reports.contenders import Contender, contenders_of
+from ..reports.contenders import Contender, against_named, contenders_of
 from ..reports.failures import incomplete_words
 from ..reports.frames import common_frame, records_of
 from ..reports.report import LACKING_WHY, Report, load_report
 from ..reports.system_table import common_blocks, count_remarks, mean_cell, metric_name
+from ..reports.verdicts import comparison_blocks
 from ..runs.batch_run import RunOptions
+from ..runs.experiment import Experiment
 from ..runs.runner import Progress
 from ..tables.markdown import sections_markdown
 from ..tables.table import Block, Cell, Section, Table
@@ -40,7 +45,8 @@ class SweepReport:
     questions: pd.DataFrame
     """A row for each combination and row of its run: the swept keys, then the columns of ``Report.questions``."""
     comparisons: tuple[Comparison, ...]
-    """Each system at each combination against itself at the first one, p values corrected together."""
+    """The systems of each combination against its baseline, and each system that a swept key changes against itself at
+    the first combination; corrected together."""
     shown: tuple[str, ...]
     """Metrics in the table, in order."""
     paid: Cost
@@ -65,9 +71,7 @@ class SweepReport:
         runs = f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."
         sections = [Section(title=self.folder.name, blocks=(*self.means(), runs))]
         if self.comparisons:
-            verdicts = "\n".join(f"- {each.verdict}" for each in self.comparisons)
-            title = f"Against the first combination ({len(self.comparisons)} comparisons)"
-            sections.append(Section(title=title, blocks=(verdicts,)))
+            sections.append(Section(title="Comparisons", blocks=tuple(comparison_blocks(self.comparisons))))
         return sections_markdown(sections)
 
     def means(self) -> Iterator[Block]:
@@ -220,7 +224,8 @@ def _by_combination(questions: pd.DataFrame, keys: Sequence[str]) -> pd.DataFram
 
 
 def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender, Contender]]:
-    """Pair each system of each further combination with itself at the first, named by the combination."""
+    """Pair the systems of each combination with its baseline, and those that the swept keys change with themselves at
+    the first one; all are named by their combination."""
     named = [
         {
             each.system: replace(each, system=_named(each.system, point.values))
@@ -228,8 +233,27 @@ def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender
         }
         for point, report in reports
     ]
+    within = [
+        pair
+        for contenders, (_, report) in zip(named, reports, strict=True)
+        if len(contenders) > 1
+        for pair in against_named(contenders, report.baseline)
+    ]
     first, *others = named
-    return [(contender, first[name]) for other in others for name, contender in other.items() if name in first]
+    (begun, _), *further = reports
+    across = [
+        (contender, first[name])
+        for other, (point, _) in zip(others, further, strict=True)
+        for name, contender in other.items()
+        if name in first and _is_changed(name, begun.values, point.values)
+    ]
+    return [*within, *across]
+
+
+def _is_changed(system: str, one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether a system can have a use for a key that two combinations have otherwise."""
+    has = find_system(system_name(system)).has
+    return any(one[key] != other[key] and lacking(Experiment, key, has) is None for key in one)
 
 
 def _named(system: object, values: Mapping[Hashable, object] | Mapping[str, object]) -> str:

@@ -42,17 +42,29 @@ def compare(
             "all: also failed ones; 0 without an answer."
         ),
     ] = "complete",
+    primary: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Primary outcome, such as em, f1, evidence or chat_calls; the run's."),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS", help="Also test whether systems are equivalent within so many points (or calls, tokens)."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare systems question by question: differences with intervals, exact tests, and a verdict in words."""
+    """Compare systems question by question: a verdict by the primary outcome, and a table of the others."""
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.reports.compare import compare_runs
+        from ....evaluation.reports.verdicts import comparison_blocks
+        from ....evaluation.tables.markdown import blocks_markdown
 
-    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows)
+    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows, primary=primary, margin=margin)
     if as_json:
         write_json([_comparison_document(each) for each in comparisons])
     else:
-        write_result("\n".join(each.verdict for each in comparisons))
+        write_result(blocks_markdown(comparison_blocks(comparisons)))
 
 
 def _comparison_document(comparison: Comparison) -> dict[str, object]:

@@ -27,6 +27,7 @@ _EXAMPLE: JsonDict = {
     "test": "mcnemar",
     "p_value": 0.006,
     "adjusted_p_value": 0.012,
+    "family": "primary",
     "comparisons": 2,
     "n": 100,
     "left_out": 0,
@@ -59,6 +60,8 @@ class RunComparison(BaseModel):
     p_value: float
     adjusted_p_value: float | None
     """After Holm's correction for all ``comparisons``."""
+    family: Literal["", "primary", "secondary"]
+    """``primary``: by the primary outcome; ``secondary``: by any other. Each family is corrected by itself."""
     comparisons: int
     n: int
     """Questions."""
@@ -95,20 +98,25 @@ async def compare(
     ] = "",
     rows: Annotated[RowChoiceName, Query(description="Answers that count, as for `eval compare`.")] = "complete",
     force: Annotated[bool, Query(description="Compare runs that differ in data, retriever or reader.")] = False,
+    primary: Annotated[
+        str, Query(max_length=200, description="Primary outcome, such as em or evidence; without, the run's.")
+    ] = "",
 ) -> RunComparisons:
     """Compare systems by paired tests with intervals, as `judgetree eval compare` does."""
     one, two = runs.find(a).path, runs.find(b).path if b else None
-    compared = await runs.work(_compare, one, two, baseline=baseline or None, rows=rows, force=force)
+    compared = await runs.work(
+        _compare, one, two, baseline=baseline or None, rows=rows, force=force, primary=primary or None
+    )
     return RunComparisons.model_validate(plain({"data": [_named(runs, each) for each in compared]}))
 
 
 def _compare(
-    a: Path, b: Path | None, *, baseline: str | None, rows: RowChoiceName, force: bool
+    a: Path, b: Path | None, *, baseline: str | None, rows: RowChoiceName, force: bool, primary: str | None
 ) -> list[dict[str, object]]:
     from ....evaluation.reports.compare import compare_runs, comparison_frame
     from ....evaluation.reports.frames import records_of
 
-    found = compare_runs(a, b, baseline=baseline, rows=rows, force=force)
+    found = compare_runs(a, b, baseline=baseline, rows=rows, force=force, primary=primary)
     records = records_of(comparison_frame(found))
     return [{**record, "verdict": each.verdict} for record, each in zip(records, found, strict=True)]
 

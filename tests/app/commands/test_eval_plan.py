@@ -31,8 +31,10 @@ def test_a_first_run_says_how_many_questions_a_comparison_takes(pilot: Path) -> 
     assert plan.questions_low is not None
     assert plan.questions_high is not None
     assert plan.questions_low < 249 < plan.questions_high
-    (among,) = evaluation.plan_questions(pilot, difference=0.1)
-    assert (among.comparisons, among.questions) == (2, 296), "EM and F1, as in the report"
+    (alone,) = evaluation.plan_questions(pilot, difference=0.1)
+    assert (alone.comparisons, alone.questions) == (1, 249), "EM is the primary outcome"
+    (among,) = evaluation.plan_questions(pilot, difference=0.1, comparisons=2)
+    assert (among.comparisons, among.questions) == (2, 296)
 
 
 def test_the_command_says_it_in_a_sentence(cli: Cli, pilot: Path) -> None:
@@ -63,7 +65,7 @@ def test_repeats_count_by_their_spread(tmp_path: Path, cli: Cli) -> None:
     store = RunStore(run)
     row = next(row for row in store.read_rows() if (row.system, row.repeat, row.prediction) == ("judge", 1, "right"))
     store.append(replace(row, prediction="wrong"))
-    (em, _) = evaluation.compare_runs(run)
+    em, *_ = evaluation.compare_runs(run)
     (plan,) = evaluation.plan_questions(run, difference=em.paired.smallest_detectable or 1.0)
     assert (em.paired.test, plan.discordance) == ("permutation", None)
     assert plan.questions == pytest.approx(30, abs=1), "as many show what they would find"

@@ -135,5 +135,11 @@ def test_few_differing_questions_are_said_to_be_unable_to_give_less() -> None:
 
 def test_dialogues_are_counted() -> None:
     scores = [1.0, 0.0, 0.5, 0.25]
-    compared = compare_paired(scores, scores[::-1], metric="F1", test="permutation", dialogues=["d1", "d1", "d2", "d2"])
+    compared = compare_paired(
+        scores,
+        scores[::-1],
+        metric="F1",
+        test="permutation",
+        groups=[("dialogue", "d1")] * 2 + [("dialogue", "d2")] * 2,
+    )
     assert "; 4 questions of 2 dialogues)" in format_verdict(compared, a="a", b="b")

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.metrics.context import answer_in_context, redundancy
+from judgetree.evaluation.metrics.context import answer_in_context, chunks_read, evidence_complete, redundancy
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 
 
 def asked(*answers: str, lang: str = "en", **more: object) -> EvalQuestion:
@@ -51,3 +53,35 @@ def test_redundancy_is_a_share_that_ignores_order_and_is_1_of_copies(texts: list
     worded = [text for text in texts if text.strip()]
     if worded:
         assert redundancy([*worded, *worded]) == pytest.approx(1.0)
+
+
+def node(name: str, *, place: int | None = None, below: QueryNode | None = None, **metadata: object) -> ChunkNode:
+    shown = {} if place is None else {"shown_place": place}
+    return ChunkNode(
+        chunk_id=name, text=name, metadata={**shown, **metadata}, sub_runs=() if below is None else (below,)
+    )
+
+
+def test_what_readers_saw_on_the_way_to_the_answer() -> None:
+    """A sub-question that was refused hands nothing on, and what no reader was shown was found for nothing."""
+    deeper = QueryNode(thread_id="d", query="?", depth=2, chunks=(node("deep", place=0), node("unread")))
+    known = QueryNode(thread_id="k", query="?", depth=1, chunks=(node("low", place=0, below=deeper, sub_answer="A"),))
+    refused = QueryNode(thread_id="r", query="?", depth=1, chunks=(node("lost", place=0),))
+    root = QueryNode(
+        thread_id="t",
+        query="?",
+        chunks=(
+            node("second", place=1, below=known, sub_answer="It is in Bern."),
+            node("first", place=0, below=refused, sub_answer="The passages do not say."),
+            node("never shown"),
+            node("round", round_answer="Ada"),
+        ),
+    )
+    assert list(chunks_read(SearchTree(root=root))) == ["first", "second", "round", "low", "deep"]
+
+
+def test_evidence_is_complete_if_all_gold_was_read() -> None:
+    assert evidence_complete(("a", "b"), [("a", "x"), ("b",)]) == 1.0
+    assert evidence_complete(("a", "b"), [("a",)]) == 0.0
+    assert evidence_complete(("a",), ()) == 0.0
+    assert evidence_complete((), [("a",)]) is None

@@ -167,12 +167,12 @@ def test_dialogues_are_exchanged_and_drawn_as_a_whole() -> None:
     a, b = [1.0] * 12, [0.0] * 12
     dialogues = [f"d{number // 4}" for number in range(12)]
     by_turn = compare_paired(a, b, metric="EM", test="permutation")
-    by_dialogue = compare_paired(a, b, metric="EM", test="permutation", dialogues=dialogues)
+    by_dialogue = compare_paired(a, b, metric="EM", test="permutation", groups=dialogues)
     assert by_turn.p_value == pytest.approx(2 / 2**12)
     assert by_dialogue.p_value == by_dialogue.least_p_value == pytest.approx(2 / 2**3)
-    assert (by_dialogue.dialogues, by_dialogue.difference.n) == (3, 12)
+    assert (by_dialogue.groups, by_dialogue.difference.n) == (3, 12)
     with pytest.raises(ValueError, match="questions that stand alone"):
-        compare_paired(a, b, metric="EM", test="mcnemar", dialogues=dialogues)
+        compare_paired(a, b, metric="EM", test="mcnemar", groups=dialogues)
 
 
 def test_correlated_turns_widen_the_interval() -> None:
@@ -180,7 +180,7 @@ def test_correlated_turns_widen_the_interval() -> None:
     a = np.repeat(rng.random(20), 5).tolist()
     dialogues = [f"d{number // 5}" for number in range(100)]
     alone = compare_paired(a, [0.5] * 100, metric="F1", test="permutation")
-    together = compare_paired(a, [0.5] * 100, metric="F1", test="permutation", dialogues=dialogues)
+    together = compare_paired(a, [0.5] * 100, metric="F1", test="permutation", groups=dialogues)
     assert None not in (alone.difference.low, alone.difference.high, together.difference.low, together.difference.high)
     widths = [each.difference.high - each.difference.low for each in (alone, together)]  # type: ignore[operator]
     assert widths[1] > 1.8 * widths[0], "five times the variance, so more than twice as wide"

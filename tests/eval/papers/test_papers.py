@@ -58,7 +58,8 @@ def test_table_of_answers_has_intervals_and_marks_what_differs_from_the_baseline
     llm, naive, judge = answers.rows
     assert judge[:3] == (Cell(text="judge"), Cell(text="24"), Cell(text="100.0", bounds=("86.2", "100.0"), marks="*"))
     assert (llm[2].marks, naive[2].marks) == ("", "")
-    assert "* differs from naive (paired tests, p < .05 after Holm's correction for 4 comparisons" in answers.caption
+    assert "* differs from naive (paired tests, p < .05 after Holm's correction, " in answers.caption
+    assert "Primary outcome: EM, corrected for 2. Others, corrected together for 4: F1, seconds." in answers.caption
 
 
 def test_caption_names_the_means_that_stand_over_other_questions(report: Report) -> None:
@@ -84,7 +85,7 @@ def test_splits_are_tested_in_pairs_and_corrected_together(report: Report) -> No
     split = table(report, "split-type")
     assert split.head[:3] == ("Question type", "n", "llm EM")
     assert [[cell.marks for cell in row if cell.marks] for row in split.rows] == [["*", "*"], ["*", "*"]]
-    assert "correction for 8 comparisons" in split.caption
+    assert "Corrected together: 8 comparisons." in split.caption
     assert next(each for each in compared if each.a == "judge").verdict.startswith(f"type {KINDS[0]}: judge is better")
 
 
@@ -130,9 +131,9 @@ def test_csv_has_every_frame_with_its_tests(report: Report, tmp_path: Path) -> N
     files = write_csv(report, tmp_path)
     assert [file.name for file in files] == ["systems.csv", "splits.csv", "comparisons.csv", "failures.csv"]
     compared = pd.read_csv(tmp_path / "comparisons.csv")
-    assert len(compared) == 4 + 8
+    assert len(compared) == 6 + 8
     whole = compared[compared["split"].isna() & (compared["a"] == "judge") & (compared["metric"] == "em")].iloc[0]
-    assert (whole["difference"], whole["n"], whole["comparisons"], whole["is_shown"]) == (0.75, 24, 4, True)
+    assert (whole["difference"], whole["n"], whole["comparisons"], whole["is_shown"]) == (0.75, 24, 2, True)
     assert whole["p_value"] < whole["adjusted_p_value"]
 
 

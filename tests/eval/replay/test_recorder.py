@@ -227,7 +227,7 @@ def test_an_error_of_all_ends_the_judgements_beside_it(tmp_path: Path) -> None:
 
 def test_a_recorded_question_has_all_that_its_scores_depend_on() -> None:
     """Or replays would score otherwise than runs."""
-    no_matter = {"type", "hops", "supporting", "distractors", "facts", "turn"}
+    no_matter = {"type", "hops", "supporting", "distractors", "facts", "turn", "shares"}
     kept = {each.name for each in fields(RecordedQuestion)} - {"gold"}
     assert {each.name for each in fields(EvalQuestion)} - no_matter == kept
     asked = EvalQuestion(id="q", question="?", answers=("Québec",), answers_known=True, lang="fr", folds_letters=True)

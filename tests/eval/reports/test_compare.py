@@ -33,11 +33,18 @@ def write_run(folder: Path, file: Path, right: dict[str, int], **experiment: obj
 
 def test_systems_of_one_run_are_compared_question_by_question(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"naive": 0, "judge": QUESTIONS})
-    em, f1 = compare_runs(str(run))
+    em, f1, *_ = compare_runs(str(run))
     assert (em.a, em.b, em.paired.metric, f1.paired.metric) == ("judge", "naive", "em", "f1")
     assert (em.paired.test, em.paired.difference.mean, em.paired.a_better) == ("mcnemar", 1.0, QUESTIONS)
     assert em.paired.p_value == pytest.approx(2 * 0.5**QUESTIONS)
-    assert em.paired.adjusted_p_value == pytest.approx(4 * 0.5**QUESTIONS), "two p values were adjusted together"
+    assert em.paired.adjusted_p_value == em.paired.p_value, "the only one by the primary outcome"
+    assert (em.family, f1.family, f1.paired.comparisons) == ("primary", "secondary", len([*_, f1]))
+    assert f1.paired.adjusted_p_value == pytest.approx(f1.paired.p_value * f1.paired.comparisons)
+    by_f1, *others = compare_runs(str(run), primary="f1")
+    assert (by_f1.family, by_f1.paired.metric, by_f1.paired.comparisons) == ("primary", "f1", 1)
+    assert {each.family for each in others} == {"secondary"}
+    with pytest.raises(SettingsError, match="Did you mean 'seconds'"):
+        compare_runs(str(run), primary="second")
     assert em.verdict.startswith("judge is better than naive by 100")
 
 
@@ -79,7 +86,7 @@ def test_questions_of_one_system_alone_are_left_out_and_counted(tmp_path: Path, 
     run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 7})
     rows = (run / "rows.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (run / "rows.jsonl").write_text("".join(rows[:-3]), encoding="utf-8")
-    em, _ = compare_runs(run)
+    em, *_ = compare_runs(run)
     assert (em.left_out, em.paired.difference.n) == (3, QUESTIONS - 3)
     assert em.verdict.endswith("3 questions are left out: only one of the two has a row of them that counts.")
 
@@ -91,13 +98,13 @@ def test_rows_damaged_by_an_outage_count_only_when_wanted(tmp_path: Path, file: 
         number = int(row.question_id.removeprefix("q"))
         changes = {"status": "failed"} if number < 2 else {"damage": {"failed_verdicts": 2}}
         store.append(replace(row, prediction="wrong", attempt=1, **changes))  # type: ignore[arg-type]
-    em, _ = compare_runs(run)
+    em, *_ = compare_runs(run)
     assert (em.paired.difference.n, em.paired.difference.mean) == (6, 0.0)
     assert em.verdict.endswith("Rows compared: complete; left out: 2 failed and 4 degraded of judge.")
-    em, _ = compare_runs(run, rows="answered")
+    em, *_ = compare_runs(run, rows="answered")
     assert (em.paired.difference.n, em.paired.a_better) == (10, 0)
     assert em.verdict.endswith("Rows compared: answered; left out: 2 failed of judge; counted: 4 degraded of judge.")
-    em, _ = compare_runs(run, rows="all")
+    em, *_ = compare_runs(run, rows="all")
     assert em.paired.difference.n == QUESTIONS
     assert em.note == "Rows compared: all; counted: 2 failed and 4 degraded of judge."
     with pytest.raises(SettingsError, match=r"'none' is not allowed\. Allowed: complete, usable, answered, all"):
@@ -115,12 +122,12 @@ def test_systems_that_share_no_complete_rows_are_told_why(tmp_path: Path, file: 
 def test_same_system_of_two_runs_is_compared(tmp_path: Path, file: Path) -> None:
     a = write_run(tmp_path / "a", file, {"naive": 2, "judge": 12}, max_rec_depth=1)
     b = write_run(tmp_path / "b", file, {"judge": 2}, max_rec_depth=3)
-    em, _ = compare_runs(a, b)
+    em, *_ = compare_runs(a, b)
     assert (em.a, em.b, em.paired.a_better) == (f"{a}:judge", f"{b}:judge", 10)
 
 
 def test_repeated_questions_count_once(tmp_path: Path, file: Path) -> None:
-    em, _ = compare_runs(write_run(tmp_path / "a", file, {"naive": 0, "judge": 12}, repeats=3))
+    em, *_ = compare_runs(write_run(tmp_path / "a", file, {"naive": 0, "judge": 12}, repeats=3))
     assert em.paired.difference.n == QUESTIONS
 
 
@@ -139,7 +146,7 @@ def test_runs_that_differ_otherwise_are_refused_unless_forced(
     b = write_run(tmp_path / "b", file, {"judge": 5}, **setting)
     with pytest.raises(SettingsError, match=said):
         compare_runs(a, b)
-    assert len(compare_runs(a, b, force=True)) == 2
+    assert len(compare_runs(a, b, force=True)) > 1
 
 
 @pytest.mark.parametrize(
@@ -162,13 +169,13 @@ def test_runs_over_other_content_are_refused_though_their_settings_are_equal(
     a = write_run(tmp_path / "a", file, {"judge": 3})
     b = write_run(tmp_path / "b", file, {"judge": 5})
     write_opened(a, part, then)
-    assert len(compare_runs(a, b)) == 2, "a run of a version that did not take it down"
+    assert len(compare_runs(a, b)) > 1, "a run of a version that did not take it down"
     write_opened(b, part, now)
     with pytest.raises(SettingsError, match=said):
         compare_runs(a, b)
-    assert len(compare_runs(a, b, force=True)) == 2
+    assert len(compare_runs(a, b, force=True)) > 1
     write_opened(b, part, {**then, "collection": "b"} if part == "index" else then)
-    assert len(compare_runs(a, b)) == 2
+    assert len(compare_runs(a, b)) > 1
 
 
 def write_opened(run: Path, part: str, facts: dict[str, str]) -> None:
@@ -179,7 +186,7 @@ def write_opened(run: Path, part: str, facts: dict[str, str]) -> None:
 def test_runs_need_only_those_prompts_in_common_that_both_use(tmp_path: Path, file: Path) -> None:
     a = write_run(tmp_path / "a", file, {"naive": 3}, systems=("naive",))
     b = write_run(tmp_path / "b", file, {"naive": 5}, systems=("llm", "naive"))
-    assert len(compare_runs(a, b)) == 2
+    assert len(compare_runs(a, b)) > 1
     manifest = json.loads((b / "manifest.json").read_text(encoding="utf-8"))
     manifest["identity"]["reader_prompt"] = "another"
     RunStore(b).write_manifest(manifest)
@@ -199,13 +206,13 @@ def test_replies_that_nobody_can_read_are_the_systems_own_failure(tmp_path: Path
     for row in store.read_rows():
         if row.system == "judge" and row.prediction == "wrong":
             store.append(replace(row, damage={"unusable_verdicts": 2}))
-    (em, _) = compare_runs(run)
+    em, *_ = compare_runs(run)
     assert (em.paired.difference.n, em.left_out) == (12, 0)
     assert em.paired.difference.mean == pytest.approx(5 / 12)
     assert em.usable is not None
     assert (em.usable.difference.n, em.usable.difference.mean) == (9, pytest.approx(5 / 9))
     assert "Without 3 answers of judge with replies that could not be used, it is +55.6 over 9 questions." in em.verdict
-    (other, _) = compare_runs(run, rows="usable")
+    other, *_ = compare_runs(run, rows="usable")
     assert (other.paired.difference.n, other.left_out, other.usable) == (9, 3, None)
     assert "3 questions are left out: only one of the two has a row of them that counts." in other.verdict
     assert "left out: 3 answers of judge with unusable replies" in other.verdict
@@ -219,7 +226,7 @@ def test_a_judge_of_which_no_reply_could_be_used_is_told(tmp_path: Path, file: P
     for row in store.read_rows():
         if row.system == "judge":
             store.append(replace(row, damage={"unusable_verdicts": 1}))
-    (em, _) = compare_runs(run)
+    em, *_ = compare_runs(run)
     assert "Some replies in 12 answers of judge could not be used; too few questions are without such." in em.verdict
     assert (em.usable, em.usable_n) == (None, 0)
     with pytest.raises(SettingsError, match="replies that could not be used in 12 answers of judge"):
@@ -232,7 +239,7 @@ def test_of_repeats_those_with_usable_replies_count(tmp_path: Path, file: Path) 
     for row in store.read_rows():
         if (row.system, row.repeat) == ("judge", 1) and row.prediction == "wrong":
             store.append(replace(row, damage={"unusable_verdicts": 1}))
-    (em, _) = compare_runs(run)
+    em, *_ = compare_runs(run)
     assert em.usable is not None
     assert em.usable.difference == em.paired.difference, "the other repeat has the same answer"
     assert (
@@ -245,7 +252,7 @@ def test_damage_from_outside_is_left_out_whatever_else_there_is(tmp_path: Path, 
     store = RunStore(run)
     (row,) = (row for row in store.read_rows() if (row.system, row.question_id) == ("judge", "q3"))
     store.append(replace(row, damage={"unusable_verdicts": 1, "failed_verdicts": 1}))
-    (em, _) = compare_runs(run)
+    em, *_ = compare_runs(run)
     assert (em.paired.difference.n, em.left_out) == (11, 1)
 
 
@@ -255,3 +262,33 @@ def test_a_folder_that_does_not_exist_is_no_run(tmp_path: Path, file: Path) -> N
         compare_runs(tmp_path / "pilto")
     with pytest.raises(LoadingError, match="There is no run"):
         compare_runs(tmp_path / "pilot", tmp_path / "gone")
+
+
+def test_equivalence_is_shown_within_a_margin_that_the_questions_can_tell(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 6, "llm": 5})
+    apart, equal = compare_runs(run, margin=40)[:2]
+    assert (apart.a, equal.a) == ("llm", "judge")
+    found = equal.paired.equivalence
+    assert found is not None
+    assert (found.margin, found.confidence, found.is_shown) == (0.4, 0.95, True), "90 %, corrected for two comparisons"
+    assert "They are equivalent within 40.0 points (95 % interval " in equal.verdict
+    assert "two one-sided tests)." in equal.verdict
+    few = compare_runs(run, margin=2)[1]
+    assert "That they are equivalent was not shown within 2.0 points" in few.verdict
+    assert all(each.paired.equivalence is None for each in compare_runs(run, margin=2) if each.family == "secondary")
+    for wrong in (0.0, -1.0, float("nan")):
+        with pytest.raises(SettingsError, match="margin"):
+            compare_runs(run, margin=wrong)
+
+
+def test_questions_that_share_a_fact_are_one_in_tests(tmp_path: Path) -> None:
+    """Forty questions of four facts are four observations, so that no difference can be shown."""
+    rows = [
+        {"id": f"q{each}", "question": f"{each}?", "answer": "right", "cluster": f"fact {each % 4}"}
+        for each in range(40)
+    ]
+    file = write_lines(tmp_path, *rows, name="own.jsonl")
+    run = run_rows.write_run(tmp_path / "a", {"naive": 0, "judge": 40}, dataset=f"questions:{file}")
+    em, *_ = compare_runs(run)
+    assert (em.paired.test, em.paired.groups, em.paired.is_shown) == ("permutation", 4, False)
+    assert "40 questions of 4 clusters" in em.verdict

@@ -17,6 +17,7 @@ from judgetree.app.scripted.endpoints import Outgoing, Responses
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ReceivedRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
+from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
 from judgetree.evaluation.reports.report import load_report
@@ -100,6 +101,13 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
         **{("naive", "chain"): 0.0, ("naive", "colour"): 1.0, ("naive", "none"): None},
         **{("judge", "chain"): 1.0, ("judge", "colour"): 1.0, ("judge", "none"): None},
     }, "answers to sub-questions are part of it"
+    frame = question_frame(rows.values(), load_dataset(bench.experiment.dataset).questions).set_index(
+        ["system", "question_id"]
+    )
+    assert frame["evidence"].dropna().to_dict() == {
+        **{("naive", "chain"): 0.0, ("naive", "colour"): 1.0},
+        **{("judge", "chain"): 1.0, ("judge", "colour"): 1.0},
+    }, "as readers saw it, sub-questions included"
     assert all(calls(row) > 0 for row in rows.values())
     paid = sum(row.tree.chat_calls for row in rows.values() if row.tree)
     assert paid == bench.requests(), "systems that ask the same share the answer"

@@ -240,3 +240,27 @@ def test_lines_are_plain_data(bench: RagasBench) -> None:
     lines = [json.loads(line) for line in (bench.folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {line["scorer"]["metric"] for line in lines} == {"builtins:callable"}
     assert {line["value"] for line in lines} == {0.0}, "False is 0"
+
+
+class Errors:
+    """Counts wrong words; fewer are better."""
+
+    range = (0, 9)
+    higher_is_better = False
+
+    def __call__(self, sample: MetricSample) -> float:
+        return float(sample.system == "naive")
+
+
+def test_a_metric_says_which_way_is_better(bench: RagasBench) -> None:
+    scored(bench, Errors())
+    frame = load_report(bench.folder, settings=bench.settings).questions.set_index(["system", "question_id"])
+    assert frame["score_" + next(name for name in frame if name.startswith("score_"))[6:]]["naive", "colour"] == 9.0
+    found = next(each for each in compare_runs(bench.folder) if each.paired.metric.startswith("score_"))
+    assert (found.paired.better, found.paired.mean_a < found.paired.mean_b) == ("lower", True)
+
+    class Wrong(Errors):
+        higher_is_better = "no"
+
+    with pytest.raises(SettingsError, match="higher_is_better of the metric"):
+        scored(bench, Wrong())

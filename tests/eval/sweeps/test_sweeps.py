@@ -100,6 +100,11 @@ def test_sweep_is_one_report_and_costs_nothing_again(
     assert {(each.a, each.b) for each in report.comparisons} >= {
         ("judge (max_rec_depth 2, topk 1)", "judge (max_rec_depth 0, topk 1)")
     }
+    assert all(each.a != each.b for each in report.comparisons)
+    unchanged = [
+        each for each in report.comparisons if each.a.startswith("naive") and "max_rec_depth 2, topk 1" in each.a
+    ]
+    assert unchanged == [], "max_rec_depth changes nothing of naive"
     requests = sum(server.requests.values())
     assert requests < report.questions["chat_calls"].sum(), "equal calls of two combinations are paid once"
     written = write_sweep_report(out)

@@ -147,12 +147,12 @@ def test_a_repeated_question_is_right_if_every_repeat_was(http: httpx.Client, fo
 def test_systems_of_a_run_and_of_two_are_compared(http: httpx.Client, folder: Path) -> None:
     add_run(folder, "a", {"naive": 2, "judge": 12})
     add_run(folder, "b", {"judge": 2})
-    em, f1 = http.get("/v1/runs/compare", params={"a": "a"}).json()["data"]
+    em, f1, *_ = http.get("/v1/runs/compare", params={"a": "a"}).json()["data"]
     assert (em["a"], em["b"], em["metric"], f1["metric"]) == ("judge", "naive", "em", "f1")
     assert (em["n"], em["is_shown"], em["test"]) == (12, True, "mcnemar")
     assert em["difference"] == pytest.approx(10 / 12)
     assert em["low"] < em["difference"] < em["high"]
-    across, _ = http.get("/v1/runs/compare", params={"a": "a", "b": "b"}).json()["data"]
+    across, *_ = http.get("/v1/runs/compare", params={"a": "a", "b": "b"}).json()["data"]
     assert (across["a"], across["b"]) == ("a:judge", "b:judge")
     assert across["verdict"].startswith("a:judge is better than b:judge by 83.3 points")
 
