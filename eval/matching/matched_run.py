@@ -67,7 +67,7 @@ class Matched:
     """An experiment whose opponents are found."""
 
     experiment: Experiment
-    """With the opponents among its systems, and without ``match_budget``."""
+    """With the opponents among its systems, and without ``match_budget``, which is the baseline unless one is named."""
     options: RunOptions
     """How to run it."""
     opponents: Sequence[Opponent] = ()
@@ -137,7 +137,13 @@ def match_budget(
             pilot.write_manifest({**(pilot.read_manifest() or {}), "opponents": found})
     systems = tuple(dict.fromkeys([*experiment.systems, *(each.system for each in opponents)]))
     return Matched(
-        experiment=experiment.model_copy(update={"match_budget": None, "systems": systems}),
+        experiment=experiment.model_copy(
+            update={
+                "match_budget": None,
+                "systems": systems,
+                "baseline": experiment.baseline or experiment.match_budget,
+            }
+        ),
         options=replace(options, opponents=[each.to_document() for each in opponents], paid_in=pilot.folder),
         opponents=opponents,
         calls=calls,
