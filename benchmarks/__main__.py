@@ -48,6 +48,7 @@ BENCHMARKS = (
     "serving",
     "serving_kills",
     "fuzzing",
+    "false_alarms",
 )
 
 

@@ -76,8 +76,8 @@ class Experiment(RagConfig):
     """What is compared; one with options of its own as naive(topk=10; search_type=dense), in files as
     {naive: {topk: 10}}; one of your own as module:name of the function that builds its graph."""
     match_budget: Annotated[str | None, Key(common=True, metavar="SYSTEM")] = None
-    """Also ask naive with as many prompt tokens, and ircot with as many calls, as this system takes on a pilot; it is the
-    baseline."""
+    """Also ask naive with as many prompt tokens, and ircot with as many calls, as this system takes on a pilot. It is
+    then the baseline."""
     repeats: Annotated[int, Field(ge=1), Key(older_flag="--repeat", metavar="K")] = 1
     """How often each question is asked, with answers of its own."""
 
