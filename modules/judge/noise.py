@@ -50,6 +50,8 @@ class Noise:
     """Whether all chunks of a query are judged in one call, as a set."""
     writer: float = 1.0
     """Probability that a sub-question asks for what is missing, in [0, 1]; each further try is drawn anew."""
+    retry: float | None = None
+    """The same of further tries, given that those before did not; None as ``writer``, as if tries were independent."""
     sees_wrong_questions: bool = False
     """Whether a sub-question about a title that no question needs is held to be answered by nothing.
 
@@ -62,9 +64,10 @@ class Noise:
             "auc": 0.5 <= self.auc <= 1.0,
             "scale": 0.0 < self.scale < math.inf,
             "writer": 0.0 <= self.writer <= 1.0,
+            "retry": self.retry is None or 0.0 <= self.retry <= 1.0,
             **{name: 0.0 < getattr(self, name) < 1.0 for name in ("recall", "base", "set_base")},
         }
-        allowed = {"auc": "0.5 to 1", "scale": "above 0", "writer": "0 to 1"}
+        allowed = {"auc": "0.5 to 1", "scale": "above 0", "writer": "0 to 1", "retry": "0 to 1"}
         for name, holds in ranges.items():
             if not holds:
                 raise SettingsError(
@@ -73,8 +76,8 @@ class Noise:
                 )
 
     def fingerprint(self) -> dict[str, str]:
-        """Return all parameters."""
-        return {name: str(value) for name, value in asdict(self).items()}
+        """Return all parameters that are set."""
+        return {name: str(value) for name, value in asdict(self).items() if value is not None}
 
     def of_repeat(self, repeat: int) -> Noise:
         """Return the same quality with errors of its own for a repeat, counted from 0, whose errors these are."""
@@ -100,13 +103,14 @@ class Noise:
         return p_suffices > 0.5, p_suffices
 
     def question(self, query: str, chunk_id: str, attempt: int, *, right: Sequence[T], wrong: Sequence[T]) -> T | None:
-        """Return the sub-question of a try, counted from 1: with P ``writer`` a right one, else a wrong one.
+        """Return the sub-question of a try, counted from 1: right with P ``writer`` or ``retry``, else wrong.
 
         Right ones come in their order; a wrong one is drawn. Where there is none of a kind, the other kind serves; None
         without any.
         """
         names = ("question", query, chunk_id, str(attempt))
-        asks_right = _uniform(self.seed, "writer", *names) < self.writer
+        p_right = self.writer if attempt == 1 or self.retry is None else self.retry
+        asks_right = _uniform(self.seed, "writer", *names) < p_right
         if right and (asks_right or not wrong):
             return right[0]
         return wrong[int(_uniform(self.seed, "wrong", *names) * len(wrong))] if wrong else None

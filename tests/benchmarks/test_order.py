@@ -79,7 +79,7 @@ def test_numbers_in_the_words_of_the_page_are_those_of_its_results() -> None:
     for claim in (
         f"All {len(FOUND):,} rows",
         "gains {} evidence complete over plain breadth on HotpotQA and {} on MuSiQue".format(*map(number, ordered)),
-        f"never more than {number(PLAIN[PLAIN['policy'] == 'oracle_order']['gain'].max())}",
+        f"and at most {number(PLAIN[PLAIN['policy'] == 'oracle_order']['gain'].max())}",
         f"gains {number(spread('musique', 'per chunk', 32, 'best_first').mean())} on average and up to",
         "AUC .8, perfect writer: {}, {} to {}".format(*map(number, best)),
         f"A random order loses up to {number(lost.xs('random', level='policy').max())}",

@@ -158,15 +158,13 @@ def test_batch_evaluation_when_run(run: Callable[[str], Outputs]) -> None:
     assert "retrieval_miss" in said["failures"]
     assert "A: 1080 hours" in said["tree"]
     assert "text/html" in said["tree"]
-    assert (
-        said["compare"].splitlines()[-1].startswith("No difference in em was shown; judge less naive is +58.3 points")
-    )
+    assert said["compare"].splitlines()[-1].startswith("judge is better than naive by 58.3 points of EM")
     assert "requests that reached the model: 0" in said["again"]
     assert "same predictions: True" in said["again"]
     assert said["fail"].startswith("54 rows, 2 failed: ")
     assert "503" in said["fail"]
     assert "failed now: 0" in said["retry"]
-    assert said["compare-again"].splitlines()[-1].startswith("judge is better than naive by 66.7 points of em")
+    assert said["compare-again"].splitlines()[-1].startswith("judge is better than naive by 66.7 points of EM")
     assert {"manifest.json", "rows.jsonl", "trees.jsonl", "report.html"} <= set(said["files"].split())
 
 

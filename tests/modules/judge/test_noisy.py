@@ -218,3 +218,18 @@ def test_another_table_or_noise_is_another_judge() -> None:
     other = GoldTable([GoldQuestion(question=QUESTION, needs=(need("KS-1"),))])
     judges = [NoisyJudge(TABLE, Noise()), NoisyJudge(other, Noise()), NoisyJudge(TABLE, Noise(auc=0.9))]
     assert len({tuple(judge.fingerprint().items()) for judge in judges}) == 3
+
+
+def test_a_further_try_is_right_as_often_as_it_says() -> None:
+    noise = Noise(writer=0.9, retry=0.2)
+    first, later = (
+        fmean(
+            noise.question("q", f"c{each}", attempt, right=["right"], wrong=["wrong"]) == "right"
+            for each in range(2_000)
+        )
+        for attempt in (1, 3)
+    )
+    assert (first, later) == (pytest.approx(0.9, abs=0.03), pytest.approx(0.2, abs=0.03))
+    assert "retry" not in Noise().fingerprint(), "as of versions without it"
+    with pytest.raises(SettingsError, match=r"retry=1\.5 is not allowed\. Allowed: 0 to 1"):
+        Noise(retry=1.5)
