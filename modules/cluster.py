@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SettingsError, UserError, needs_extra
+from .network.quiet_libraries import keep_libraries_quiet
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -70,7 +71,7 @@ def connected(address: str, *, workers: int) -> Iterator[ModuleType]:
         SettingsError: There is no cluster at the address, or Ray does not start here.
         UserError: The Ray that was started here has ended, and so the block fails.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    keep_libraries_quiet()
     with needs_extra("ray", what=_WHAT):
         import ray  # noqa: PLC0415 - an optional extra
     if ray.is_initialized():

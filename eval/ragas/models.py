@@ -7,7 +7,6 @@ all calls go through judgetree's models with their rate limits, cache, retries a
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import warnings
 from importlib import metadata
@@ -17,10 +16,11 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.messages import version_of
 from ...modules.calls.usage import CallMeter
 from ...modules.embedding.embedder import Embedder
+from ...modules.network.quiet_libraries import keep_libraries_quiet
 from ..scoring.replies import Reply, StructuredLLM
 from .metrics import RagasMetric
 
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # RAGAS reads it at import, in this spelling only
+keep_libraries_quiet()  # RAGAS reads its variable at import
 with warnings.catch_warnings():
     # RAGAS imports from deprecated packages; keep our own imports out of this block.
     warnings.simplefilter("ignore", DeprecationWarning)

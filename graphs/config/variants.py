@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...modules.config.typed_values import names_in, typed_value
-from ...modules.errors import SettingsError, did_you_mean
+from ...modules.errors import SettingsError, did_you_mean, reason_of
 from .rag_config import RagConfig
 
 _OF_RUNS = (*RagConfig.keys_with(is_model=True), "retriever", "search_graph", "tools")
@@ -65,7 +65,7 @@ def read_variant(label: str) -> Variant:
         try:
             options[key] = typed_value(value, RagConfig, key)
         except ValueError as error:
-            raise SettingsError(f"{key}={value} of {label!r:.200} is no YAML: {error}.") from error
+            raise SettingsError(f"{key}={value} of {label!r:.200} is no YAML: {reason_of(error)}.") from error
     return variant_of(found["system"].strip(), options)
 
 

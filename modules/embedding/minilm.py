@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..network.quiet_libraries import keep_libraries_quiet
 from .batches import by_length
 from .cores import usable_cores
 
@@ -33,6 +34,7 @@ def open_minilm(model: Path, tokenizer: Path) -> Callable[[Sequence[str]], Vecto
 
     Several batches run at once, one on each core. A text's vector depends on its batch by less than 1e-6.
     """
+    keep_libraries_quiet()
     import onnxruntime  # noqa: PLC0415 - loaded when it is used
     from tokenizers import Tokenizer  # noqa: PLC0415
 

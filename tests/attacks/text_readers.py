@@ -21,6 +21,7 @@ from judgetree.evaluation.metrics.conversation import _words as metric_words
 from judgetree.evaluation.metrics.numbers import number_match
 from judgetree.evaluation.question_files.cell_texts import cell_texts, question_text
 from judgetree.evaluation.reports.failures import _name_in
+from judgetree.evaluation.runs.worker import _texts
 from judgetree.graphs.drawing.decisive import decisive_sentence
 from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
@@ -28,6 +29,7 @@ from judgetree.modules.addresses import Address
 from judgetree.modules.calls.stops import StopTextFilter
 from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
+from judgetree.modules.config.typed_values import names_in
 from judgetree.modules.digests import canonical_json
 from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, refuses_format
 from judgetree.modules.errors import LoadingError
@@ -160,6 +162,8 @@ READERS: Mapping[str, Reader] = {
     "evaluation.question_files.cell_texts.cell_texts": lambda text: cell_texts(text, "|"),
     "evaluation.question_files.cell_texts.question_text": question_text,
     "evaluation.reports.failures._name_in": _name_in,
+    "modules.config.typed_values.names_in": names_in,
+    "evaluation.runs.worker._texts": lambda text: list(_texts(f"naive(strategy={text})")),
     "evaluation.metrics.conversation._words": lambda text: metric_words(text, "en"),
     **dict.fromkeys(
         (f"evaluation.metrics.numbers.{name}" for name in ("_gives", "_only_number", "_numbers_in", "_value")),
@@ -282,6 +286,7 @@ EXCUSED: Mapping[str, str] = {
         (
             "modules.calls.journal._call_of",
             "evaluation.rows.payments.Payments.paid",
+            "evaluation.rows.opponents.opponents_in",
             "modules.trust.consent._read",
             "modules.trust.saved_names._address_in",
             "modules.calls.transcripts._call_of",

@@ -66,7 +66,20 @@ SAMPLES: Mapping[str, object] = {
 ALWAYS = {
     *("llm", "temperature", "thinking", "prompts"),
     *("max_llm_calls", "max_tree_tokens", "max_tree_cost_usd", "max_tree_seconds"),
-    *("dataset", "split", "limit", "sample", "ids", "systems", "repeats", "seed", "baseline", "metrics"),
+    *(
+        "dataset",
+        "split",
+        "limit",
+        "sample",
+        "ids",
+        "systems",
+        "repeats",
+        "seed",
+        "baseline",
+        "metrics",
+        "primary",
+        "match_budget",
+    ),
     *("cache", "fail_after", "record", "concurrency", "max_calls", "max_tokens", "max_cost"),
     *("columns", "separator", "encoding", "skip_bad_rows"),  # refused beside a data set that is no file of one's own
 }
