@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SettingsError, UserError, needs_extra
-from .network.quiet_libraries import keep_libraries_quiet
+from .quiet_libraries import keep_libraries_quiet
 
 if TYPE_CHECKING:
     from types import ModuleType

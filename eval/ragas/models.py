@@ -16,7 +16,7 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.messages import version_of
 from ...modules.calls.usage import CallMeter
 from ...modules.embedding.embedder import Embedder
-from ...modules.network.quiet_libraries import keep_libraries_quiet
+from ...modules.quiet_libraries import keep_libraries_quiet
 from ..scoring.replies import Reply, StructuredLLM
 from .metrics import RagasMetric
 

@@ -25,6 +25,7 @@ from ..rows.cautions import run_cautions
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest, part_of
 from ..runs.manifest import accepted_changes
+from ..tables.html import section_html
 from ..tables.markdown import sections_markdown
 from ..tables.table import Block, Section
 from .compare import Comparison, compare_splits, compare_systems, comparison_frame
@@ -133,6 +134,9 @@ class Report:
     def to_markdown(self) -> str:
         """Write the report in Markdown: the table of systems with 95 % intervals, then optional sections."""
         return sections_markdown(self.sections())
+
+    def _repr_html_(self) -> str:
+        return "".join(map(section_html, self.sections()))
 
     def sections(self) -> list[Section]:
         """Return the parts of the report: first the data set's name, the table of systems and remarks on it."""

@@ -43,6 +43,12 @@ class RagResult:
         """True where the judge failed on every chunk: the answer then rests on chunks that nothing has judged."""
         return has_no_verdict(self.tree.root)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Sources of the chunks that the question's reader saw, each once, in the order of the evidence."""
+        shown = (str(chunk.metadata.get("source") or "") for chunk in self.tree.root.shown_chunks)
+        return tuple(dict.fromkeys(filter(None, shown)))
+
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
 

@@ -18,7 +18,7 @@ from ..drawing.marks import UNMARKED, Mark, Marks
 from ..drawing.words import format_usage
 from ..tree.alignment import align_queries
 from ..tree.counts import SavedBySharing, count_saved_by_sharing, count_verdicts
-from ..tree.documents import Documents, build_graph, draw_graphml
+from ..tree.documents import Documents, build_frame, build_graph, draw_graphml
 from ..tree.fork_record import Fork
 from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import (
@@ -33,6 +33,7 @@ from .tree_diff import TreeDiff, changed_settings
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +200,18 @@ class SearchTree(DrawnTree):
         Attributes are scalars.
         """
         return build_graph(self.root)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each chunk of each query, in the order of the tree.
+
+        Columns: ``query``, its ``depth`` (of the chunk's round), the chunk's ``rank`` from 1, ``source``, ``verdict``
+        ("0", "1", "2" or why there is none), ``score``, ``p_needed``, ``shown`` (whether the query's reader saw it),
+        ``sub_question`` and ``sub_answer``, ``text``, ``chunk_id`` and ``thread_id``. Needs the extra ``eval``.
+
+        Raises:
+            DependencyError: pandas is not installed.
+        """
+        return build_frame(self.root)
 
     def to_graphml(self) -> str:
         """Return the graph of ``to_networkx`` as GraphML text."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
-from ...modules.errors import LoadingError
+from ...modules.errors import LoadingError, needs_extra
 from ...modules.reading.deep_json import dumps, loads
 from ...modules.storage.formats import FORMAT_KEY, Thing, check_format, format_of
 from ...modules.storage.texts import printable
@@ -19,6 +19,7 @@ from .nodes import ChunkNode, QueryNode, fold_queries, walk_chunks, walk_queries
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _QUERY_ATTRIBUTES = (
@@ -31,6 +32,10 @@ _QUERY_ATTRIBUTES = (
     "error",
     "started_at",
     "ended_at",
+)
+FRAME_COLUMNS = (
+    *("query", "depth", "rank", "source", "verdict", "score", "p_needed", "shown", "sub_question", "sub_answer"),
+    *("text", "chunk_id", "thread_id"),
 )
 # Messages in the words of JSON, in place of pydantic's own about Python's arguments and types.
 _FAULTS = {
@@ -249,6 +254,36 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
     for parent, chunk, shared in walk_shared(root):
         graph.add_edge(printable(f"{parent.thread_id}/{chunk.chunk_id}"), printable(shared.thread_id), kind="shared")
     return graph
+
+
+def build_frame(root: QueryNode) -> pd.DataFrame:
+    """Build a table with a row for each chunk of each query, in the order of the tree; see ``SearchTree.to_frame``.
+
+    Raises:
+        DependencyError: pandas is not installed.
+    """
+    with needs_extra("eval", what="A table of a search tree"):
+        import pandas as pd  # noqa: PLC0415 - an optional extra
+
+    rows = [
+        {
+            "query": parent.query,
+            "depth": parent.depth_of(chunk),
+            "rank": None if chunk.rank is None else chunk.rank + 1,
+            "source": chunk.metadata.get("source"),
+            "verdict": chunk.verdict_label,
+            "score": chunk.score,
+            "p_needed": chunk.p_needed,
+            "shown": chunk.shown_place is not None,
+            "sub_question": chunk.next_query,
+            "sub_answer": chunk.sub_answer,
+            "text": chunk.text,
+            "chunk_id": chunk.chunk_id,
+            "thread_id": parent.thread_id,
+        }
+        for parent, chunk in walk_chunks(root)
+    ]
+    return pd.DataFrame.from_records(rows, columns=FRAME_COLUMNS)
 
 
 def draw_graphml(root: QueryNode) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..network.quiet_libraries import keep_libraries_quiet
+from ..quiet_libraries import keep_libraries_quiet
 from .batches import by_length
 from .cores import usable_cores
 

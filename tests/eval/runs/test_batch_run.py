@@ -115,7 +115,9 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
 
 def test_a_report_shows_what_readers_saw_if_the_experiment_asks_for_it(bench: Bench) -> None:
     bench.run(limit=1, metrics=("em", "answer_in_context", "redundancy"))
-    text = load_report(bench.out).to_markdown()
+    report = load_report(bench.out)
+    text = report.to_markdown()
+    assert "<th>answer in the context</th>" in report._repr_html_(), "as it shows itself in a notebook"
     assert "| system | n | failed | degraded | refused | EM | answer in the context | redundancy |" in text
     assert "| naive | 1 | 0 | 0 | 1 | 0.0" in text
 

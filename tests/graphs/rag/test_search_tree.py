@@ -371,6 +371,19 @@ def test_networkx_graph_leads_from_query_over_chunk_to_sub_question(tmp_path: Pa
     assert nx.is_arborescence(graph)
 
 
+def test_a_table_has_a_row_for_each_chunk_of_each_query() -> None:
+    below = QueryNode(thread_id="b", query="Why?", depth=1, chunks=(ChunkNode(chunk_id="d", text="Low.", metadata={}),))
+    metadata = {"source": "a.md", "rank": 0, "score": 1, "verdict": "judged", "shown_place": 0, "next_query": "Why?"}
+    chunk = ChunkNode(chunk_id="c", text="High.", metadata=metadata, sub_runs=(below,))
+    frame = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=(chunk,))).to_frame()
+    assert frame[["query", "depth", "source", "verdict", "shown", "sub_question"]].values.tolist()[0] == [
+        *("q", 0, "a.md", "1", True, "Why?")
+    ]
+    assert list(frame["chunk_id"]) == ["c", "d"]
+    assert frame["rank"].iloc[0] == 1, "as drawings count"
+    assert list(SearchTree(root=QueryNode(thread_id="t", query="q")).to_frame().columns) == list(frame.columns)
+
+
 def test_networkx_graph_takes_any_metadata_key() -> None:
     chunk = ChunkNode(chunk_id="c", text="t", metadata={"node_for_adding": 1, "kind": "mine"})
     graph = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=(chunk,))).to_networkx()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.modules.network.quiet_libraries import QUIET
+from judgetree.modules.quiet_libraries import QUIET
 
-REPO = Path(__file__).parents[3]
+REPO = Path(__file__).parents[2]
 REPORTING = ("onnxruntime", "ragas", "ray")
 IMPORTS = re.compile(rf"^\s*(?:import|from) (?:{'|'.join(REPORTING)})\b", re.MULTILINE)
 EMBEDS = """
