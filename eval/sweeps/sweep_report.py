@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...graphs.config.variants import system_name
+from ...graphs.config.variants import read_variant, system_name
 from ...graphs.systems.registry import find_system
 from ...modules.calls.prices import FREE, Cost
 from ...modules.config.effects import lacking
@@ -251,9 +251,9 @@ def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender
 
 
 def _is_changed(system: str, one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Whether a system can have a use for a key that two combinations have otherwise."""
-    has = find_system(system_name(system)).has
-    return any(one[key] != other[key] and lacking(Experiment, key, has) is None for key in one)
+    """Whether a system can have a use for a key that two combinations have otherwise, and has no option of its own."""
+    has, own = find_system(system_name(system)).has, read_variant(system).options.given
+    return any(one[key] != other[key] and key not in own and lacking(Experiment, key, has) is None for key in one)
 
 
 def _named(system: object, values: Mapping[Hashable, object] | Mapping[str, object]) -> str:

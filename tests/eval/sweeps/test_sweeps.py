@@ -14,6 +14,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.sweeps.grid import is_sweep, load_sweep
 from judgetree.evaluation.sweeps.run_sweep import run_sweep
 from judgetree.evaluation.sweeps.sweep_page import write_sweep_report
+from judgetree.evaluation.sweeps.sweep_report import _is_changed
 from judgetree.modules.errors import LoadingError, SettingsError
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
@@ -228,3 +229,11 @@ def test_folders_that_are_no_sweep(tmp_path: Path, settings: Settings) -> None:
     (tmp_path / "old" / "sweep.json").write_text("{}", encoding="utf-8")
     with pytest.raises(LoadingError, match=r"has no format; this judgetree reads 'judgetree-sweep/"):
         write_sweep_report(tmp_path / "old")
+
+
+@pytest.mark.parametrize(
+    ("system", "is_changed"),
+    [("naive", True), ("naive(topk=9)", False), ("naive(search_type=sparse)", True), ("llm", False), ("judge", True)],
+)
+def test_a_system_is_compared_with_itself_where_the_swept_key_changes_it(system: str, is_changed: bool) -> None:
+    assert _is_changed(system, {"topk": 1, "cache": "off"}, {"topk": 2, "cache": "off"}) is is_changed
