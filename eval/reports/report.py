@@ -27,6 +27,7 @@ from ..rows.store import Manifest, part_of
 from ..runs.manifest import accepted_changes
 from ..tables.html import section_html
 from ..tables.markdown import sections_markdown
+from ..tables.narrow import sections_narrow
 from ..tables.table import Block, Section
 from .compare import Comparison, compare_splits, compare_systems, comparison_frame
 from .conversation import conversation_frame, conversation_section
@@ -134,6 +135,10 @@ class Report:
     def to_markdown(self) -> str:
         """Write the report in Markdown: the table of systems with 95 % intervals, then optional sections."""
         return sections_markdown(self.sections())
+
+    def to_text(self, width: int = 100) -> str:
+        """Write the report for lines of so many characters: a table that is wider is turned and cut into parts."""
+        return sections_narrow(self.sections(), width)
 
     def _repr_html_(self) -> str:
         return "".join(map(section_html, self.sections()))
@@ -243,8 +248,9 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
     ks = ks_of(run.experiment.topk, cut_offs)
     known = (*ANSWER_METRICS, *retrieval_metrics(ks), *CONTEXT_METRICS, *COST_METRICS)
     metrics = [name for name in known if name in questions]
-    if not questions["number_match"].notna().any():
-        metrics.remove("number_match")
+    for name in ("number_match", "evidence"):
+        if not questions[name].notna().any():
+            metrics.remove(name)
     if run.experiment.sharing != "off":
         metrics += [name for name in SAVED_BY_SHARING if name in questions]
     metrics += [*ragas_columns_in(questions), *own_columns_in(questions)]
@@ -341,7 +347,8 @@ def _cut_offs_in(metrics: Iterable[str]) -> Iterator[int]:
 def _own_choice(there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
     saved = [name for name in SAVED_BY_SHARING if name in there]
     numbers = [name for name in ("number_match",) if name in there]
-    return ("em", "f1", "cover_em", *numbers, f"all@{ks[0]}", "tree_all", *SHOWN_COSTS, *saved)
+    found = "evidence" if "evidence" in there else "tree_all"
+    return ("em", "f1", "cover_em", *numbers, f"all@{ks[0]}", found, *SHOWN_COSTS, *saved)
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ....modules.errors import needs_extra
-from ...terminal.terminal import busy, say, write_json, write_result
+from ...terminal.terminal import busy, say, width, write_json, write_result
 from ..options import Json, RunFolder, Spreadsheet
 from .compare import Baseline
 from .sweep import is_sweep_folder, report_sweep
@@ -28,6 +29,9 @@ def report(
     ] = None,
     spreadsheet: Spreadsheet = False,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also every plot as SVG and PDF.")] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Tables as in report.md, whatever the terminal's width; so they go to files.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
@@ -45,5 +49,5 @@ def report(
     if as_json:
         write_json(scored.to_document())
     else:
-        write_result(scored.to_markdown())
+        write_result(scored.to_markdown() if wide or not sys.stdout.isatty() else scored.to_text(width()))
         say(f"Written: {', '.join(map(str, files))}")
