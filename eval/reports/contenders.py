@@ -16,7 +16,7 @@ from ..metrics.outcomes import OUTCOMES
 from ..rows.store import INCOMPLETE, Completeness
 from .failures import completeness_counts, has_own_failure
 from .means import by_question, groups_of
-from .own_scores import own_columns_in, scored_by
+from .own_scores import compared_columns_in, scored_by
 
 RowChoice = Literal["complete", "usable", "answered", "all"]
 """complete: rows without damage from outside. usable: of these, those whose replies could all be used. answered:
@@ -53,7 +53,7 @@ class Contender:
 
 def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
     """Collect the systems of a ``frames.question_frame``, in its order, with the scores of the chosen rows."""
-    own = own_columns_in(frame)
+    own = compared_columns_in(frame)
     metrics = (*(name for name in OUTCOMES if name in frame), *own)
     counts = completeness_counts(frame)
     contenders = []

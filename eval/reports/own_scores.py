@@ -16,6 +16,9 @@ LOWER_IS_BETTER = "lower is better"
 """Ends what scored the scores of a metric whose lower values are better."""
 _BY = "_by"
 _MISSING = "_missing"
+_FAILED = "scoring failed"
+_MOST_FAILED = 0.5
+"""Share of the rows on which a metric may fail and still be compared."""
 _HEAD = ("system", "metric", "mean", "n", "missing", "range", "scored by")
 
 
@@ -44,6 +47,15 @@ class OwnScores:
 def own_columns_in(frame: pd.DataFrame) -> list[str]:
     """Return the score columns of a frame, in the order in which the metrics were first used."""
     return [name for name in map(str, frame.columns) if name.startswith(PREFIX) and not name.endswith((_BY, _MISSING))]
+
+
+def compared_columns_in(frame: pd.DataFrame) -> list[str]:
+    """Return the score columns by which systems are compared: those whose metric did not fail on most rows."""
+    return [name for name in own_columns_in(frame) if not _failed_share(frame, name) > _MOST_FAILED]
+
+
+def _failed_share(frame: pd.DataFrame, column: str) -> float:
+    return float(frame[f"{column}{_MISSING}"].str.startswith(_FAILED).mean())
 
 
 def scored_by(frame: pd.DataFrame, column: str) -> str:
@@ -76,7 +88,9 @@ def own_section(frame: pd.DataFrame, means: pd.DataFrame) -> Section | None:
         "otherwise. A failed question has the worst score of the range; rows for which a metric has no score are left "
         "out."
     )
-    return Section(title="Own metrics", blocks=(Table.of(_HEAD, rows, texts=2), explained))
+    left = ", ".join(each.removeprefix(PREFIX) for each in columns if each not in compared_columns_in(frame))
+    remarks = (f"**{left} failed on most rows, so that systems are not compared by it.**",) if left else ()
+    return Section(title="Own metrics", blocks=(Table.of(_HEAD, rows, texts=2), *remarks, explained))
 
 
 def _short_names(metrics: list[str]) -> Mapping[str, str]:
@@ -90,7 +104,7 @@ def _why(score: MetricScore | None) -> str:
     if score is None:
         return "not scored yet"
     if score.problem:
-        return f"scoring failed: {score.problem}"
+        return f"{_FAILED}: {score.problem}"
     return "no score" if score.value is None else ""
 
 

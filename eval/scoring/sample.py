@@ -53,8 +53,9 @@ class MetricSample:
 class Metric(Protocol):
     """Protocol of a metric: a function, or an object that can be called.
 
-    It returns a number, higher is better, or None where it has nothing to say. It may be a coroutine function. Two
-    attributes may say more: ``range``, the lowest and the highest number, (0, 1) without it; and ``version``, a text.
+    It returns a number, or None where it has nothing to say. It may be a coroutine function. Attributes may say more:
+    ``range``, the lowest and the highest number, (0, 1) without it; ``higher_is_better``, True without it; and
+    ``version``, a text.
     """
 
     def __call__(self, sample: MetricSample, /) -> float | Awaitable[float | None] | None:

@@ -264,3 +264,16 @@ def test_a_metric_says_which_way_is_better(bench: RagasBench) -> None:
 
     with pytest.raises(SettingsError, match="higher_is_better of the metric"):
         scored(bench, Wrong())
+
+
+def mostly_failing(sample: MetricSample) -> float:
+    if (sample.question_id, sample.system) != ("wall", "naive"):
+        raise ValueError("it needs a wall")
+    return 1.0
+
+
+def test_a_metric_that_failed_on_most_rows_is_told_and_not_compared(bench: RagasBench) -> None:
+    scored(bench, mostly_failing)
+    assert not any("mostly_failing" in each.paired.metric for each in compare_runs(bench.folder))
+    text = load_report(bench.folder, settings=bench.settings).to_markdown()
+    assert "mostly_failing failed on most rows, so that systems are not compared by it." in text
