@@ -221,6 +221,8 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("eval", "score", run, "--metric", "llm_correctness", "--llm", spec),
         ("eval", "report", run),
         ("eval", "compare", run),
+        ("eval", "plan", run),
+        ("eval", "metrics"),
         ("label", run, "--annotator", "me", "--summary"),
         ("export", run, "--what", "judge", "--any-split", "--out", str(out / "judge.jsonl")),
         ("eval", "record", str(out / "recorded"), "--dataset", mills, "--config", config, "--limit", "2"),
