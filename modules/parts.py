@@ -261,7 +261,7 @@ def is_from_outside(error: BaseException) -> bool:
     """Return whether an error ends a part from outside: Ctrl-C, a generator that is closed, a task that is cancelled.
 
     Any other error is the part's own failure, also one that is no ``Exception``, and a ``CancelledError`` in a task
-    that nobody has cancelled.
+    that was not cancelled.
     """
     if not isinstance(error, asyncio.CancelledError):
         return isinstance(error, KeyboardInterrupt | GeneratorExit)

@@ -1,4 +1,4 @@
-"""Libraries that report their use to their makers unless told otherwise."""
+"""Turns off the usage statistics that some libraries send to their vendors by default."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ QUIET: Mapping[str, str] = {
     "RAGAS_DO_NOT_TRACK": "true",  # in this spelling only
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Variables of the environment that keep them from it, by name."""
+"""Environment variables that turn them off, by name."""
 
 
 def keep_libraries_quiet() -> None:
-    """Have libraries report nothing; to be called before one of them is imported."""
+    """Turn off the statistics of all of them; call it before importing one."""
     os.environ.update(QUIET)

@@ -214,7 +214,7 @@ def load_dataset(  # noqa: PLR0913 - a front door, where everything has a defaul
 
 
 def has_corpus_ids(spec: str) -> bool:
-    """Whether a data set names gold documents by the ids of its corpus, whoever has indexed that."""
+    """Whether a data set names gold documents by the ids of its corpus, which other indexes of that corpus have too."""
     name = spec.partition(":")[0]
     return name in DATASETS and DATASETS[name].has_corpus_ids
 

@@ -17,10 +17,10 @@ Ask = Callable[[Sequence[str]], Sequence[RunRow]]
 PILOT = 30
 """Questions over which budgets are measured."""
 _LEAST_ANSWERED = 0.5
-"""Share of the pilot's questions that a system must answer."""
+"""Share of the pilot's questions of which a system must answer more, so that any two have some in common."""
 _MOST_TRIES = 6
 _CLOSE = 0.02
-"""Difference from a budget, as a share of it, that is not looked below."""
+"""Difference from a budget, as a share of it, below which the search ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def find_opponents(system: str, ask: Ask) -> list[Opponent]:
         ask: Asks the pilot; a system that was asked before costs nothing.
 
     Raises:
-        SettingsError: A system failed on more than half of the pilot's questions.
+        SettingsError: A system failed on half of the pilot's questions or more.
     """
     own = _spent_by(system, ask)
     return [_matched(name, kind, system, own, ask) for name, kind in _KINDS.items() if name != system_name(system)]
@@ -104,7 +104,7 @@ def _spent_by(system: str, ask: Ask) -> dict[str, dict[Spending, float]]:
         for row in rows
         if row.completeness != "failed"
     }
-    if len(spent) < _LEAST_ANSWERED * len(rows) or not spent:
+    if len(spent) <= _LEAST_ANSWERED * len(rows):
         failure = next((row.error for row in rows if row.error), "no question was asked")
         raise SettingsError(
             f"Budgets cannot be matched: {system} answered {len(spent)} of {len(rows)} questions of the pilot. "

@@ -26,6 +26,8 @@ def format_verdict(comparison: PairedComparison, *, a: str, b: str) -> str:
         sign, more, less = (1, a, b) if difference.mean > 0 else (-1, b, a)
         by = format_score(comparison, sign * difference.mean)
         evidence = _evidence(comparison, sign)
+        if comparison.better == "lower" and comparison.unit == "score":
+            return f"{less} is better than {more} by {by} of {score} ({evidence})."
         if comparison.better == "lower":
             return f"{more} takes more {score} than {less}, by {by} ({evidence})."
         return f"{more} is better than {less} by {by}{points} of {score} ({evidence})."

@@ -32,9 +32,9 @@ class ContextFigures:
 
 
 def context_of(question: EvalQuestion, tree: SearchTree) -> ContextFigures | None:
-    """Score what the reader at the root of a tree saw; None if it saw nothing."""
+    """Score what the reader at the root of a tree saw; None for a tree without chunks."""
     root = tree.root
-    if not root.evidence:
+    if not root.evidence and not root.chunks:
         return None
     return ContextFigures(
         passages=len(root.shown_chunks),

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ...modules.errors import SettingsError, did_you_mean
+
 if TYPE_CHECKING:
     from .dictionary import Unit as ColumnUnit
     from .statistics import Unit
@@ -44,12 +46,11 @@ class Measure:
 
 
 def measure_of(metric: str) -> Measure:
-    """Return how a column is compared and told.
+    """Return title, unit and direction of a column by which systems are compared.
 
     >>> measure_of("chat_calls")
     Measure(name='chat_calls', title='calls', unit='count', better='lower')
     """
-
     from .dictionary import column_of  # noqa: PLC0415 - --help of runs does without
 
     column = column_of(metric)
@@ -57,6 +58,22 @@ def measure_of(metric: str) -> Measure:
         return Measure(name=metric, title=metric, unit="score", better="higher")
     unit = _UNITS.get(column.unit, "score")
     return Measure(name=metric, title=column.title or metric, unit=unit, better=column.better or "higher")
+
+
+def check_primary(name: str) -> None:
+    """Check that a primary outcome is a column with numbers, or may be a metric of one's own.
+
+    Raises:
+        SettingsError: It is none.
+    """
+    from .dictionary import COLUMNS, column_of  # noqa: PLC0415 - --help of runs does without
+
+    column = column_of(name)
+    if column is None or column.unit in ("text", "true or false"):
+        raise SettingsError(
+            f"The primary outcome {name!r} is no column with numbers.{did_you_mean(name, COLUMNS)} Name one of "
+            f"`judgetree eval metrics`, such as {', '.join(OUTCOMES)}, or score_NAME for a metric of your own."
+        )
 
 
 def families_words(primary: str, compared: Sequence[str], counts: Mapping[Family, int]) -> str:
@@ -68,5 +85,6 @@ def families_words(primary: str, compared: Sequence[str], counts: Mapping[Family
         counts: Number of comparisons of each family.
     """
     others = ", ".join(measure_of(each).title for each in compared if each != primary)
-    said = f"Primary outcome: {measure_of(primary).title}, corrected for {counts['primary']:,}."
+    how = f"corrected for {counts['primary']:,}" if counts["primary"] else "of which no two systems have figures"
+    said = f"Primary outcome: {measure_of(primary).title}, {how}."
     return f"{said} Others, corrected together for {counts['secondary']:,}: {others}." if others else said

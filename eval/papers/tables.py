@@ -58,6 +58,7 @@ class _Marks:
     def __init__(self, report: Report) -> None:
         self.systems = list(dict.fromkeys(str(system) for system in report.questions["system"]))
         self.baseline = baseline_of(self.systems, report.baseline)
+        self.primary = report.primary
         self.letters = dict(zip(self.systems, _letters(), strict=False))
         self.compared = {each.paired.metric for each in report.comparisons}
         self._shown: dict[tuple[str, str, str, str], list[str]] = {}
@@ -89,7 +90,7 @@ class _Marks:
         )
         return (
             f" {of_what} (paired tests, p < .05 after Holm's correction, and an interval of the difference without 0). "
-            f"{families_of(comparisons)}"
+            f"{families_of(comparisons, self.primary)}"
         )
 
 
@@ -150,7 +151,8 @@ def _comparisons(report: Report) -> Iterator[Table]:
         report.comparisons,
         name="comparisons",
         caption=f"{_data(report)}: paired differences of complete answers, A less B (shares in points), with 95 % "
-        f"intervals. {families_of(report.comparisons)} p values are Holm's; * marks differences that were shown.",
+        f"intervals. {families_of(report.comparisons, report.primary)} p values are Holm's; * marks differences that "
+        "were shown.",
     )
 
 

@@ -57,6 +57,7 @@ class Comparison:
     paired: PairedComparison
     """The paired test; its p value is adjusted over all comparisons of its family (Holm)."""
     family: Family = ""
+    """The comparisons that its p value is corrected with."""
     left_out: int
     """Number of questions with a chosen row of only one of them."""
     usable: PairedComparison | None = None
@@ -169,7 +170,7 @@ def compare_runs(
         rows: Which rows count. A question without such a row in one of the two is left out of their comparison.
         primary: The primary outcome, a column such as ``f1``; None takes the experiment's, which is ``em`` unless set.
         margin: The least difference of the primary outcome that matters, in points for EM and other shares, else in its
-            unit: tests whether systems are equivalent within it. None tests nothing of it.
+            unit: tests whether systems are equivalent within it. None leaves that test out.
 
     Returns:
         The comparisons by the primary outcome, then the others.
@@ -189,11 +190,14 @@ def compare_runs(
     if margin is not None and not (margin > 0 and math.isfinite(margin)):
         raise SettingsError(f"margin={margin:g} is not allowed. Give a number above 0, such as 5 for 5 points of EM.")
     run = load_run(a)
-    mine = contenders_of(a, score_rows(run), rows)
-    pairs = against(mine, baseline or run.baseline) if b is None else _across(mine, b, baseline, rows)
+    chosen = primary or run.experiment.primary
+    mine = contenders_of(a, score_rows(run), rows, primary=chosen)
+    if b is None:
+        pairs = against(mine, baseline or run.baseline)
+    else:
+        pairs = _across(mine, contenders_of(b, score_rows(load_run(b)), rows, primary=chosen), baseline)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
-    chosen = primary or run.experiment.primary
     _check_primary(chosen, pairs)
     wanted = [each for each in _every(pairs) if each[2] == chosen or len(in_both(*each)) >= MIN_COMMON]
     prompts = _other_prompts(a, b) if b is not None else ()
@@ -216,7 +220,8 @@ def compare_systems(
     Raises:
         SettingsError: There is no such baseline.
     """
-    return compare_pairs(against(contenders_of(run, frame, "complete"), baseline), primary=primary)
+    contenders = contenders_of(run, frame, "complete", primary=primary)
+    return compare_pairs(against(contenders, baseline), primary=primary)
 
 
 def compare_pairs(pairs: Sequence[tuple[Contender, Contender]], *, primary: str = PRIMARY) -> list[Comparison]:
@@ -328,21 +333,18 @@ def _compare_all(
     margin: float | None = None,
 ) -> list[Comparison]:
     """Compare all, those by the primary outcome first; None corrects all of them together."""
-    by_primary, others = ([each for each in meetings if (each[2] == primary) is is_first] for is_first in (True, False))
-    compared = _compare_family(by_primary, second_run, rows, family="primary", margin=margin)
-    return [*compared, *_compare_family(others, second_run, rows, family="" if primary is None else "secondary")]
-
-
-def _compare_family(
-    meetings: Sequence[tuple[Contender, Contender, str]],
-    second_run: Path | None,
-    rows: RowChoice,
-    *,
-    family: Family,
-    margin: float | None = None,
-) -> list[Comparison]:
-    within = None if margin is None else _Margin(margin, len(meetings))
-    adjusted = adjust_comparisons([_compare(*each, within=within) for each in meetings], family=_FAMILY_WORDS[family])
+    first = [each for each in meetings if each[2] == primary]
+    others = [each for each in meetings if each[2] != primary]
+    within = None if margin is None else _Margin(margin, len(first))
+    families: tuple[tuple[Family, list[PairedComparison]], ...] = (
+        ("primary", [_compare(*each, within=within) for each in first]),
+        ("" if primary is None else "secondary", [_compare(*each) for each in others]),
+    )
+    adjusted = [
+        (family, paired)
+        for family, compared in families
+        for paired in adjust_comparisons(compared, family=_FAMILY_WORDS[family])
+    ]
     runs = {each.run for one, two, _ in meetings for each in (one, two)}
     manifests = {run: RunStore(run).read_manifest() or {} for run in runs}
     return [
@@ -361,14 +363,13 @@ def _compare_family(
                 filter(None, (simulated_judge(manifests[each.run], each.system) for each in (one, two))), ""
             ),
         )
-        for (one, two, metric), paired in zip(meetings, adjusted, strict=True)
+        for (one, two, metric), (family, paired) in zip([*first, *others], adjusted, strict=True)
     ]
 
 
 def _across(
-    mine: Sequence[Contender], b: Path, baseline: str | None, rows: RowChoice
+    mine: Sequence[Contender], others: Sequence[Contender], baseline: str | None
 ) -> list[tuple[Contender, Contender]]:
-    others = contenders_of(b, score_rows(load_run(b)), rows)
     if baseline not in (None, ALL_PAIRS):
         check_baseline(str(baseline), [other.system for other in others])
         others = [other for other in others if other.system == baseline]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
-from ..metrics.outcomes import OUTCOMES
+from ..metrics.outcomes import OUTCOMES, PRIMARY
 from ..rows.store import INCOMPLETE, Completeness
 from .failures import completeness_counts, has_own_failure
 from .means import by_question, groups_of
@@ -51,10 +51,13 @@ class Contender:
     """Dialogue or cluster of each question; None if all stand alone."""
 
 
-def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
-    """Collect the systems of a ``frames.question_frame``, in its order, with the scores of the chosen rows."""
+def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice, *, primary: str = PRIMARY) -> list[Contender]:
+    """Collect the systems of a ``frames.question_frame``, in its order, with the scores of the chosen rows.
+
+    They are scored by ``OUTCOMES``, by ``primary`` if that is another column, and by metrics of one's own.
+    """
     own = compared_columns_in(frame)
-    metrics = (*(name for name in OUTCOMES if name in frame), *own)
+    metrics = tuple(dict.fromkeys((*(name for name in (*OUTCOMES, primary) if name in frame), *own)))
     counts = completeness_counts(frame)
     contenders = []
     for system, part in frame.groupby("system", sort=False):

@@ -253,10 +253,11 @@ def _context_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float |
             "answer_in_context": row.context.answer_in_context,
             "redundancy": row.context.redundancy,
         }
-    failed = row.status == "failed" and retrieves(system_name(row.system))
+    does_retrieve = retrieves(system_name(row.system))
+    failed, found_nothing = row.status == "failed", row.tree is not None and not row.chunks
     return {
-        "evidence": evidence_complete(question.supporting, ()) if failed else None,
-        "answer_in_context": answer_in_context(question, ()) if failed else None,
+        "evidence": evidence_complete(question.supporting, ()) if does_retrieve and (failed or found_nothing) else None,
+        "answer_in_context": answer_in_context(question, ()) if does_retrieve and failed else None,
         "redundancy": None,
     }
 

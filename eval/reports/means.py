@@ -8,6 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
+from ...graphs.config.variants import system_name
 from ..metrics.intervals import MeanInterval, Scale, mean_interval
 from ..metrics.statistics import noise_floor
 
@@ -74,14 +75,15 @@ FIRED, QUIET = "fired", "did not fire"
 
 
 def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
-    """Mark each row by whether recursion fired on its question: the judge's tree has a sub-run in some repeat.
+    """Mark each row by whether recursion fired on its question: a tree of a judge has a sub-run in some repeat.
 
     The mark belongs to the question, so every system is measured on the same questions. Missing if the judge was not
     asked the question; None if the run has no judge. ``frame`` is a ``frames.question_frame``.
     """
-    if "sub_runs" not in frame or JUDGE not in set(frame["system"]):
+    judged = frame[frame["system"].map(system_name) == JUDGE]
+    if "sub_runs" not in frame or judged.empty:
         return None
-    fired = frame[frame["system"] == JUDGE].groupby("question_id")["sub_runs"].max() > 0
+    fired = judged.groupby("question_id")["sub_runs"].max() > 0
     return frame["question_id"].map(fired.map({True: FIRED, False: QUIET}))
 
 

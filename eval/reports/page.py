@@ -110,7 +110,7 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
 
 
 def _comparisons(report: Report, systems: Sequence[str]) -> str:
-    verdicts = comparisons_html(report.comparisons)
+    verdicts = comparisons_html(report.comparisons, report.primary)
     if report.baseline == ALL_PAIRS and len(systems) > 1:
         summary = f"<summary>{len(report.comparisons):,} comparisons in words</summary>"
         verdicts = f"{_matrices(report.comparisons, systems)}<details>{summary}{verdicts}</details>"

@@ -15,21 +15,20 @@ from ..tables.html import blocks_html
 from ..tables.table import Block, Cell, Table, estimate_cell
 from .compare import Comparison
 
-TEST_NAMES: dict[PairedTest, str] = {"mcnemar": "McNemar", "permutation": "permutation"}
+_TESTS: dict[PairedTest, str] = {"mcnemar": "McNemar", "permutation": "permutation"}
 
 
-def comparison_blocks(comparisons: Sequence[Comparison]) -> Iterator[Block]:
+def comparison_blocks(comparisons: Sequence[Comparison], primary: str) -> Iterator[Block]:
     """Yield the verdicts by the primary outcome, what is corrected together, and a table of the other comparisons."""
-    first, others = _by_family(comparisons)
-    if first:
+    if first := [each for each in comparisons if each.family == "primary"]:
         yield "\n".join(f"- {each.verdict}" for each in first)
-    yield from _others(first, others)
+    yield from _others(comparisons, primary)
 
 
-def comparisons_html(comparisons: Sequence[Comparison]) -> str:
+def comparisons_html(comparisons: Sequence[Comparison], primary: str) -> str:
     """Build the same for a page; verdicts that show a difference are marked."""
-    first, others = _by_family(comparisons)
-    return f"{verdicts_html(first)}{blocks_html(_others(first, others))}"
+    first = (each for each in comparisons if each.family == "primary")
+    return f"{verdicts_html(first)}{blocks_html(_others(comparisons, primary))}"
 
 
 def verdicts_html(comparisons: Iterable[Comparison]) -> str:
@@ -41,13 +40,12 @@ def verdicts_html(comparisons: Iterable[Comparison]) -> str:
     return f'<ul class="verdicts">{"".join(items)}</ul>'
 
 
-def families_of(comparisons: Sequence[Comparison]) -> str:
-    """Say which comparisons are corrected together."""
+def families_of(comparisons: Sequence[Comparison], primary: str) -> str:
+    """Say which comparisons are corrected together; those of splits are one family."""
     if not any(each.family for each in comparisons):
         return f"Corrected together: {count_of(len(comparisons), 'comparison')}."
     counts = Counter(each.family for each in comparisons)
     compared = list(dict.fromkeys(each.paired.metric for each in comparisons))
-    primary = next((each.paired.metric for each in comparisons if each.family == "primary"), "")
     return families_words(primary, compared, counts)
 
 
@@ -62,17 +60,10 @@ def comparison_table(comparisons: Iterable[Comparison], *, name: str = "", capti
     )
 
 
-def _by_family(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[Comparison]]:
-    return [each for each in comparisons if each.family == "primary"], [
-        each for each in comparisons if each.family != "primary"
-    ]
-
-
-def _others(first: Sequence[Comparison], others: Sequence[Comparison]) -> Iterator[Block]:
-    if not first and not others:
-        return
-    yield families_of([*first, *others])
-    if others:
+def _others(comparisons: Sequence[Comparison], primary: str) -> Iterator[Block]:
+    if comparisons:
+        yield families_of(comparisons, primary)
+    if others := [each for each in comparisons if each.family != "primary"]:
         yield comparison_table(others)
 
 
@@ -81,7 +72,7 @@ def _row(each: Comparison) -> tuple[Cell | str, ...]:
     p_value = paired.p_value if paired.adjusted_p_value is None else paired.adjusted_p_value
     difference = paired.difference
     return (
-        *(each.a, each.b, paired.title or paired.metric, TEST_NAMES[paired.test], f"{difference.n:,}"),
+        *(each.a, each.b, paired.title or paired.metric, _TESTS[paired.test], f"{difference.n:,}"),
         estimate_cell(difference.mean, difference.low, difference.high, partial(_signed, paired), marks=shown),
         "< .001" if p_value < 0.001 else f"{p_value:.3f}",
     )

@@ -173,6 +173,16 @@ class Experiment(RagConfig):
             )
         return self
 
+    @field_validator("primary")
+    @classmethod
+    def _check_primary(cls, given: str) -> str:
+        from ..metrics.outcomes import check_primary
+
+        with as_fault():
+            if given != PRIMARY:
+                check_primary(given)
+        return given
+
     @field_validator("separator", "encoding")
     @classmethod
     def _check_reading(cls, given: str | None, info: ValidationInfo) -> str | None:

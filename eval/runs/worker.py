@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...graphs.config.variants import system_name
+from ...graphs.config.variants import read_variant
 from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import UserError
@@ -55,16 +54,27 @@ def order_of(services: Services, store: RunStore, run_id: str, jobs: Sequence[Jo
         folder=store.folder.resolve(),
         run_id=run_id,
         jobs=tuple(kinds.values()),
-        parts=export_objects({*_texts(services.experiment.model_dump()), *_texts(services.settings.model_dump())}),
+        parts=export_objects(
+            {
+                *_texts(services.experiment.model_dump()),
+                *_texts(services.settings.model_dump()),
+                *_texts_of_variants(services.experiment.systems),
+            }
+        ),
     )
+
+
+def _texts_of_variants(labels: Iterable[str]) -> Iterator[str]:
+    """Yield the names of systems, and the texts among the options that they have of their own."""
+    for variant in map(read_variant, labels):
+        yield variant.system
+        yield from _texts(variant.options.given)
 
 
 def _texts(value: object) -> Iterator[str]:
     """Yield the texts in a value, inside lists and mappings too."""
     if isinstance(value, str):
         yield str(value)
-        if system_name(value) != value:  # a system with options of its own
-            yield from (part.strip(" )") for part in re.split("[(=;]", value))
     elif isinstance(value, Mapping):
         yield from (text for each in value.values() for text in _texts(each))
     elif isinstance(value, list | tuple):

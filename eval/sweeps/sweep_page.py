@@ -60,7 +60,7 @@ def draw_sweep(report: SweepReport) -> str:
     sections = {
         "Systems": blocks_html(report.means()),
         "Plots": figures_html(*sweep_plots(report.systems, report.questions, report.keys)),
-        "Comparisons": comparisons_html(report.comparisons),
+        "Comparisons": comparisons_html(report.comparisons, report.primary),
         "Runs": f"<ul>{''.join(_link(run.name) for run in report.runs)}</ul>",
     }
     main = "".join(f"<section><h2>{name}</h2>{content}</section>" for name, content in sections.items() if content)

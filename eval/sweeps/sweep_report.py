@@ -15,6 +15,7 @@ from ...modules.calls.prices import FREE, Cost
 from ...modules.config.effects import lacking
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
+from ..metrics.outcomes import PRIMARY
 from ..papers.tables import caution_words, not_comparable
 from ..question_files.kept_questions import with_questions_kept
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
@@ -47,6 +48,8 @@ class SweepReport:
     comparisons: tuple[Comparison, ...]
     """The systems of each combination against its baseline, and each system that a swept key changes against itself at
     the first combination; corrected together."""
+    primary: str = PRIMARY
+    """Primary outcome of the comparisons, that of the first combination."""
     shown: tuple[str, ...]
     """Metrics in the table, in order."""
     paid: Cost
@@ -71,7 +74,9 @@ class SweepReport:
         runs = f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."
         sections = [Section(title=self.folder.name, blocks=(*self.means(), runs))]
         if self.comparisons:
-            sections.append(Section(title="Comparisons", blocks=tuple(comparison_blocks(self.comparisons))))
+            sections.append(
+                Section(title="Comparisons", blocks=tuple(comparison_blocks(self.comparisons, self.primary)))
+            )
         return sections_markdown(sections)
 
     def means(self) -> Iterator[Block]:
@@ -188,7 +193,8 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
         keys=keys,
         systems=pd.concat([_with_keys(point, report.systems) for point, report in reports], ignore_index=True),
         questions=questions,
-        comparisons=tuple(compare_pairs(_pairs(reports))),
+        comparisons=tuple(compare_pairs(_pairs(reports), primary=reports[0][1].primary)),
+        primary=reports[0][1].primary,
         shown=tuple(metric for metric in shown if metric in there),
         paid=sum((cost for _, report in reports for cost in report.paid.values()), FREE),
         runs=tuple(point.folder for point, _ in reports),
@@ -229,7 +235,7 @@ def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender
     named = [
         {
             each.system: replace(each, system=_named(each.system, point.values))
-            for each in contenders_of(point.folder, report.questions, "complete")
+            for each in contenders_of(point.folder, report.questions, "complete", primary=report.primary)
         }
         for point, report in reports
     ]

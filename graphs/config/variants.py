@@ -12,7 +12,7 @@ from ...modules.config.typed_values import names_in, typed_value
 from ...modules.errors import SettingsError, did_you_mean, reason_of
 from .rag_config import RagConfig
 
-_OF_RUNS = (*RagConfig.keys_with(is_model=True), "retriever", "search_graph", "tools")
+_OF_RUNS = (*RagConfig.keys_with(is_model=True), "insert_block_llm", "retriever", "search_graph", "tools")
 _OPTIONS = tuple(name for name in RagConfig.model_fields if name not in _OF_RUNS)
 _LABEL = re.compile(r"(?P<system>[^(]*+(?:\([^()=;]*+\))?+)\((?P<options>[^()=;]++=.*)\)", re.DOTALL)
 """The name of an object may end with a digest in parentheses."""

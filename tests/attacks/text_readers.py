@@ -21,7 +21,6 @@ from judgetree.evaluation.metrics.conversation import _words as metric_words
 from judgetree.evaluation.metrics.numbers import number_match
 from judgetree.evaluation.question_files.cell_texts import cell_texts, question_text
 from judgetree.evaluation.reports.failures import _name_in
-from judgetree.evaluation.runs.worker import _texts
 from judgetree.graphs.drawing.decisive import decisive_sentence
 from judgetree.graphs.neighbourhood.words import _as_written
 from judgetree.graphs.tree.documents import json_text
@@ -163,7 +162,6 @@ READERS: Mapping[str, Reader] = {
     "evaluation.question_files.cell_texts.question_text": question_text,
     "evaluation.reports.failures._name_in": _name_in,
     "modules.config.typed_values.names_in": names_in,
-    "evaluation.runs.worker._texts": lambda text: list(_texts(f"naive(strategy={text})")),
     "evaluation.metrics.conversation._words": lambda text: metric_words(text, "en"),
     **dict.fromkeys(
         (f"evaluation.metrics.numbers.{name}" for name in ("_gives", "_only_number", "_numbers_in", "_value")),

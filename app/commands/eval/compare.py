@@ -64,7 +64,7 @@ def compare(
     if as_json:
         write_json([_comparison_document(each) for each in comparisons])
     else:
-        write_result(blocks_markdown(comparison_blocks(comparisons)))
+        write_result(blocks_markdown(comparison_blocks(comparisons, comparisons[0].paired.metric)))
 
 
 def _comparison_document(comparison: Comparison) -> dict[str, object]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ....evaluation.replay.recorder import Coverage
 
 
-@takes(Experiment, without=("conversation", "systems", "history"), apart=True)
+@takes(Experiment, without=("conversation", "systems", "history", "match_budget", "primary"), apart=True)
 def record(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the recording; the same one resumes it.")],
     *,

@@ -10,7 +10,7 @@ import pytest
 from judgetree.evaluation.metrics.comparison_words import format_verdict
 from judgetree.evaluation.metrics.intervals import MeanInterval
 from judgetree.evaluation.metrics.power import detectable_difference
-from judgetree.evaluation.metrics.statistics import PairedComparison, adjust_comparisons, compare_paired
+from judgetree.evaluation.metrics.statistics import PairedComparison, Unit, adjust_comparisons, compare_paired
 
 SHOWN = PairedComparison(
     metric="EM",
@@ -143,3 +143,13 @@ def test_dialogues_are_counted() -> None:
         groups=[("dialogue", "d1")] * 2 + [("dialogue", "d2")] * 2,
     )
     assert "; 4 questions of 2 dialogues)" in format_verdict(compared, a="a", b="b")
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [("count", "a takes more calls than b, by 2.00 ("), ("score", "b is better than a by 2.000 of calls (")],
+)
+def test_what_is_better_when_lower_is_said_so(unit: Unit, said: str) -> None:
+    difference = MeanInterval(mean=2.0, low=1.9, high=2.1, n=500)
+    shown = replace(SHOWN, difference=difference, unit=unit, better="lower", title="calls")
+    assert format_verdict(shown, a="a", b="b").startswith(said)

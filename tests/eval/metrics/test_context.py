@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.metrics.context import answer_in_context, chunks_read, evidence_complete, redundancy
+from judgetree.evaluation.metrics.context import (
+    ContextFigures,
+    answer_in_context,
+    chunks_read,
+    context_of,
+    evidence_complete,
+    redundancy,
+)
+from judgetree.evaluation.reports.frames import question_frame
+from judgetree.evaluation.rows.store import RowChunk
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from tests.eval.run_rows import run_row, tree_figures
+
+CHUNK = RowChunk(key="a.md", chunk_id="c", depth=0, rank=0, verdict="2")
 
 
 def asked(*answers: str, lang: str = "en", **more: object) -> EvalQuestion:
@@ -85,3 +98,31 @@ def test_evidence_is_complete_if_all_gold_was_read() -> None:
     assert evidence_complete(("a", "b"), [("a",)]) == 0.0
     assert evidence_complete(("a",), ()) == 0.0
     assert evidence_complete((), [("a",)]) is None
+
+
+@pytest.mark.parametrize(
+    ("system", "changes", "evidence"),
+    [
+        ("judge", {"tree": tree_figures()}, 0.0),
+        ("naive(topk=9)", {"status": "failed"}, 0.0),
+        ("llm", {"tree": tree_figures()}, None),
+        ("judge", {"tree": tree_figures(), "chunks": (CHUNK,)}, None),
+        ("judge", {"context": ContextFigures(passages=0, answer_in_context=0.0, redundancy=0.0, read=())}, 0.0),
+        ("judge", {"context": ContextFigures(passages=1, answer_in_context=1.0, redundancy=0.0)}, None),
+    ],
+    ids=["found nothing", "failed", "closed book", "older row", "was shown nothing", "older figures"],
+)
+def test_a_search_that_showed_nothing_has_no_evidence_and_counts(
+    system: str, changes: dict[str, object], evidence: float | None
+) -> None:
+    gold = EvalQuestion(id="q", question="Who?", answers=("Ada",), supporting=("a.md",))
+    found = question_frame([run_row(system=system, **changes)], [gold])["evidence"].iloc[0]
+    assert (None if pd.isna(found) else found) == evidence
+
+
+def test_a_tree_whose_reader_was_shown_nothing_has_figures() -> None:
+    shown_nothing = QueryNode(thread_id="t", query="?", chunks=(node("c"),))
+    figures = context_of(asked("Ada"), SearchTree(root=shown_nothing))
+    assert figures is not None
+    assert (figures.passages, figures.read, figures.answer_in_context) == (0, (), 0.0)
+    assert context_of(asked("Ada"), SearchTree(root=QueryNode(thread_id="t", query="?"))) is None

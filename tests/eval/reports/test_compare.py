@@ -10,7 +10,9 @@ import pytest
 
 from judgetree.evaluation.reports.compare import Comparison, compare_runs
 from judgetree.evaluation.reports.report import load_report
+from judgetree.evaluation.reports.verdicts import comparisons_html
 from judgetree.evaluation.rows.store import RunStore
+from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval import run_rows
 from tests.eval.dataset_files import write_lines
@@ -292,3 +294,23 @@ def test_questions_that_share_a_fact_are_one_in_tests(tmp_path: Path) -> None:
     em, *_ = compare_runs(run)
     assert (em.paired.test, em.paired.groups, em.paired.is_shown) == ("permutation", 4, False)
     assert "40 questions of 4 clusters" in em.verdict
+
+
+def test_the_primary_outcome_may_be_any_column_with_numbers(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 0, "judge": QUESTIONS}, primary="cover_em")
+    first, *others = compare_runs(run)
+    assert (first.paired.metric, first.family, first.paired.is_shown) == ("cover_em", "primary", True)
+    assert "em" in {each.paired.metric for each in others}
+    assert "Primary outcome: cover EM, corrected for 1." in comparisons_html(load_report(run).comparisons, "cover_em")
+    for wrong in ("evidnce", "question", "follow_up"):
+        with pytest.raises(SettingsError, match="is no column with numbers"):
+            Experiment(dataset="x:y", primary=wrong)
+    assert Experiment(dataset="x:y", primary="score_mine").primary == "score_mine"
+
+
+def test_a_primary_outcome_without_figures_is_told(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 0, "judge": QUESTIONS}, primary="evidence")
+    said = comparisons_html(load_report(run).comparisons, "evidence")
+    assert "Primary outcome: evidence complete, of which no two systems have figures." in said
+    with pytest.raises(SettingsError, match="share 0 questions that have evidence"):
+        compare_runs(run)

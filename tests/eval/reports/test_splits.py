@@ -30,6 +30,12 @@ def test_recursion_is_asked_of_the_question_and_not_of_the_row() -> None:
     assert list(recursion_fired(frame())) == [QUIET, QUIET, FIRED, FIRED, QUIET, QUIET]
 
 
+def test_judges_with_options_of_their_own_are_judges() -> None:
+    named = frame()
+    named["system"] = named["system"].replace("judge", "judge(judge=batched)")
+    assert list(recursion_fired(named)) == list(recursion_fired(frame()))
+
+
 def test_recursion_fired_if_it_did_in_any_repeat() -> None:
     twice = pd.concat([frame(), frame(sub_runs=[0, 1, 0, 0, 0, 0])])
     assert list(recursion_fired(twice))[:6] == [FIRED, FIRED, FIRED, FIRED, QUIET, QUIET]

@@ -15,7 +15,9 @@ from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.cautions import simulated_judge
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.worker import _texts_of_variants
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.parts import export_objects
 from judgetree.modules.settings import load_settings
 from tests.eval.dataset_files import standards_row, write_standards
 from tests.eval.run_bench import RunBench
@@ -76,6 +78,14 @@ def test_each_variant_searches_and_judges_by_its_own_options(bench: RunBench) ->
     bench.run(systems=["naive(topk=2)"])
     assert len(RunStore(bench.out).read_rows()) == 15, "systems may be added"
     assert {each.a for each in compare_runs(bench.out, baseline="naive(topk=3)")} >= {"naive", "naive(topk=2)"}
+
+
+def test_workers_are_given_the_objects_among_the_options() -> None:
+    judge = Strict()
+    systems = Experiment(dataset="x:y", systems=["naive(topk=2)", {"judge": {"judge": judge, "topk": 2}}]).systems
+    parts = export_objects({*_texts_of_variants(systems)})
+    assert [*parts.values()] == [judge]
+    assert "Strict(" in next(iter(parts)), "whose name has the digest of its fields"
 
 
 def _is_own(label: str) -> bool:

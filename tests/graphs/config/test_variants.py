@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.graphs.config.variants import read_variant
+from judgetree.graphs.config import variants
+from judgetree.graphs.config.rag_config import RagConfig
+from judgetree.graphs.config.variants import read_variant, variant_of
 from judgetree.modules.config.typed_values import names_in
 from judgetree.modules.errors import SettingsError
 
@@ -36,6 +38,24 @@ def test_options_hold_for_that_system_alone() -> None:
     assert [experiment.of_system(label).topk for label in experiment.systems] == [4, 10]
     assert experiment.of_system("naive(topk=10)").strategy == "refine"
     assert experiment.identity() == Experiment(dataset="x:y", systems=["llm"], topk=4, strategy="refine").identity()
+
+
+def test_each_key_is_an_option_of_systems_or_of_whole_runs() -> None:
+    """What a run opens once for all systems is no option: it would have no effect."""
+    of_runs = {
+        "llm",
+        "judge_llm",
+        "insert_block_llm",
+        "temperature",
+        "thinking",
+        "prompts",
+        "retriever",
+        "search_graph",
+    }
+    assert {*RagConfig.model_fields} - {*variants._OPTIONS} == of_runs | {"tools"}
+    for name in of_runs:
+        with pytest.raises(SettingsError, match=f"{name} is the same for all systems of a run"):
+            variant_of("judge", {name: "x"})
 
 
 @pytest.mark.parametrize(
