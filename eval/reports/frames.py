@@ -270,7 +270,7 @@ def _figures(row: RunRow) -> dict[str, float]:
         figures[f"{prefix}chat_calls"] = sum(usage.calls for usage in usages)
         figures[f"{prefix}prompt_tokens"] = sum(usage.prompt_tokens for usage in usages)
         figures[f"{prefix}completion_tokens"] = sum(usage.completion_tokens for usage in usages)
-    figures["cached_chat_calls"] = sum(usage.cached_calls for usage in row.chat_usage)
+    figures["cached_chat_calls"] = row.cached_chat_calls
     figures["estimated_chat_calls"] = sum(usage.estimated_calls for usage in row.uncached_chat_usage)
     return figures
 

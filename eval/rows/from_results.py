@@ -11,7 +11,7 @@ from ...graphs.rag.result import RagResult
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.counts import has_no_verdict
 from ...graphs.tree.nodes import walk_queries
-from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
+from ...modules.calls.prices import LOCAL, SIMULATED, ModelUsage, usage_by_model
 from ...modules.calls.record import CallRecord
 from ...modules.judge.gold import also_of
 from ..datasets.questions import EvalQuestion
@@ -99,14 +99,21 @@ def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str
 
 
 def paid_for(records: Iterable[CallRecord], local_models: Collection[str]) -> tuple[ModelUsage, ...]:
-    """Add up the usage of each model; names of ``local_models``, which run in this process, are marked as local."""
+    """Add up the usage of each model; names of ``local_models``, which run in this process, are marked as local.
+
+    Nothing is paid for calls that a simulated judge has booked.
+    """
     return tuple(_billed(usage_by_model(records), local_models))
 
 
 def _billed(usages: Iterable[ModelUsage], local_models: Collection[str]) -> Iterator[ModelUsage]:
     for usage in usages:
-        is_local = usage.kind == "chat" and usage.model in local_models
-        yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
+        if usage.model == SIMULATED:
+            yield usage.as_unpaid()
+        elif usage.kind == "chat" and usage.model in local_models:
+            yield replace(usage, model=f"{LOCAL}{usage.model}")
+        else:
+            yield usage
 
 
 def _found(tree: SearchTree, key_field: str) -> Iterator[RowChunk]:

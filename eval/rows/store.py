@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ...graphs.threads.recording import RUN_FILE
 from ...graphs.threads.state import AnswerStatus
-from ...modules.calls.prices import ModelUsage
+from ...modules.calls.prices import SIMULATED, ModelUsage
 from ...modules.caveats.kinds import Caveats
 from ...modules.errors import LoadingError
 from ...modules.reading.plausible_numbers import RecordReader
@@ -143,6 +143,11 @@ class RunRow:
     def uncached_chat_usage(self) -> tuple[ModelUsage, ...]:
         """``chat_usage`` as if no call had come from the cache."""
         return tuple(usage.as_if_uncached() for usage in self.chat_usage)
+
+    @property
+    def cached_chat_calls(self) -> int:
+        """Chat calls that the cache answered."""
+        return sum(usage.cached_calls for usage in self.chat_usage if usage.model != SIMULATED)
 
     @property
     def chat_calls(self) -> int:

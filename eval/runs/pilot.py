@@ -218,8 +218,8 @@ def _expected(values: Sequence[float], left: int) -> Expected:
 
 
 def _cached_share(rows: Iterable[RunRow]) -> float:
-    usages = [usage for row in rows for usage in row.chat_usage]
-    calls, cached = sum(usage.calls for usage in usages), sum(usage.cached_calls for usage in usages)
+    answered = [*rows]
+    calls, cached = sum(row.chat_calls for row in answered), sum(row.cached_chat_calls for row in answered)
     return cached / (calls + cached) if calls + cached else 0.0
 
 

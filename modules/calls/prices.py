@@ -23,6 +23,8 @@ from .record import INTERRUPTED, CallKind, CallRecord, Spend, counted_tokens
 FILE_NAME = "prices.toml"
 LOCAL = "local:"
 """Prefix of the names of models that run in this process, which cost nothing."""
+SIMULATED = "simulated"
+"""Model of the calls that a simulated judge books and does not make; it has no price."""
 
 _SERVICE = re.compile(r"^(?:openai:|dashscope:|https?://[^#]*#)")
 _DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -104,6 +106,18 @@ class ModelUsage:
             self,
             prompt_tokens=self.prompt_tokens + self.unreported_prompt_tokens,
             completion_tokens=self.completion_tokens + self.unreported_completion_tokens,
+        )
+
+    def as_unpaid(self) -> ModelUsage:
+        """Return the usage if none of its calls had been made: as one that only ``as_if_uncached`` counts."""
+        return ModelUsage(
+            model=self.model,
+            kind=self.kind,
+            cached_calls=self.calls,
+            cached_estimated_calls=self.estimated_calls,
+            cached_prompt_tokens=self.prompt_tokens,
+            cached_completion_tokens=self.completion_tokens,
+            cached_seconds=self.seconds,
         )
 
     def as_if_uncached(self) -> ModelUsage:

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from langchain_core.documents import Document
 
 from ..calls.messages import Message
+from ..calls.prices import SIMULATED
 from ..calls.tokens import message_tokens, text_tokens
 from ..calls.usage import CallMeter
 from ..errors import NoQuestion
@@ -21,9 +22,6 @@ from .contract import AnyJudge, Score, SetVerdict, Verdict
 from .gold import GoldTable, Need, keys_of
 from .noise import Noise
 from .prompts import ask_again_messages, batch_messages, judge_messages
-
-SIMULATED = "simulated"
-"""The model of booked calls that were not made; it has no price."""
 
 
 def noisy_judge(table: GoldTable, noise: Noise) -> AnyJudge:
