@@ -18,13 +18,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..background.threads import SpareThreads
 from ..errors import CollectionError
 from ..storage.file_locks import is_locked, lock_holder
 from ..trust.closed import close_all, is_open, open_private
@@ -118,7 +118,8 @@ class OpenFolder:
         sizes = [(f"grpc.max_{way}_message_length", _MESSAGE_BYTES) for way in ("receive", "send")]
         password = "" if has_unix_sockets() else new_password()
         checks = [password_check(password)] if password else []
-        calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="milvus-lite")
+        # A pool of concurrent.futures takes no call once Python exits, and stopping would wait for that call for ever.
+        calls = SpareThreads(_CALLS_AT_ONCE, name="milvus-lite")
         server = grpc.server(calls, interceptors=checks, options=sizes)
         milvus_pb2_grpc.add_MilvusServiceServicer_to_server(MilvusServicer(db), server)
         if password:

@@ -208,3 +208,30 @@ def test_an_unused_folder_is_free_and_keeps_its_address(tmp_path: Path) -> None:
     again = connect(str(folder))
     assert again.address == address
     again.close()
+
+
+ASKS_AT_THE_END = """
+import atexit, sys, threading
+from judgetree.modules.index.lite_folder import open_folder
+folder = open_folder(sys.argv[1])
+from pymilvus import MilvusClient
+client = MilvusClient(folder.address)
+answered = threading.Event()
+
+def ask():
+    print("collections:", client.list_collections(), flush=True)
+    answered.set()
+
+def ask_at_the_end():  # registered last, so that it comes before the folder is closed
+    threading.Thread(target=ask, daemon=True).start()
+    answered.wait(20)
+
+atexit.register(ask_at_the_end)
+"""
+
+
+def test_a_call_while_python_exits_is_answered_and_holds_nothing_up(tmp_path: Path) -> None:
+    """As when a run ends with an error while other questions search: the process would never end, and keep the lock."""
+    command = [sys.executable, "-c", ASKS_AT_THE_END, str(tmp_path / "milvus.db")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "collections: []\n"
