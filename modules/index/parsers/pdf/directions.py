@@ -128,20 +128,30 @@ def _without_forms(found: re.Match[str]) -> str:
 
 def _with_marks(words: Sequence[Word]) -> Iterator[tuple[Word, str]]:
     """Yield words with their texts, those of the marks that stand above or below them included."""
-    marks = [word for word in words if _is_mark(word.text[0])]
-    letters = [word for word in words if not _is_mark(word.text[0])] if marks else []
-    middles = [word.left + word.right for word in letters]
-    texts = {id(word): word.text for word in words}
-    for mark in marks:
-        middle = mark.left + mark.right
-        at = bisect_left(middles, middle)
-        near = [each for each in letters[max(0, at - 1) : at + 1] if 2 * each.left <= middle <= 2 * each.right]
-        if near and len(texts[id(near[0])]) < _MOST_MARKS:
-            texts[id(near[0])] += texts.pop(id(mark))
-    for word in words:
-        if id(word) in texts:
-            text = texts[id(word)]
+    texts = [word.text for word in words]
+    letters = [at for at, text in enumerate(texts) if not _is_mark(text[0])]
+    if 0 < len(letters) < len(words):
+        _put_marks(words, letters, texts)
+    for word, text in zip(words, texts, strict=True):
+        if text:
             yield word, text if text.isascii() else unicodedata.normalize("NFC", _FORMS.sub(_without_forms, text))
+
+
+def _put_marks(words: Sequence[Word], letters: Sequence[int], texts: list[str]) -> None:
+    """Move the texts of marks behind those of the letters on which they stand; ``letters`` are places of ``words``."""
+    middles = [words[at].left + words[at].right for at in letters]
+    for mark in sorted(set(range(len(words))).difference(letters)):
+        middle = words[mark].left + words[mark].right
+        at = bisect_left(middles, middle)
+        near = [each for each in letters[max(0, at - 1) : at + 1] if _is_over(words[each], middle)]
+        if near and len(texts[near[0]]) < _MOST_MARKS:
+            texts[near[0]] += texts[mark]
+            texts[mark] = ""
+
+
+def _is_over(letter: Word, middle: float) -> bool:
+    """Return whether a place, given as the sum of two sides, is between the sides of a letter."""
+    return 2 * letter.left <= middle <= 2 * letter.right
 
 
 @lru_cache(maxsize=10_000)
