@@ -11,13 +11,15 @@ import gc
 import logging
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
+from .command_group import ListedCommand, command_line, of_function, of_group
 from .commands.ask import ask
 from .commands.chat import chat
 from .commands.collections import collections
@@ -25,7 +27,6 @@ from .commands.config import config
 from .commands.conversations import conversations_app
 from .commands.demo import demo
 from .commands.doctor import doctor
-from .commands.eval.app import eval_app
 from .commands.export import export
 from .commands.graph import graph_app
 from .commands.index import index
@@ -51,36 +52,50 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (
-    index,
-    ask,
-    chat,
-    tree,
-    calls,
-    fork,
-    diff,
-    explain,
-    label,
-    export,
-    replay,
-    threads,
-    collections,
-    serve,
-    config,
-    settings,
-    trust,
-    doctor,
-    demo,
-):
-    app.command()(command)
-app.add_typer(conversations_app, name="conversations")
-app.add_typer(eval_app, name="eval")
-app.add_typer(graph_app, name="graph")
-app.add_typer(keys_app, name="keys")
-app.add_typer(prompts_app, name="prompts")
+
+def _eval_app() -> typer.Typer:
+    from .commands.eval.app import eval_app
+
+    return eval_app
 
 
-_built = functools.cache(typer.main.get_command)  # all commands are built, which takes a tenth of a second
+COMMANDS: Mapping[str, ListedCommand] = {
+    **{
+        function.__name__: of_function(function)
+        for function in (
+            index,
+            ask,
+            chat,
+            tree,
+            calls,
+            fork,
+            diff,
+            explain,
+            label,
+            export,
+            replay,
+            threads,
+            collections,
+            serve,
+            config,
+            settings,
+            trust,
+            doctor,
+            demo,
+        )
+    },
+    "conversations": of_group(lambda: conversations_app, help="Look at conversations, draw them, clear them away."),
+    "eval": of_group(_eval_app, help="Measure systems over question-answer data sets."),
+    "graph": of_group(lambda: graph_app, help="Look at the graphs of collections."),
+    "keys": of_group(lambda: keys_app, help="Make, list and revoke the keys that clients of the server send."),
+    "prompts": of_group(lambda: prompts_app, help="Show prompts, copy them to a file of your own, compare them."),
+}
+
+
+@functools.cache
+def all_commands() -> TyperGroup:
+    """Return the command line, whose commands are built when they are looked up."""
+    return command_line(app, COMMANDS)
 
 
 @dataclass(kw_only=True)
@@ -123,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     _end_quickly()
     try:
-        _built(app).main(args=arguments, prog_name="judgetree", obj=invocation)
+        all_commands().main(args=arguments, prog_name="judgetree", obj=invocation)
     except BaseException as error:  # noqa: BLE001 - the one place where every command ends
         given = sys.argv[1:] if arguments is None else arguments
         return report(error, debug=invocation.debug, secrets_of=lambda: _secrets(given))

@@ -130,7 +130,7 @@ def run_round(workspace: Workspace, number: int, limit: int) -> Round:
         summary = run_experiment(experiment, out, settings=settings, options=options, on_progress=note)
     rows = RunStore(out).read_attempts()
     places = Counter(row.place for row in rows)
-    calls = sum(row.chat_calls for row in rows)
+    calls = sum(row.paid_llm_calls for row in rows)
     return Round(
         rows=len(rows),
         lost=count - len(places),

@@ -21,7 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 from typer.core import TyperCommand, TyperGroup
 
 import judgetree
-from judgetree.app.cli import app as command_line
+from judgetree.app.cli import all_commands
 from judgetree.app.commands.config import keys_of
 from judgetree.evaluation import Experiment
 from judgetree.evaluation.metrics.dictionary import COLUMNS
@@ -130,7 +130,7 @@ def _parameter_rows(words: str, command: Command) -> Iterator[tuple[str, str]]:
 def command_sections() -> str:
     """Every command with its arguments and options, as Markdown."""
     parts = []
-    for words, command in _commands("judgetree", typer.main.get_command(command_line)):
+    for words, command in _commands("judgetree", all_commands()):
         parts.append(f"## {words}\n\n{_cell(inspect.cleandoc(command.help or ''))}\n")
         if rows := list(_parameter_rows(words, command)):
             parts.append(_table(("argument or option", "meaning"), iter(rows)))

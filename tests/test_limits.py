@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import click
-import typer
 
-from judgetree.app.cli import app
+from judgetree.app.cli import all_commands
 from judgetree.app.server.application import create_app
 from judgetree.app.server.serving.options import ServerOptions
 from judgetree.modules.settings import Settings
@@ -114,7 +113,7 @@ def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 def asking_commands() -> dict[str, click.Command]:
     """Commands that ask a chat model."""
-    return {name: each for name, each in commands(typer.main.get_command(app)) if name not in ASK_NO_MODEL}
+    return {name: each for name, each in commands(all_commands()) if name not in ASK_NO_MODEL}
 
 
 def options_of(command: click.Command) -> Iterator[str]:
@@ -125,7 +124,7 @@ def options_of(command: click.Command) -> Iterator[str]:
 
 
 def test_every_command_that_asks_a_model_has_its_limits_in_the_table() -> None:
-    found = dict(commands(typer.main.get_command(app)))
+    found = dict(commands(all_commands()))
     assert set(found) >= ASK_NO_MODEL
     for name, command in found.items():
         options = {option for option in options_of(command) if LIMITS.fullmatch(option)}

@@ -14,7 +14,7 @@ from .options import DotFile, DryRun, Json, JsonFile, SvgFile, Yes
 if TYPE_CHECKING:
     from ...graphs.conversation.turn.store import ConversationSummary
 
-conversations_app = typer.Typer(no_args_is_help=True, help="Look at conversations, draw them, clear them away.")
+conversations_app = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversation.")]
 

@@ -9,7 +9,7 @@ import typer
 from ..terminal.terminal import busy, width, write_result
 from .options import DotFile, SvgFile
 
-graph_app = typer.Typer(no_args_is_help=True, help="Look at the graphs of collections.")
+graph_app = typer.Typer(no_args_is_help=True)
 
 
 @graph_app.command("show")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..server.keys.book import KeyBook
     from ..server.keys.key import Budget, StoredKey
 
-keys_app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys that clients of the server send.")
+keys_app = typer.Typer(no_args_is_help=True)
 
 Usd = Annotated[float | None, typer.Option(min=0.0001, metavar="USD", help="Most US dollars of its model calls a day.")]
 Tokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="Most tokens of its model calls a day.")]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...modules.calls.prompts import Prompt
     from ...modules.calls.prompts import Prompts as OwnPrompts
 
-prompts_app = typer.Typer(no_args_is_help=True, help="Show prompts, copy them to a file of your own, compare them.")
+prompts_app = typer.Typer(no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of prompts; default: all.")]
 

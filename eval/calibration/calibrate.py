@@ -203,8 +203,8 @@ def calibrate(
         fit=fit,
         parameters=fitted.parameters,
         curve=curve,
-        paid_calls=sum(not record["cached"] for record in fitted.chat_calls),
-        cached_calls=sum(record["cached"] for record in fitted.chat_calls),
+        paid_calls=sum(not record["cached"] for record in fitted.llm_calls),
+        cached_calls=sum(record["cached"] for record in fitted.llm_calls),
         file=file,
     )
 

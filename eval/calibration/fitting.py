@@ -52,7 +52,7 @@ class Fitted:
     parameters: Mapping[str, float]
     rated: Sequence[RatedCase]
     """The judge's P(needed) of each passage; for ``fused``, by weights that were fitted without the question."""
-    chat_calls: Sequence[CallRecord] = field(default=())
+    llm_calls: Sequence[CallRecord] = field(default=())
 
 
 async def fit_judge(kind: FittedKind, given: Fitting) -> Fitted:
@@ -74,7 +74,7 @@ async def fit_judge(kind: FittedKind, given: Fitting) -> Fitted:
         parameters = {"needed": fit.thresholds.needed, **({} if alone is None else {"alone": alone})}
     elif kind == "cascade":
         parameters = _clear(fit, rated)
-    return Fitted(fit=fit, made_for=made_for(given.judge(kind)), parameters=parameters, rated=rated, chat_calls=calls)
+    return Fitted(fit=fit, made_for=made_for(given.judge(kind)), parameters=parameters, rated=rated, llm_calls=calls)
 
 
 def _rater(kind: FittedKind, given: Fitting) -> Rater:

@@ -19,7 +19,7 @@ OUTCOMES = (
     "f1",
     "evidence",
     "tree_recall",
-    "chat_calls",
+    "llm_calls",
     "prompt_tokens",
     "completion_tokens",
     "cost_usd",
@@ -48,8 +48,8 @@ class Measure:
 def measure_of(metric: str) -> Measure:
     """Return title, unit and direction of a column by which systems are compared.
 
-    >>> measure_of("chat_calls")
-    Measure(name='chat_calls', title='calls', unit='count', better='lower')
+    >>> measure_of("llm_calls")
+    Measure(name='llm_calls', title='calls', unit='count', better='lower')
     """
     from .dictionary import column_of  # noqa: PLC0415 - --help of runs does without
 

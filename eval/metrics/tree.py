@@ -24,15 +24,15 @@ class TreeFigures:
     cancelled_verdicts: int
     pending_verdicts: int
     refused_sub_answers: int
-    chat_calls: int
-    cached_chat_calls: int
+    paid_llm_calls: int
+    cached_llm_calls: int
     prompt_tokens: int
     completion_tokens: int
     cached_seconds: float = 0.0
     """Seconds that the cache saved on the longest chain of dependent calls."""
     shared_questions: int = 0
     saved_sub_runs: int = 0
-    saved_chat_calls: int = 0
+    saved_llm_calls: int = 0
 
 
 def figures_of(tree: SearchTree) -> TreeFigures:
@@ -52,14 +52,14 @@ def figures_of(tree: SearchTree) -> TreeFigures:
         cancelled_verdicts=verdicts["cancelled"],
         pending_verdicts=verdicts["pending"],
         refused_sub_answers=sum(query.answer_status == "refused" for query in queries[1:]),
-        chat_calls=usage["llm_calls"],
-        cached_chat_calls=sum(call["kind"] == "chat" and call["cached"] for query in queries for call in query.usage),
+        paid_llm_calls=usage["llm_calls"],
+        cached_llm_calls=sum(call["kind"] == "chat" and call["cached"] for query in queries for call in query.usage),
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],
         cached_seconds=round(_longest_chain_s(tree.root) - _longest_chain_s(tree.root, cached=False), 3),
         shared_questions=saved["questions"],
         saved_sub_runs=saved["sub_runs"],
-        saved_chat_calls=saved["llm_calls"],
+        saved_llm_calls=saved["llm_calls"],
     )
 
 

@@ -120,7 +120,7 @@ def _means(report: Report, marks: _Marks) -> Iterator[Table]:
 
 
 def _but(metrics: Sequence[str]) -> str:
-    return ", but for calls paid" if "paid_chat_calls" in metrics else ""
+    return ", but for calls paid" if "paid_llm_calls" in metrics else ""
 
 
 def not_comparable(metrics: Sequence[str]) -> str:

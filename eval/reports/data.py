@@ -107,7 +107,7 @@ def _answer(record: Mapping[str, object]) -> Json:
         "failure": None if record["failure"] is None else str(record["failure"]),
         "standalone": printable(str(record.get("standalone_query") or "")),
         "source": None if record.get("answered_from") is None else str(record["answered_from"]),
-        "calls": _number(record.get("chat_calls")),
+        "calls": _number(record.get("llm_calls")),
         **numbers,
     }
 

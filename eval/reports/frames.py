@@ -36,16 +36,16 @@ KS = (3, 10)
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em", "number_match")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
 CONTEXT_METRICS = ("evidence", "answer_in_context", "redundancy")
-SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_chat_calls")
+SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_llm_calls")
 """Columns of runs whose trees share sub-runs."""
 COST_METRICS = (
-    "chat_calls",
-    "cached_chat_calls",
+    "llm_calls",
+    "cached_llm_calls",
     "prompt_tokens",
     "completion_tokens",
     "cost_usd",
     "seconds",
-    "paid_chat_calls",
+    "paid_llm_calls",
     "paid_prompt_tokens",
     "paid_completion_tokens",
     "paid_cost_usd",
@@ -267,11 +267,11 @@ def _figures(row: RunRow) -> dict[str, float]:
         return {}
     figures = {name: value for name, value in asdict(row.tree).items() if name != "cached_seconds"} if row.tree else {}
     for prefix, usages in (("", row.uncached_chat_usage), ("paid_", row.chat_usage)):
-        figures[f"{prefix}chat_calls"] = sum(usage.calls for usage in usages)
+        figures[f"{prefix}llm_calls"] = sum(usage.calls for usage in usages)
         figures[f"{prefix}prompt_tokens"] = sum(usage.prompt_tokens for usage in usages)
         figures[f"{prefix}completion_tokens"] = sum(usage.completion_tokens for usage in usages)
-    figures["cached_chat_calls"] = row.cached_chat_calls
-    figures["estimated_chat_calls"] = sum(usage.estimated_calls for usage in row.uncached_chat_usage)
+    figures["cached_llm_calls"] = row.cached_llm_calls
+    figures["estimated_llm_calls"] = sum(usage.estimated_calls for usage in row.uncached_chat_usage)
     return figures
 
 

@@ -49,7 +49,7 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
     scores = systems[systems["metric"] == "em"]
     if scores.empty:
         return None
-    made = questions.get("chat_calls")
+    made = questions.get("llm_calls")
     calls = {} if made is None else made.groupby(questions["system"]).mean().dropna().to_dict()
     shown = scores[scores["system"].isin(list(calls))]
     if shown.empty:

@@ -54,8 +54,8 @@ from .system_table import common_blocks, count_remarks, system_table
 _DOUBTS_SHOWN = 5
 SPLIT_METRICS = ("em", "f1")
 SHOWN_COSTS = (
-    "chat_calls",
-    "paid_chat_calls",
+    "llm_calls",
+    "paid_llm_calls",
     "prompt_tokens",
     "completion_tokens",
     "cost_usd",
@@ -366,7 +366,7 @@ def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:
 
 def _cached_in_all(questions: pd.DataFrame) -> str:
     """Describe the share of cached calls, and of calls with estimated tokens, if any."""
-    columns = [questions.get(name) for name in ("chat_calls", "cached_chat_calls", "estimated_chat_calls")]
+    columns = [questions.get(name) for name in ("llm_calls", "cached_llm_calls", "estimated_llm_calls")]
     calls, cached, estimated = (0.0 if column is None else float(column.sum()) for column in columns)
     share = f"{cached / calls if calls else 0:.0%} of the calls of these answers came out of the cache"
     return f"{share}, and the tokens of {estimated / calls:.0%} are estimates" if estimated else share

@@ -145,18 +145,18 @@ class RunRow:
         return tuple(usage.as_if_uncached() for usage in self.chat_usage)
 
     @property
-    def cached_chat_calls(self) -> int:
+    def cached_llm_calls(self) -> int:
         """Chat calls that the cache answered."""
         return sum(usage.cached_calls for usage in self.chat_usage if usage.model != SIMULATED)
 
     @property
-    def chat_calls(self) -> int:
+    def paid_llm_calls(self) -> int:
         """Paid chat calls of the tree and of the conversation."""
         return sum(usage.calls for usage in self.chat_usage)
 
     @property
     def tokens(self) -> int:
-        """Prompt and completion tokens of ``chat_calls``."""
+        """Prompt and completion tokens of ``paid_llm_calls``."""
         return sum(usage.tokens for usage in self.chat_usage)
 
 

@@ -116,7 +116,7 @@ class Experiment(RagConfig):
     baseline: Annotated[str | None, Key(metavar="NAME")] = None
     """System that the report compares the others with; all for every pair; naive."""
     primary: Annotated[str, Key(metavar="NAME")] = PRIMARY
-    """Primary outcome, by which systems are compared first: a column such as em, f1, evidence or chat_calls."""
+    """Primary outcome, by which systems are compared first: a column such as em, f1, evidence or llm_calls."""
     metrics: Annotated[tuple[str, ...] | None, Field(min_length=1), Key(metavar="NAME,NAME")] = None
     """Columns that the report shows, such as em, f1, all@3; its own choice."""
 

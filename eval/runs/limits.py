@@ -149,7 +149,7 @@ class Spending:
         counted = [usage.as_counted() for usage in row.paid or ()]
         cost = UNKNOWN if row.paid is None else self._prices.cost_of(counted)
         amount = Spend(
-            calls=row.chat_calls,
+            calls=row.paid_llm_calls,
             tokens=sum(usage.tokens for usage in counted if usage.kind == "chat"),
             usd=cost.known_usd,
             unpriced=int(not cost.is_whole),

@@ -219,7 +219,7 @@ def _expected(values: Sequence[float], left: int) -> Expected:
 
 def _cached_share(rows: Iterable[RunRow]) -> float:
     answered = [*rows]
-    calls, cached = sum(row.chat_calls for row in answered), sum(row.cached_chat_calls for row in answered)
+    calls, cached = sum(row.paid_llm_calls for row in answered), sum(row.cached_llm_calls for row in answered)
     return cached / (calls + cached) if calls + cached else 0.0
 
 

@@ -268,7 +268,7 @@ class _Run:
         self._done += 1
         self._counts[row.completeness] += 1
         self._unusable += not OWN_FAILURES.isdisjoint(row.damage)
-        self._cached_calls += row.cached_chat_calls
+        self._cached_calls += row.cached_llm_calls
         self._failure = self._failure or row.error
         if is_asked:
             has_failed = row.completeness == "failed"

@@ -34,8 +34,8 @@ def sweep_plots(systems: pd.DataFrame, questions: pd.DataFrame, keys: Sequence[s
     texts = scores[[*keys]].astype(str)
     scores = scores.assign(place=texts.agg(", ".join, axis=1), label=texts.map(_shortened).agg("\n".join, axis=1))
     plots = [_by_combination(scores, ", ".join(keys))]
-    if "chat_calls" in questions:
-        made = questions.groupby([*keys, "system"], sort=False)["chat_calls"].mean().rename("calls").reset_index()
+    if "llm_calls" in questions:
+        made = questions.groupby([*keys, "system"], sort=False)["llm_calls"].mean().rename("calls").reset_index()
         costed = scores.merge(made.dropna(), on=[*keys, "system"])
         plots += [_against_calls(costed, ", ".join(keys))] if len(costed) else []
     return plots

@@ -46,7 +46,7 @@ _VERSIONS: Mapping[Thing, int] = {
     "passage-graph": 1,
     "prompts": 1,
     "recording": 5,
-    "rows": 6,
+    "rows": 7,
     "search-tree": 7,
     "triples": 1,
 }

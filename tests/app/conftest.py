@@ -16,9 +16,8 @@ from pathlib import Path
 
 import click
 import pytest
-import typer
 
-from judgetree.app.cli import app, main
+from judgetree.app.cli import all_commands, main
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
@@ -181,7 +180,7 @@ def every_command() -> dict[str, click.Command]:
         for name, inner in getattr(command, "commands", {}).items():
             yield from below(f"{words} {name}".strip(), inner)
 
-    return dict(below("", typer.main.get_command(app)))
+    return dict(below("", all_commands()))
 
 
 def drawn(cli: Cli, *command: str, formats: Sequence[str], folder: Path) -> dict[str, str]:

@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import typer
 
-from judgetree.app.cli import app
+from judgetree.app.cli import all_commands
 from tests.app.commands.test_question_options import commands
 
 REPO = Path(__file__).parents[2]
@@ -74,7 +73,7 @@ READ_IN = {
 
 @cache
 def options() -> dict[str, frozenset[str]]:
-    found = commands(typer.main.get_command(app))
+    found = commands(all_commands())
     return {
         name: frozenset(each for one in command.params for each in one.opts + one.secondary_opts)
         for name, command in found

@@ -234,7 +234,7 @@ def test_your_own_parts_when_run(run: Callable[[str], Outputs]) -> None:
 
     given, judged, noded, prompted = (_table(said[cell], columns=2) for cell in ("given", "judge", "node", "prompt"))
     assert given["em"] == judged["em"] == prompted["em"] == [1.0, 0.55]
-    assert judged["chat_calls"][0] < given["chat_calls"][0] == prompted["chat_calls"][0]
+    assert judged["llm_calls"][0] < given["llm_calls"][0] == prompted["llm_calls"][0]
     assert noded == {name: [naive, naive] for name, (_, naive) in given.items()}
     assert said["compare"].count("judge is better than naive") == 2
     assert "The prompts differ: reader." in said["compare"]

@@ -15,6 +15,6 @@ from .report import report
 from .run import run
 from .score import score
 
-eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
+eval_app = typer.Typer(no_args_is_help=True)
 for command in (calibrate, fetch, ragas, score, run, record, report, compare, metrics, plan):
     eval_app.command(command.__name__)(command)

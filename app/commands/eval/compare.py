@@ -44,7 +44,7 @@ def compare(
     ] = "complete",
     primary: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Primary outcome, such as em, f1, evidence or chat_calls; the run's."),
+        typer.Option(metavar="NAME", help="Primary outcome, such as em, f1, evidence or llm_calls; the run's."),
     ] = None,
     margin: Annotated[
         float | None,

@@ -12,7 +12,7 @@ from ....modules.settings import Settings
 from .folder import FoundRun
 from .plain import plain
 
-HEADLINE = ("em", "f1", "chat_calls", "cost_usd", "seconds")
+HEADLINE = ("em", "f1", "llm_calls", "cost_usd", "seconds")
 """Metrics of the list; those that a run lacks are left out."""
 
 SUMMARY_EXAMPLE: JsonDict = {
@@ -35,7 +35,7 @@ class Mean(BaseModel):
 
     system: str
     metric: str
-    """Such as ``em`` and ``f1`` in [0, 1]; ``chat_calls``, ``cost_usd`` and ``seconds`` a question, cached or not."""
+    """Such as ``em`` and ``f1`` in [0, 1]; ``llm_calls``, ``cost_usd`` and ``seconds`` a question, cached or not."""
     mean: float | None
     """None if it is unknown, as is a cost without a price."""
     low: float | None

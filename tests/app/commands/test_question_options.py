@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 import pytest
-import typer
 
 from judgetree import evaluation
-from judgetree.app.cli import app
+from judgetree.app.cli import all_commands
 from judgetree.evaluation.datasets.own_questions import load_own_questions
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import load_experiment
@@ -33,7 +32,7 @@ def commands(group: click.Command, name: str = "") -> Iterator[tuple[str, click.
 
 
 def test_every_command_that_takes_questions_takes_how_to_read_them() -> None:
-    found = {name: {each.name for each in command.params} for name, command in commands(typer.main.get_command(app))}
+    found = {name: {each.name for each in command.params} for name, command in commands(all_commands())}
     asking = {name for name, params in found.items() if params & {"dataset", "questions"}} - TAKE_ONLY_PUBLIC_SETS
     assert asking == {"eval run", "eval record"}
     assert {name: OPTIONS - found[name] for name in asking} == {name: set() for name in asking}

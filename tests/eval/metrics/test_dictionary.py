@@ -51,5 +51,5 @@ def test_shares_and_headings_come_from_the_dictionary() -> None:
     assert is_share("recall@5")
     assert is_share("number_match")
     assert not is_share("seconds")
-    headings = {name: metric_name(name) for name in ("em", "all@3", "chat_calls", f"{PAID}chat_calls", "recall@3")}
+    headings = {name: metric_name(name) for name in ("em", "all@3", "llm_calls", f"{PAID}llm_calls", "recall@3")}
     assert list(headings.values()) == ["EM", "all supporting @3", "calls", "calls paid", "recall@3"]

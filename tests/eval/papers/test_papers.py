@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from judgetree.app.cli import app
+from judgetree.app.cli import all_commands
 from judgetree.evaluation.papers.files import write_csv, write_latex, write_plots
 from judgetree.evaluation.papers.tables import paper_tables
 from judgetree.evaluation.reports.report import Report, load_report
@@ -155,6 +155,6 @@ def test_command_writes_what_is_asked_for(
 ) -> None:
     monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path))
     asked = ["--latex", f"{tmp_path}/t.tex", "--csv", f"{tmp_path}/csv", "--plots", f"{tmp_path}/plots"]
-    app(["eval", "report", str(run), *asked], standalone_mode=False)
+    all_commands()(["eval", "report", str(run), *asked], standalone_mode=False)
     assert {"t.tex", "csv", "plots"} <= {path.name for path in tmp_path.iterdir()}
     assert "t.tex" in capsys.readouterr().err

@@ -135,7 +135,7 @@ def test_forms_are_scored_by_what_they_found() -> None:
 def test_calls_and_tokens_are_those_of_search_and_conversation_paid_or_not() -> None:
     (scored,) = frame_of(row(SECOND, "yes")).to_dict(orient="records")
     assert (scored["turn_calls"], scored["turn_tokens"]) == (4, 150)
-    assert (scored["chat_calls"], scored["own_calls"], scored["own_tokens"]) == (4, 2, 100)
+    assert (scored["llm_calls"], scored["own_calls"], scored["own_tokens"]) == (4, 2, 100)
 
 
 def test_retrieval_is_missing_without_a_search() -> None:

@@ -22,7 +22,7 @@ from judgetree.evaluation.reports.plots import (
 
 SYSTEMS = ("naive", "judge")
 QUESTIONS = pd.DataFrame(
-    {"system": ["naive", "naive", "judge", "judge"], "seconds": [1.0, 3.0, 4.0, 8.0], "chat_calls": [1, 1, 7, None]}
+    {"system": ["naive", "naive", "judge", "judge"], "seconds": [1.0, 3.0, 4.0, 8.0], "llm_calls": [1, 1, 7, None]}
 )
 MEANS = pd.DataFrame(
     {
@@ -163,7 +163,7 @@ def test_every_figure_is_described_and_labelled(plot: Plot | None, description: 
 
 def test_plot_without_figures_is_none() -> None:
     assert cost_plot(QUESTIONS, MEANS[MEANS["metric"] == "f1"]) is None
-    assert cost_plot(QUESTIONS.drop(columns=["chat_calls"]), MEANS) is None
+    assert cost_plot(QUESTIONS.drop(columns=["llm_calls"]), MEANS) is None
     assert split_plot(SPLITS[:0], SYSTEMS) is None
     assert failure_plot(FAILURES[:0], SYSTEMS) is None
     assert confusion_plot({}) is None

@@ -68,9 +68,9 @@ def test_tree_is_kept_of_searches_and_calls_count_once(prepared: Bench) -> None:
         assert (tree is None) == (row.tree is None) == (facts(row).answered_from == "history")
         assert tree is None or tree.root.thread_id == facts(row).rag_thread_id
         own, found = facts(row).own, row.tree or tree_figures()
-        assert row.chat_calls == own.calls + found.chat_calls
+        assert row.paid_llm_calls == own.calls + found.paid_llm_calls
         assert row.tokens == own.tokens + found.prompt_tokens + found.completion_tokens
-    assert sum(row.chat_calls for row in rows.values()) == prepared.requests()
+    assert sum(row.paid_llm_calls for row in rows.values()) == prepared.requests()
     history = rows["naive", turn(LINE, 3)], rows["judge", turn(LINE, 3)]
     assert {facts(row).own.calls + facts(row).own.cached_calls for row in history} == {3}
 
@@ -128,7 +128,7 @@ def test_run_stopped_within_a_dialogue_asks_nothing_twice(bench: Bench) -> None:
     rows = bench.rows()
     assert len({facts(row).conversation for row in rows.values() if facts(row).dialogue_id == LINE}) == 1
     assert [rows["naive", turn(LINE, number)].prediction for number in (3, 4)] == ["the drum", "grey"]
-    assert sum(row.chat_calls for row in rows.values()) == bench.requests()
+    assert sum(row.paid_llm_calls for row in rows.values()) == bench.requests()
 
 
 def test_limit_stops_within_a_turn_and_the_dialogue_goes_on(bench: Bench) -> None:
@@ -149,7 +149,7 @@ def test_turns_after_a_failed_one_fail_unasked(bench: Bench) -> None:
     _, second, third = bench.rows().values()
     assert "500" in second.error
     assert third.error.startswith(f"It was not asked, because its previous turn {second.question_id}")
-    assert (third.chat_calls, facts(third).own.calls) == (0, 0)
+    assert (third.paid_llm_calls, facts(third).own.calls) == (0, 0)
 
     bench.server.configure(faults={})
     bench.server.reset()
@@ -158,7 +158,9 @@ def test_turns_after_a_failed_one_fail_unasked(bench: Bench) -> None:
     assert (again.asked, again.failed) == (3, 0)
     rows = list(bench.rows().values())
     assert {(row.status, row.attempt) for row in rows} == {("answered", 1)}
-    assert (rows[0].chat_calls, bench.requests()) == (0, sum(row.chat_calls for row in rows)), "the first was kept"
+    assert (rows[0].paid_llm_calls, bench.requests()) == (0, sum(row.paid_llm_calls for row in rows)), (
+        "the first was kept"
+    )
     assert bench.run(RunOptions(retry="failed"), ids=ids).asked == 0
 
 

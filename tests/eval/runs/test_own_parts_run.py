@@ -328,9 +328,9 @@ def test_a_model_of_langchain_is_measured_and_paid_once(tmp_path: Path, settings
     keys = {**KEYS, "systems": ("naive",), "retriever": "mine:OneRung", "llm": llm}
     report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
     assert report.questions["prediction"].tolist() == ["grey"]
-    assert report.questions["paid_chat_calls"].tolist() == [1]
+    assert report.questions["paid_llm_calls"].tolist() == [1]
     again = evaluation.run(out=tmp_path / "again", settings=settings, **keys)
-    assert again.questions["paid_chat_calls"].tolist() == [0]
+    assert again.questions["paid_llm_calls"].tolist() == [0]
     (tree,) = (tree for _, tree in evaluation.TreeStore(tmp_path / "run").read_all())
     assert "FakeListChatModel" in tree.fingerprint["reader.model_fields"]
     with pytest.raises(SettingsError, match=r"holds another run .*llm: "):

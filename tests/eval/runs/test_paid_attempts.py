@@ -31,7 +31,7 @@ def test_a_limit_of_calls_holds_over_all_starts_of_a_run_whose_questions_fail(
         )
     assert till.requests <= 5
     rows = RunStore(bench.out).read_attempts()
-    assert sum(row.chat_calls for row in rows) <= 5
+    assert sum(row.paid_llm_calls for row in rows) <= 5
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_rows_have_what_the_endpoint_bills(bench: RunBench, failure: str) -> Non
     bench.run(settings=settings, cache="off")
     bench.run(RunOptions(retry="failed"), settings=settings, cache="off")
     rows = RunStore(bench.out).read_attempts()
-    assert (sum(row.chat_calls for row in rows), sum(row.tokens for row in rows)) == (till.requests, till.tokens)
+    assert (sum(row.paid_llm_calls for row in rows), sum(row.tokens for row in rows)) == (till.requests, till.tokens)
 
 
 def test_a_limit_of_tokens_is_exceeded_by_what_was_in_flight_alone(bench: RunBench) -> None:

@@ -70,10 +70,10 @@ def test_each_variant_searches_and_judges_by_its_own_options(bench: RunBench) ->
     }
     simulated = [row for row in rows if row.system == "judge(topk=2; judge=noisy)"]
     assert {sum(usage.calls for usage in row.uncached_chat_usage) for row in simulated} == {3}
-    assert {row.chat_calls + row.cached_chat_calls for row in simulated} == {1}, (
+    assert {row.paid_llm_calls + row.cached_llm_calls for row in simulated} == {1}, (
         "the reader's, paid or out of the cache"
     )
-    assert sum(row.chat_calls for row in rows) == bench.requests(), "booked calls are not paid"
+    assert sum(row.paid_llm_calls for row in rows) == bench.requests(), "booked calls are not paid"
     manifest = RunStore(bench.out).read_manifest() or {}
     assert simulated_judge(manifest, "judge(topk=2; judge=noisy)") == "noisy"
     assert not any(simulated_judge(manifest, label) for label in ("naive", *filter(_is_own, shown)))

@@ -110,7 +110,7 @@ def test_one_ledger_keeps_all_workers_within_the_limit_and_the_run_goes_on(bench
     bench.run(cache="off")
     rows = rows_of(bench.out)
     assert {row.prediction for row in rows.values()} == {f"{number + 3} mm" for number in range(QUESTIONS)}
-    assert sum(row.chat_calls for row in rows.values()) == bench.requests(), "none is made twice, or not booked"
+    assert sum(row.paid_llm_calls for row in rows.values()) == bench.requests(), "none is made twice, or not booked"
 
 
 def pids(*which: str) -> list[str]:

@@ -16,7 +16,7 @@ def plots(values: Sequence[str]) -> list[Plot]:
     systems = pd.DataFrame(
         {"llm": values, "system": "naive", "metric": "em", "mean": 0.5, "low": 0.4, "high": 0.6, "n": 9}
     )
-    questions = pd.DataFrame({"llm": values, "system": ["naive"] * count, "chat_calls": [1] * count})
+    questions = pd.DataFrame({"llm": values, "system": ["naive"] * count, "llm_calls": [1] * count})
     return sweep_plots(systems, questions, ["llm"])
 
 

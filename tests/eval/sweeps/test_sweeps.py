@@ -107,7 +107,7 @@ def test_sweep_is_one_report_and_costs_nothing_again(
     ]
     assert unchanged == [], "max_rec_depth changes nothing of naive"
     requests = sum(server.requests.values())
-    assert requests < report.questions["chat_calls"].sum(), "equal calls of two combinations are paid once"
+    assert requests < report.questions["llm_calls"].sum(), "equal calls of two combinations are paid once"
     written = write_sweep_report(out)
     text = (out / "report.md").read_text(encoding="utf-8")
     assert text.splitlines()[2].startswith("| max_rec_depth | topk | system | n | EM |")

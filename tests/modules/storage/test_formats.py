@@ -22,8 +22,8 @@ from judgetree.modules.storage.formats import Thing, check_format, format_of
 
 
 def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:
-    check_format("judgetree-rows/6", "rows", where="x")
-    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/6' only\. Go\."):
+    check_format("judgetree-rows/7", "rows", where="x")
+    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/7' only\. Go\."):
         check_format("judgetree-rows/1", "rows", where="x", remedy="Go.", error=SettingsError)
     with pytest.raises(LoadingError, match=r"x has no format; .* 'judgetree-run/3' only\.$"):
         check_format(None, "run", where="x")

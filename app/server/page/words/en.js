@@ -54,7 +54,7 @@ export default {
   files: ["{n} file", "{n} files"],
   "runs.none": "No runs here", "runs.noneHint": "Start the server with --runs FOLDER to look at the evaluation runs of a folder.", "runs.hint": "Choose two to compare them.", "runs.compare": "Compare the chosen",
   "runs.choose": "Choose {name}", "runs.failed": "{n} failed", "runs.missing": "{n} missing", "runs.n": "n = {n}",
-  "metric.em": "EM", "metric.f1": "F1", "metric.chat_calls": "Calls", "metric.cost_usd": "Cost", "metric.seconds": "Seconds",
+  "metric.em": "EM", "metric.f1": "F1", "metric.llm_calls": "Calls", "metric.cost_usd": "Cost", "metric.seconds": "Seconds",
   "run.system": "System", "run.means": "Means with 95 % intervals", "run.report": "Whole report", "run.saveReport": "Save the whole report", "run.comparisons": "Comparisons within the run", "run.failures": "Kinds of failures", "run.settings": "Settings", "run.setting": "Setting", "run.value": "Value",
   "run.questions": "Questions", "run.right": "Right", "run.wrong": "Wrong", "run.any": "any", "run.quick": "judge right, naive wrong", "run.found": ["{n} question fits", "{n} questions fit"], "run.gold": "Right:", "run.answers": "Answers",
   "run.bothTrees": "Both trees", "run.tree": "Tree", "run.isRight": "right", "run.isWrong": "wrong",

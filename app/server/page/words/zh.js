@@ -54,7 +54,7 @@ export default {
   files: "{n} 个文件",
   "runs.none": "这里没有评测", "runs.noneHint": "启动服务器时加上 --runs 文件夹，即可查看其中的评测。", "runs.hint": "选择两项即可比较。", "runs.compare": "比较所选",
   "runs.choose": "选择 {name}", "runs.failed": "{n} 个失败", "runs.missing": "{n} 个缺失", "runs.n": "n = {n}",
-  "metric.em": "EM", "metric.f1": "F1", "metric.chat_calls": "调用次数", "metric.cost_usd": "费用", "metric.seconds": "秒",
+  "metric.em": "EM", "metric.f1": "F1", "metric.llm_calls": "调用次数", "metric.cost_usd": "费用", "metric.seconds": "秒",
   "run.system": "系统", "run.means": "均值与 95 % 区间", "run.report": "完整报告", "run.saveReport": "保存完整报告", "run.comparisons": "评测内的比较", "run.failures": "失败的类别", "run.settings": "设置", "run.setting": "设置项", "run.value": "值",
   "run.questions": "问题", "run.right": "答对", "run.wrong": "答错", "run.any": "不限", "run.quick": "judge 对、naive 错", "run.found": "符合的有 {n} 个问题", "run.gold": "正确答案：", "run.answers": "答案",
   "run.bothTrees": "两棵搜索树", "run.tree": "搜索树", "run.isRight": "正确", "run.isWrong": "错误",
