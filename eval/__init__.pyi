@@ -43,6 +43,7 @@ from .runs.rerun import load_rerun as load_rerun
 from .runs.runner import Progress as Progress
 from .runs.runner import RunSummary as RunSummary
 from .runs.workers import Workers as Workers
+from .score_with_metric import remove_scores as remove_scores
 from .score_with_metric import score as score
 from .scoring.models import ScoringOptions as ScoringOptions
 from .scoring.run_scorer import ScoringSummary as ScoringSummary

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ..modules.background_loop import background_loop
 from ..modules.calls.prices import load_prices
-from ..modules.errors import SettingsError
+from ..modules.errors import SettingsError, did_you_mean
 from ..modules.progress import StageProgress
 from ..modules.settings import Settings, load_settings
-from .reports.loaded_run import load_run, samples_of
+from .reports.loaded_run import check_exists, load_run, samples_of
 from .rows.store import RunStore
 from .runs.limits import Spending
 from .scoring.models import ScoringOptions, open_scoring_model
@@ -77,3 +77,33 @@ def score(
         work = RunScorer(store=store, options=options, spending=spending, on_progress=on_progress)
         samples = samples_of(loaded, [method], systems=options.systems, limit=options.limit)
         return background_loop().run(work.run(samples))
+
+
+def remove_scores(run: Path | str, metric: str, *, dry_run: bool = False) -> int:
+    """Take the scores by a metric out of a run, all versions of it; what they cost stays noted.
+
+    Args:
+        run: A run directory.
+        metric: Its whole name, such as ``my_metrics:grounded``.
+        dry_run: Count the scores only.
+
+    Returns:
+        The number of scores.
+
+    Raises:
+        SettingsError: The run does not exist, or has no score by such a metric.
+        LoadingError: Its scores are damaged.
+    """
+    folder = Path(run)
+    check_exists(folder)
+    store = MetricStore(folder)
+    with RunStore(folder).held():
+        store.mend()
+        scores = store.read()
+        names = list(dict.fromkeys(score.scorer.name for score in scores))
+        if metric not in names:
+            there = f"It has scores by {', '.join(names)}." if names else "It has no scores by metrics of one's own."
+            raise SettingsError(f"{folder} has no score by the metric {metric!r}.{did_you_mean(metric, names)} {there}")
+        if not dry_run:
+            store.remove(metric)
+    return sum(score.scorer.name == metric for score in scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,19 @@ settings.load_profile("steady")
 # Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure() -> None:
+    """Search for no garbage while the tests are collected, which leaves none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is there before the first test out of all searches for garbage, as runs and servers do."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 OUTSIDE = ("JUDGETREE_", "OPENAI_", "DASHSCOPE_", "LANGSMITH_", "LANGCHAIN_")
 KEPT = {"JUDGETREE_TEST_POSTGRES"}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...graphs.drawing.words import count_of
+from .gain_per_cost import COSTS, GainPerCost
 from .statistics import PairedComparison, PairedTest, Unit
 
 _SHOWN: Mapping[Unit, tuple[int, int]] = {
@@ -49,6 +50,25 @@ def format_equivalence(comparison: PairedComparison) -> str:
     bounds = " to ".join(format_score(comparison, bound, signed=True) for bound in (found.low, found.high))
     said = "They are equivalent" if found.is_shown else "That they are equivalent was not shown"
     return f"{said} within {margin} ({100 * found.confidence:.3g} % interval {bounds}, two one-sided tests)."
+
+
+def format_gains(comparison: PairedComparison, gains: Sequence[GainPerCost]) -> str:
+    """Say what is gained for each cost, with intervals; ``""`` without any."""
+    if not gains:
+        return ""
+    parts = [
+        f"{format_score(comparison, each.gain.mean, signed=True)} for {COSTS[each.cost][1]}{_between(comparison, each)}"
+        for each in gains
+    ]
+    points = "points of " if comparison.unit == "points" else ""
+    return f"In {points}{comparison.title or comparison.metric}, that is {', '.join(parts)}."
+
+
+def _between(comparison: PairedComparison, each: GainPerCost) -> str:
+    if each.gain.low is None or each.gain.high is None:
+        return ""
+    low, high = (format_score(comparison, bound, signed=True) for bound in (each.gain.low, each.gain.high))
+    return f" ({low} to {high})"
 
 
 def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) -> str:

@@ -137,6 +137,40 @@ def mean_interval(
     return MeanInterval(mean=mean, low=float(low), high=float(high), n=n)
 
 
+def ratio_interval(
+    above: Scores, below: Scores, *, clusters: Clusters | None = None, seed: int = 0, resamples: int = RESAMPLES
+) -> MeanInterval:
+    """Compute the ratio of two sums over the same questions, ``above`` to ``below``, and its 95 % interval.
+
+    The interval is that of the percentile bootstrap over questions or clusters, which is of use only where the sum
+    ``below`` is far from 0.
+
+    Args:
+        above: A number for each question.
+        below: Another one for each.
+        clusters: As for ``mean_interval``.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap samples.
+
+    Raises:
+        ValueError: There are no numbers, they differ in number, some are missing, or the sum of ``below`` is 0.
+    """
+    first, second = (ClusterTotals.of(checked_scores(each, "values"), clusters).sums for each in (above, below))
+    if len(first) != len(second) or not second.sum():
+        raise ValueError("A ratio needs two numbers for each question, of which the second ones do not sum up to 0.")
+    totals = ClusterTotals(first, second)
+    if len(first) == 1:
+        return MeanInterval(mean=totals.mean, low=None, high=None, n=len(above))
+    rng, count, batch = np.random.default_rng(seed), len(first), batch_of(len(first))
+    ratios: list[_Floats] = []
+    for start in range(0, resamples, batch):
+        drawn = rng.integers(count, size=(min(batch, resamples - start), count))
+        with np.errstate(divide="ignore", invalid="ignore"):  # a sample whose second numbers cancel each other out
+            ratios.append(first[drawn].sum(axis=1) / second[drawn].sum(axis=1))
+    low, high = map(float, np.nanquantile(np.concatenate(ratios), [ALPHA / 2, 1 - ALPHA / 2]))
+    return MeanInterval(mean=totals.mean, low=min(low, totals.mean), high=max(high, totals.mean), n=len(above))
+
+
 def wilson_bounds(share: float, observations: float) -> tuple[float, float]:
     """Compute Wilson's 95 % score interval of a share over ``observations``, which may be a fraction."""
     low, high = proportion_confint(share * observations, observations, alpha=ALPHA, method="wilson")

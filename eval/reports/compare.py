@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -13,7 +13,8 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError, did_you_mean
-from ..metrics.comparison_words import format_equivalence, format_score, format_verdict
+from ..metrics.comparison_words import format_equivalence, format_gains, format_score, format_verdict
+from ..metrics.gain_per_cost import COSTS, GainPerCost, gain_per_cost
 from ..metrics.outcomes import OUTCOMES, PRIMARY, Family, measure_of
 from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired, equivalence_of
 from ..rows.cautions import simulated_judge, simulation_words
@@ -45,6 +46,7 @@ _COLUMNS = (
     *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
     *("p_value", "adjusted_p_value", "family", "comparisons", "n", "left_out", "is_shown"),
     *("usable_difference", "usable_n"),
+    *(f"gain_per_{cost}{end}" for cost in COSTS for end in ("", "_low", "_high")),
 )
 
 
@@ -72,6 +74,8 @@ class Comparison:
     """Numbers of chosen rows with replies that could not be used, by name."""
     prompts: tuple[str, ...] = ()
     """Names of the prompts of one's own that differ between the two runs."""
+    gains: tuple[GainPerCost, ...] = ()
+    """Of comparisons by the primary outcome: what A gains over B for each cost of which it takes more, or less."""
     simulated: str = ""
     """A judge of one of the two that sees the gold documents; ``""`` without one."""
     split: str = ""
@@ -86,7 +90,19 @@ class Comparison:
         outcome = format_verdict(self.paired, a=self.a, b=self.b)
         equal = format_equivalence(self.paired)
         return " ".join(
-            filter(None, (where, outcome, equal, self._usable, self._unshared, self.note, *self._conditions))
+            filter(
+                None,
+                (
+                    where,
+                    outcome,
+                    equal,
+                    format_gains(self.paired, self.gains),
+                    self._usable,
+                    self._unshared,
+                    self.note,
+                    *self._conditions,
+                ),
+            )
         )
 
     @property
@@ -268,7 +284,9 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     ``adjusted_p_value`` (Holm), ``family`` ("primary", "secondary", or ``""`` for splits), ``comparisons`` (how many of
     the family it was corrected for), ``n`` (questions), ``left_out``,
     ``is_shown`` (whether a difference was shown), and ``usable_difference`` over the ``usable_n`` questions that have
-    answers whose replies could all be used, missing where all could, or where these are too few.
+    answers whose replies could all be used, missing where all could, or where these are too few. ``gain_per_llm_calls``
+    (one call), ``gain_per_prompt_tokens`` (1,000) and ``gain_per_cost_usd`` (a cent) with their intervals belong to the
+    primary outcome, and are missing where no difference of that cost was shown.
     """
     records = [
         {
@@ -292,10 +310,19 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
             "is_shown": each.paired.is_shown,
             "usable_difference": each.usable.difference.mean if each.usable else None,
             "usable_n": each.usable_n,
+            **_gain_columns(each.gains),
         }
         for each in comparisons
     ]
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
+
+
+def _gain_columns(gains: Sequence[GainPerCost]) -> dict[str, float | None]:
+    return {
+        f"gain_per_{each.cost}{end}": value
+        for each in gains
+        for end, value in (("", each.gain.mean), ("_low", each.gain.low), ("_high", each.gain.high))
+    }
 
 
 def _meetings(pairs: Sequence[tuple[Contender, Contender]]) -> list[tuple[Contender, Contender, str]]:
@@ -357,6 +384,7 @@ def _compare_all(
             rows_a=one.counts,
             rows_b=two.counts,
             left_out=len(one.scores[metric].keys() ^ two.scores[metric].keys()),
+            gains=_gains(one, two, metric) if family == "primary" else (),
             usable=None if rows == "usable" else _usable(one, two, metric),
             unusable=tuple((_name(each, second_run), each.unusable) for each in (one, two)),
             simulated=next(
@@ -399,7 +427,7 @@ def _compare(one: Contender, two: Contender, metric: str, *, within: _Margin | N
             f"At least {MIN_COMMON} are needed{format_unused(one, two)}."
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
-    groups = None if one.groups is None else [one.groups[question] for question in common]
+    groups = _groups_of(one, common)
     measure = measure_of(metric)
     is_binary = measure.unit in ("points", "score") and {*scores_a, *scores_b} <= {0.0, 1.0}
     test: PairedTest = "mcnemar" if is_binary and metric != "f1" and groups is None else "permutation"
@@ -412,6 +440,29 @@ def _compare(one: Contender, two: Contender, metric: str, *, within: _Margin | N
         )
         compared = replace(compared, equivalence=found)
     return replace(compared, unit=measure.unit, title=measure.title, better=better)
+
+
+def _gains(one: Contender, two: Contender, metric: str) -> tuple[GainPerCost, ...]:
+    """Return what the first gains for each cost; nothing by an outcome that is a cost itself."""
+    if metric in COSTS:
+        return ()
+    found = []
+    for cost in COSTS:
+        if not (cost in one.scores and cost in two.scores):
+            continue
+        there = set(in_both(one, two, cost))
+        common = [question for question in in_both(one, two, metric) if question in there]
+        if len(common) < MIN_COMMON:
+            continue
+        gains, further = (
+            [one.scores[name][question] - two.scores[name][question] for question in common] for name in (metric, cost)
+        )
+        found.append(gain_per_cost(gains, further, cost=cost, groups=_groups_of(one, common)))
+    return tuple(each for each in found if each is not None)
+
+
+def _groups_of(one: Contender, questions: Sequence[str]) -> list[Hashable] | None:
+    return None if one.groups is None else [one.groups[question] for question in questions]
 
 
 def _usable(one: Contender, two: Contender, metric: str) -> PairedComparison | None:

@@ -14,6 +14,7 @@ from ...modules.calls.messages import version_of
 from ...modules.errors import LoadingError
 from ...modules.reading.plausible_numbers import RecordReader
 from ...modules.reading.regular_files import MAX_DATA_BYTES, read_named
+from ...modules.storage.atomic import write_atomic
 from ..rows.json_lines import append_line, cut_torn_end
 from ..rows.payments import Payments
 from ..rows.store import RunRow
@@ -98,6 +99,15 @@ class ScoreStore(Generic[ScorerT]):
             WritingError: The disk is full, or the file cannot be written; it is unchanged.
         """
         append_line(self._file, self._adapter.dump_json(score))
+
+    def remove(self, name: str) -> None:
+        """Take out every score by the scorers of a name, all of their versions; what they cost stays noted.
+
+        Raises:
+            WritingError: The disk is full, or the file cannot be written; it is unchanged.
+        """
+        kept = [score for score in self.read() if score.scorer.name != name]
+        write_atomic(self._file, b"".join(self._adapter.dump_json(score) + b"\n" for score in kept))
 
     def mend(self) -> None:
         """Cut off the torn last line that a kill left."""

@@ -189,6 +189,7 @@ def test_a_silent_server_is_given_up_by_threads(silent: _Silent) -> None:
     file.close()
 
 
+@pytest.mark.slow
 def test_a_silent_server_is_given_up_by_loops(silent: _Silent) -> None:
     config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 

@@ -21,7 +21,7 @@ MOST_OWN_MEMORY_MB = 500.0
 MOST_CHILD_MB = 1_200.0
 
 
-SLOW = {"cells.xlsx", "merged-columns.xlsx", "rows.csv"}
+SLOW = {"cells.xlsx", "last-rows.xlsx", "merged-columns.xlsx", "objects.json", "rows.csv", "wide-rows.xlsx"}
 """Those that are read up to their limit."""
 
 

@@ -28,7 +28,7 @@ QUICK = 10_000
 PUMPS = 60
 SLOWEST = 8
 """Texts read at full length: those on which a reader takes longest at a tenth of it or less."""
-_ENDLESS = ("[" * 100_000, '{"a":' * 50_000, '{"a": ' + "9" * 5_000 + "}", "9" * 5_000)
+_ENDLESS = ("[" * 30_000, '{"a":' * 15_000, '{"a": ' + "9" * 5_000 + "}", "9" * 5_000)
 """What Python's own parsers refuse with other errors than ValueError, or in other versions of it."""
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ....modules.config.models import CacheMode
 from ....modules.config.typed_values import names_in
-from ....modules.errors import needs_extra
+from ....modules.errors import SettingsError, needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
-from ...terminal.terminal import busy
-from ..options import Json, RunFolder, SomeSystems
+from ...terminal.terminal import busy, say, write_json
+from ..options import DryRun, Json, RunFolder, SomeSystems, Yes
 
 ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]
 FirstQuestions = Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")]
@@ -31,8 +32,12 @@ def score(  # noqa: PLR0913 - one parameter an option
     folder: RunFolder,
     *,
     metric: Annotated[
-        str, typer.Option(metavar="MODULE:NAME", help="Your own, a plug-in's name, or llm_correctness, a model's view.")
-    ],
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Your own, a plug-in's name, or llm_correctness, a model's view."),
+    ] = None,
+    remove: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Take the scores by this metric out of the run.")
+    ] = None,
     systems: SomeSystems = None,
     llm: ScoringLlm = None,
     limit: FirstQuestions = None,
@@ -42,6 +47,8 @@ def score(  # noqa: PLR0913 - one parameter an option
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Score the answers of a run without asking them again; after a stop, the same command continues.
@@ -52,6 +59,11 @@ def score(  # noqa: PLR0913 - one parameter an option
         from ....evaluation.score_with_metric import score as score_run
         from ....evaluation.scoring.models import ScoringOptions
 
+    if remove is not None and metric is None:
+        _remove(folder, remove, yes=yes, dry_run=dry_run, as_json=as_json)
+        return
+    if metric is None or remove is not None or yes or dry_run:
+        raise SettingsError("Give --metric NAME to score with, or --remove NAME with --yes or --dry-run, not both.")
     options = ScoringOptions(
         systems=names_in(systems),
         llm=llm,
@@ -66,3 +78,18 @@ def score(  # noqa: PLR0913 - one parameter an option
     with watched_scoring(folder) as (on_setup, on_progress):
         summary = score_run(folder, metric, options, on_progress=on_progress, on_setup=on_setup)
     write_scoring(summary, folder, as_json=as_json)
+
+
+def _remove(folder: Path, metric: str, *, yes: bool, dry_run: bool, as_json: bool) -> None:
+    from ....evaluation.score_with_metric import remove_scores
+    from ....graphs.drawing.words import count_of
+    from ...terminal.deleting import may_delete
+
+    count = remove_scores(folder, metric, dry_run=True)
+    what = f"{count_of(count, 'score')} by {metric} in {folder}"
+    removed = may_delete(what, "Take them out?", yes=yes, dry_run=dry_run)
+    if removed:
+        remove_scores(folder, metric)
+        say(f"Taken out: {what}.")
+    if as_json:
+        write_json({"run": str(folder), "metric": metric, "scores": count, "removed": removed})

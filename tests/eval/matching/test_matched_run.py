@@ -23,7 +23,7 @@ from tests.eval.run_bench import RunBench
 
 QUOTES = {
     f"{name}.md": f"Ladder {name} of the north hall is painted grey, and its rungs are {name * 3} wide."
-    for name in "abcdefghijkl"
+    for name in "abcdefgh"
 }
 
 

@@ -351,7 +351,7 @@ def test_a_question_of_which_every_rerank_failed_has_failed(bench: Bench) -> Non
     bench = bench.changed(systems=("naive",), ranker_type="model", ranker_params=ranker)
     assert bench.run(out=bench.out.with_name("served")).failed == 0
     bench.server._endpoints._posts["/v1/rerank"] = lambda raw: Outgoing(status=500, body=b"{}")
-    summary = bench.run()
+    summary = bench.run(settings=bench.settings.model_copy(update={"retries": 0}))
     assert (summary.asked, summary.failed, summary.degraded) == (3, 3, 0)
     assert "The rerank model failed at every search (1)" in summary.failure
 

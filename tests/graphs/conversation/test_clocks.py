@@ -20,6 +20,7 @@ from tests.graphs.conversation.skewed_talk import talk_with_jumping_clocks
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM, open_conversations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_two_processes_with_jumping_clocks_lose_and_double_no_turn(
     store: str, request: pytest.FixtureRequest, tmp_path: Path

@@ -209,6 +209,7 @@ def test_a_new_postgres_may_be_opened_by_many_at_once(postgres_url: str) -> None
     assert asyncio.run(all_at_once()) == [True] * 6
 
 
+@pytest.mark.slow
 def test_questions_after_a_restart_of_postgres_are_answered(postgres_url: str, request: pytest.FixtureRequest) -> None:
     import psycopg
 

@@ -26,8 +26,8 @@ from judgetree.modules.memory.turns import MAIN_BRANCH, imported_turn, new_branc
 from judgetree.modules.reading.deep_json import dumps, encoded, loads
 from tests.random_trees import random_tree
 
-LEVELS = 5_000
-WIDTH = 10_000
+LEVELS = 2_000
+WIDTH = 5_000
 
 
 def chain(levels: int, *, answer: str = "a", width: int = 1) -> SearchTree:
