@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from .. import __version__
 from ..graphs.config.limits import Limits
 from ..graphs.search.depth import check_depth
 from ..graphs.search.expansion_rule import follows_links
@@ -13,6 +14,7 @@ from ..graphs.threads.context import RagContext
 from ..modules.calls.prices import load_prices
 from ..modules.config.reading import EvidenceKind, EvidenceRanker
 from ..modules.errors import LoadingError, SettingsError
+from ..modules.judge.gold import SEE_GOLD
 from ..modules.judge.noise import Noise
 from ..modules.judge.sub_questions import ModelWriter
 from ..modules.reader.evidence_choice import EvidenceChoice
@@ -130,14 +132,16 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
 
     ::
 
-        played = evaluation.replay_recording("runs/recorded", policies=("breadth", "wider"), judge="noisy:auc=.8")
+        judge = "noisy:auc=.8,sees_wrong_questions=yes"
+        played = evaluation.replay_recording("runs/recorded", policies=("breadth", "wider"), judge=judge)
         print(played.summary)
 
     Args:
         run: The folder of the recording.
         policies: Policies as specs, objects or classes; ``oracle_order`` sees gold.
         budgets: Model calls of a question's whole tree.
-        judge: ``noisy:…`` judges anew from gold and noise; empty keeps the recorded verdicts.
+        judge: ``noisy:…`` judges anew from gold and noise; empty keeps the recorded verdicts. Where a model wrote the
+            questions, it takes ``sees_wrong_questions=yes`` only: what a wrong one asks about is not known there.
         stop: Spec of the stop.
         evidence: Chunks that the readers see: "useful", "sufficient" or "all"; gold in these counts as found.
         evidence_tokens: Most tokens of these. Answers to sub-questions, which a replay does not know, do not count.
@@ -170,6 +174,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
     worlds: Mapping[str, ReplayEnvironment] = recorded
     if judge:
         noise = parse_spec("judge", judge, {"noisy": Noise})
+        _check_questions_are_known(recording, noise, judge)
         worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
     depth = recording.depth if depth is None else depth
     choice = EvidenceChoice(evidence=evidence, evidence_tokens=evidence_tokens, evidence_ranker=evidence_ranker)
@@ -195,6 +200,9 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         of={
             "recording": Path(run).resolve().name,
             "recorded": f"depth {recording.depth}, tries {recording.tries}",
+            "data": recording.of.get("data", "")[:12],
+            "recorded_with": "; ".join(f"{name}: {value}" for name, value in _recorded_with(recording.of).items()),
+            "judgetree": __version__,
             "questions": len(worlds),
             "unfinished": len(recording.questions) - len(recording.finished),
             "unknown_verdicts": 0 if judge else recording.unknown,
@@ -207,6 +215,26 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         recording=recording,
         trees=trees,
     )
+
+
+def _check_questions_are_known(recording: SearchRecording, noise: Noise, judge: str) -> None:
+    """Check that a judge that takes wrong sub-questions for right ones knows what they ask about."""
+    is_simulated = recording.of.get("judge.kind") in SEE_GOLD
+    if not (is_simulated or noise.sees_wrong_questions or recording.depth == 0):
+        said = judge + ("," if ":" in judge else ":") + "sees_wrong_questions=yes"
+        raise SettingsError(
+            "The sub-questions of this recording were written by a model: what a wrong one asks about is not known, so "
+            f"that chunks it finds can only be judged by what the question needs. Say so: --judge {said}."
+        )
+
+
+_NAMED = frozenset({"kind", "model", "embedders", "search_type", "topk"})
+"""Of the fingerprint of search, judge and writer, what people know them by."""
+
+
+def _recorded_with(of: Mapping[str, str]) -> dict[str, str]:
+    """Return what people call search, judge and models, of the fingerprint of a recording."""
+    return {name.replace(".", " "): of[name] for name in of if name.rpartition(".")[2] in _NAMED}
 
 
 def replay_cost(played: Replay, readers: ReplayReaders, *, settings: Settings | None = None) -> ReadingCost:

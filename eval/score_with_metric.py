@@ -82,6 +82,10 @@ def score(
 def remove_scores(run: Path | str, metric: str, *, dry_run: bool = False) -> int:
     """Take the scores by a metric out of a run, all versions of it; what they cost stays noted.
 
+    ::
+
+        remove_scores("runs/a", "my_metrics:grounded")
+
     Args:
         run: A run directory.
         metric: Its whole name, such as ``my_metrics:grounded``.

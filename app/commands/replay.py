@@ -11,13 +11,11 @@ from ...graphs.config.rag_config import RagConfig
 from ...modules.config.models import CacheMode
 from ...modules.config.reading import Evidence
 from ...modules.errors import SettingsError, needs_extra
-from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, write_json, write_result
+from ..terminal.terminal import agrees, busy, counting_bar, progress_bar, say, width, write_json, write_result
 from .config_options import takes
 from .options import Json, RunFolder
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ...evaluation.replay.outcome import Replay
     from ...evaluation.replay.readers import ReplayReaders
 
@@ -33,21 +31,6 @@ _PLAYED = (
     "strategy",
 )
 """Keys that a replay can play otherwise than they were recorded, or that its readers need."""
-_SHOWN = (
-    "complete",
-    "low",
-    "high",
-    "recall",
-    "calls",
-    "area",
-    "coverage",
-    "gain",
-    "gain_low",
-    "gain_high",
-    "p",
-    "em",
-    "f1",
-)
 
 
 @takes(RagConfig, only=_PLAYED)
@@ -89,6 +72,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     """
     with busy("starting"), needs_extra("eval"):
         from ...evaluation.record_and_replay import replay_recording
+        from ...evaluation.replay.policies_table import replay_text
         from ...evaluation.replay.readers import ReplayReaders
         from ...evaluation.replay.replays import POLICIES
 
@@ -120,7 +104,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     if as_json:
         write_json(played.to_document())
     else:
-        write_result("\n".join([table_of(played.summary), "", *played.words()]))
+        write_result(replay_text(played, width()))
     if played.reading is not None and played.reading.failed:
         raise typer.Exit(1)
 
@@ -155,13 +139,6 @@ def _write_files(played: Replay, *, csv: Path | None, spreadsheet: bool, html: P
         write_atomic(html, draw_replay(played))
     if plots is not None:
         save_plots(replay_plots(played.summary), plots)
-
-
-def table_of(summary: pd.DataFrame) -> str:
-    """Format a summary for the terminal."""
-    shown = summary[["budget", "policy", *(name for name in _SHOWN if name in summary)]]
-    text: str = shown.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.3f}")
-    return text
 
 
 def _budgets(given: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, TypeVar
@@ -268,12 +268,39 @@ def language_tag(question: str) -> str:
 def load_pooled(name: str, file: Path, read: Callable[[object], PooledRow]) -> Dataset:
     """Read the questions of a file, and pool the paragraphs of all valid rows; equal ones become one document.
 
+    Paragraphs of one title that differ by white space alone are equal: 2WikiMultihopQA has some in two spellings.
+
     Raises:
         LoadingError: The file cannot be read or has no valid row.
     """
     reader = RowReader(file=file)
     rows = list(reader.rows(read, key=lambda row: row.questions[0].id))
-    return pooled(name, rows, malformed=reader.checked())
+    return pooled(name, _without_twins(rows), malformed=reader.checked())
+
+
+def _without_twins(rows: Iterable[PooledRow]) -> Iterator[PooledRow]:
+    """Give paragraphs that differ by white space alone the key of the first of them, in questions too."""
+    first: dict[tuple[str, str], str] = {}
+    for row in rows:
+        keys = {
+            each.key: first.setdefault((each.title, "".join(each.text.split())), each.key) for each in row.documents
+        }
+        yield PooledRow(
+            questions=tuple(_renamed(question, keys) for question in row.questions),
+            documents=tuple(replace(each, key=keys[each.key]) for each in row.documents),
+        )
+
+
+def _renamed(question: EvalQuestion, names: Mapping[str, str]) -> EvalQuestion:
+    """Call the documents of a question by other names, where they have one; gold documents are no distractors."""
+    supporting = tuple(dict.fromkeys(names.get(key, key) for key in question.supporting))
+    others = dict.fromkeys(names.get(key, key) for key in question.distractors)
+    return replace(
+        question,
+        supporting=supporting,
+        distractors=tuple(each for each in others if each not in supporting),
+        facts=tuple((names.get(key, key), words) for key, words in question.facts),
+    )
 
 
 def pooled(
@@ -311,18 +338,7 @@ def keyed_by_title(dataset: Dataset, key_field: str = SOURCE) -> Dataset:
     document.
     """
     titles = {document.key: document.title or document.key for document in dataset.documents}
-
-    def titled(question: EvalQuestion) -> EvalQuestion:
-        supporting = tuple(dict.fromkeys(titles.get(key, key) for key in question.supporting))
-        others = dict.fromkeys(titles.get(key, key) for key in question.distractors)
-        return replace(
-            question,
-            supporting=supporting,
-            distractors=tuple(title for title in others if title not in supporting),
-            facts=tuple((titles.get(key, key), words) for key, words in question.facts),
-        )
-
-    questions = tuple(map(titled, dataset.questions))
+    questions = tuple(_renamed(question, titles) for question in dataset.questions)
     return with_digests(replace(dataset, questions=questions, documents=(), folder=None, key_field=key_field))
 
 

@@ -19,6 +19,7 @@ from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
 from ..reports.report import Report
 from ..rows.csv_tables import csv_of
+from ..rows.provenance import provenance_words
 from ..tables.latex import latex_document
 from ..tables.table import Table
 from .tables import paper_tables
@@ -28,7 +29,8 @@ logger = logging.getLogger(__name__)
 _TEX = ".tex"
 _FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "SimHei")
 """Fonts in the order in which a glyph is looked for; those that are not installed are left out."""
-_NO_DATES = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+_METADATA = {"svg": ("Date", "Description"), "pdf": ("CreationDate", "Subject")}
+"""Name of the date, which is left out, and of the description."""
 
 
 def write_latex(report: Report, path: Path | str) -> tuple[Path, ...]:
@@ -49,18 +51,18 @@ def write_latex(report: Report, path: Path | str) -> tuple[Path, ...]:
         SettingsError: ``path`` is a file where a folder is needed, or the other way round.
         WritingError: A file could not be written; it is unchanged.
     """
-    return write_tables(paper_tables(report), Path(path))
+    return write_tables(paper_tables(report), Path(path), made_of=provenance_words(report.provenance))
 
 
-def write_tables(tables: Sequence[Table], path: Path) -> tuple[Path, ...]:
-    """Write tables as ``write_latex`` does."""
+def write_tables(tables: Sequence[Table], path: Path, *, made_of: str = "") -> tuple[Path, ...]:
+    """Write tables as ``write_latex`` does; ``made_of`` says of what, in a comment."""
     if path.suffix == _TEX:
         if path.is_dir():
             raise SettingsError(f"{path} is a folder. Name a file that ends with {_TEX}, or another folder.")
-        files = {_folder(path.parent) / path.name: latex_document(tables)}
+        files = {_folder(path.parent) / path.name: latex_document(tables, made_of=made_of)}
     else:
         folder = _folder(path)
-        files = {folder / f"{table.name}{_TEX}": latex_document([table]) for table in tables}
+        files = {folder / f"{table.name}{_TEX}": latex_document([table], made_of=made_of) for table in tables}
     for file, text in files.items():
         write_atomic(file, text)
     return tuple(files)
@@ -114,16 +116,16 @@ def write_plots(report: Report, folder: Path | str) -> tuple[Path, ...]:
         SettingsError: ``folder`` is a file.
         WritingError: A file could not be written; it is unchanged.
     """
-    return save_plots(plots_of(report), Path(folder))
+    return save_plots(plots_of(report), Path(folder), made_of=provenance_words(report.provenance))
 
 
-def save_plots(plots: Sequence[Plot], folder: Path) -> tuple[Path, ...]:
-    """Write plots as ``write_plots`` does."""
+def save_plots(plots: Sequence[Plot], folder: Path, *, made_of: str = "") -> tuple[Path, ...]:
+    """Write plots as ``write_plots`` does; ``made_of`` says of what, in the files' metadata."""
     folder = _folder(folder)
-    return tuple(file for plot in plots for file in _save_plot(plot, folder))
+    return tuple(file for plot in plots for file in _save_plot(plot, folder, made_of))
 
 
-def _save_plot(plot: Plot, folder: Path) -> tuple[Path, ...]:
+def _save_plot(plot: Plot, folder: Path, made_of: str) -> tuple[Path, ...]:
     """Draw a plot into ``NAME.svg`` and ``NAME.pdf``, whose fonts are embedded; the same plot gives the same files."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
     files = []
@@ -136,8 +138,8 @@ def _save_plot(plot: Plot, folder: Path) -> tuple[Path, ...]:
         warnings.simplefilter("always")
         figure = Figure(figsize=plot.size_inches, layout="constrained")
         plot.draw(figure)
-        for kind, metadata in _NO_DATES.items():
-            file = folder / f"{plot.name}.{kind}"
+        for kind, (no_date, described) in _METADATA.items():
+            file, metadata = folder / f"{plot.name}.{kind}", {no_date: None, described: made_of or None}
             with replacing(file) as out:
                 figure.savefig(out, format=kind, metadata=metadata)
             files.append(file)

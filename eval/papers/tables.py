@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _MOST_COLUMNS = 6
 """Metrics in one table: what fits into the width of a column of text."""
+_FEWEST_COLUMNS = 2
 
 
 def paper_tables(report: Report) -> list[Table]:
@@ -106,7 +107,7 @@ def _means(report: Report, marks: _Marks) -> Iterator[Table]:
     others = [metric for metric in there if metric not in report.shown and metric.startswith(("ragas_", PREFIX))]
     population = f"{_data(report)}: means over questions with 95 % intervals."
     for name, what, metrics in (("answers", "Answers", scores), ("cost", "Cost", costs), ("scores", "Scores", others)):
-        for number, part in enumerate(_groups(metrics), start=1):
+        for number, part in enumerate(groups_of_columns(metrics), start=1):
             unlike = [metric for metric in part if metric in set(report.common["metric"])]
             unit = " Scores in per cent." if name == "answers" else ""
             unit = f" A question, as if no call had come out of a cache{_but(part)}." if name == "cost" else unit
@@ -158,7 +159,7 @@ def _comparisons(report: Report) -> Iterator[Table]:
 
 def _splits(report: Report, marks: _Marks) -> Iterator[Table]:
     for split, rows in report.splits.groupby("split", sort=False):
-        for number, part in enumerate(_groups(split_columns(rows)), start=1):
+        for number, part in enumerate(groups_of_columns(split_columns(rows)), start=1):
             yield Table.of(
                 (SPLIT_WORDS[str(split)].capitalize(), "n", *(f"{s} {_heading(m)}" for s, m in part)),
                 split_rows(rows, part, partial(marks.of_part, str(split))),
@@ -179,9 +180,9 @@ def _data(report: Report) -> str:
     return Path(report.dataset.partition(":")[2]).stem or report.dataset
 
 
-def _groups(columns: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the columns in groups of about equal size that fit into one table each."""
-    count = math.ceil(len(columns) / _MOST_COLUMNS)
+def groups_of_columns(columns: Sequence[T], *, beside: int = 0) -> Iterator[Sequence[T]]:
+    """Yield the columns in groups of about equal size, each of which fits into a table ``beside`` further columns."""
+    count = math.ceil(len(columns) / max(_FEWEST_COLUMNS, _MOST_COLUMNS - beside))
     for number in range(count):
         yield columns[number * len(columns) // count : (number + 1) * len(columns) // count]
 

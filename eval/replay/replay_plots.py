@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from ..reports.inline_svg import COLOURS, Plot, colour_of
@@ -36,7 +37,7 @@ def _by_calls(summary: pd.DataFrame, score: str, title: str) -> Plot:
     shown = summary[["budget", "policy", "calls"]].assign(
         mean=summary[score], low=summary[f"{prefix}low"], high=summary[f"{prefix}high"]
     )
-    policies = [(str(name), rows.sort_values("budget")) for name, rows in shown.groupby("policy", sort=False)]
+    policies = _alike({str(name): rows.sort_values("budget") for name, rows in shown.groupby("policy", sort=False)})
     legend_rows = -(-len(policies) // _A_ROW)
 
     def draw(figure: Figure) -> None:
@@ -75,3 +76,17 @@ def _by_calls(summary: pd.DataFrame, score: str, title: str) -> Plot:
         draw=draw,
         size_inches=(6.4, 3.4 + 0.2 * legend_rows),
     )
+
+
+def _alike(policies: Mapping[str, pd.DataFrame]) -> list[tuple[str, pd.DataFrame]]:
+    """Name policies that have the same figures together, since one line would hide the others."""
+    named: list[tuple[str, pd.DataFrame]] = []
+    for name, rows in policies.items():
+        figures = rows.drop(columns="policy").to_numpy()
+        for place, (names, others) in enumerate(named):
+            if np.array_equal(figures, others.drop(columns="policy").to_numpy(), equal_nan=True):
+                named[place] = (f"{names} = {name}", others)
+                break
+        else:
+            named.append((name, rows))
+    return named

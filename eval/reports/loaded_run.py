@@ -17,6 +17,7 @@ from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..ragas.scores import RagasStore
 from ..rows.cautions import lacks_all_gold
+from ..rows.provenance import provenance_of, provenance_words
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
 from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment
@@ -151,6 +152,14 @@ def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
     for row in (*run.rows, *run.replaced):
         paid[row.system] += cost_of_row(row, run.prices)
     return paid
+
+
+def words_of_run(folder: Path) -> str:
+    """Say what a run was made of, without its data set; see ``provenance_of``."""
+    store = RunStore(folder)
+    rows = store.read_rows()
+    systems, questions = dict.fromkeys(row.system for row in rows), {row.question_id for row in rows}
+    return f"{folder}: {provenance_words(provenance_of(store.read_manifest() or {}, systems, asked=len(questions)))}"
 
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:

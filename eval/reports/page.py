@@ -24,8 +24,7 @@ from ..metrics.comparison_words import format_score
 from ..metrics.outcomes import measure_of
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
-from ..rows.store import part_of
-from ..tables.html import blocks_html, section_html, table_html
+from ..tables.html import blocks_html, facts_html, section_html, table_html
 from ..tables.table import Cell, Table, estimate_cell
 from .compare import Comparison
 from .contenders import ALL_PAIRS
@@ -37,21 +36,6 @@ from .means import worst_em
 from .plots import SPLIT_WORDS, plots_of
 from .report import Report, report_of
 from .verdicts import comparisons_html, verdicts_html
-
-_HEAD_FACTS = (
-    "llm",
-    "judge_llm",
-    "embeddings",
-    "temperature",
-    "thinking",
-    "judge",
-    "topk",
-    "retriever",
-    "search_type",
-    "max_rec_depth",
-    "corpus",
-)
-"""Keys of the manifest's identity at the top of the page; the others are folded away."""
 
 
 def draw_report(run: LoadedRun, report: Report) -> str:
@@ -68,7 +52,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         __package__,
         packs=True,
         title=html_text(f"{run.dataset.name}: {', '.join(names)}"),
-        facts=_facts(run, report),
+        facts=facts_html({**report.provenance, "answers": f"{len(report.questions):,}"}),
         manifest=table_html(Table.of(("key", "value"), ((name, str(value)) for name, value in _flat(run.manifest)))),
         systems=blocks_html(systems.blocks),
         others="".join(map(section_html, others)),
@@ -81,24 +65,6 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         trees=json_in_html(data.trees),
         texts=json_in_html(data.texts),
     )
-
-
-def _facts(run: LoadedRun, report: Report) -> str:
-    identity = part_of(run.manifest, "identity")
-    asked = report.questions["question_id"].nunique()
-    facts = {
-        "data set": run.experiment.dataset,
-        "questions": f"{asked:,} of {len(run.dataset.questions):,}",
-        "answers": f"{len(report.questions):,}",
-        "run": str(run.manifest.get("created", ""))[:10],
-        **{name.replace("_", " "): identity.get(name) for name in _HEAD_FACTS},
-    }
-    if identity.get("thinking") is not None:
-        facts["thinking"] = "on" if identity["thinking"] else "off"
-    if identity.get("retriever") is not None:
-        del facts["search type"]
-    shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
-    return "".join(f"<div><dt>{html_text(name)}</dt><dd>{html_text(value)}</dd></div>" for name, value in shown)
 
 
 def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:

@@ -23,6 +23,7 @@ from ..metrics.answers import ANSWER_METRICS_VERSION
 from ..metrics.outcomes import PRIMARY
 from ..rows.cautions import run_cautions
 from ..rows.code_version import code_versions_in, mixed_versions
+from ..rows.provenance import Provenance, provenance_of, provenance_words
 from ..rows.store import Manifest, part_of
 from ..runs.manifest import accepted_changes
 from ..tables.html import section_html
@@ -105,6 +106,8 @@ class Report:
     """Figures of dialogues; see ``conversation.conversation_frame``. Empty without dialogues."""
     conversation_section: Section | None = None
     """The section "Conversation"; None without dialogues."""
+    provenance: Provenance = field(default_factory=dict)
+    """Data set, sample, models, search, version and command; see ``provenance_of``."""
     cautions: tuple[str, ...] = ()
     """Sentences that bear on every figure; see ``run_cautions``."""
     remarks: tuple[str, ...] = ()
@@ -176,6 +179,8 @@ class Report:
             f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}."
         )
         yield from noise_remarks(self.noise)
+        if self.provenance:
+            yield provenance_words(self.provenance)
 
     def _lacking_remarks(self) -> Iterator[str]:
         """Yield a paragraph on the metrics that the run lacks, and those that it has."""
@@ -189,6 +194,7 @@ class Report:
         return {
             "run": str(self.run),
             "dataset": self.dataset,
+            "provenance": dict(self.provenance),
             "answer_metrics": ANSWER_METRICS_VERSION,
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
@@ -275,6 +281,12 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         files=(),
         conversation=conversation,
         conversation_section=conversation_section(conversation, ks=ks, history=run.experiment.history),
+        provenance=provenance_of(
+            run.manifest,
+            dict.fromkeys(row.system for row in run.rows),
+            asked=questions["question_id"].nunique(),
+            there=len(run.dataset.questions),
+        ),
         cautions=tuple(run_cautions(run.manifest, run.rows, len(run.dataset.questions))),
         remarks=tuple(_remarks(run.manifest, questions)),
         questions_read=part_of(run.manifest, "questions_read"),

@@ -21,7 +21,7 @@ from ..reports.inline_svg import figures_html
 from ..reports.page import write_report
 from ..reports.verdicts import comparisons_html
 from ..rows.csv_tables import SPREADSHEET, csv_of
-from ..tables.html import blocks_html
+from ..tables.html import blocks_html, facts_html
 from .sweep_plots import sweep_plots
 from .sweep_report import SweepReport, score_sweep
 
@@ -54,9 +54,7 @@ def write_sweep_report(folder: Path, *, settings: Settings | None = None, spread
 def draw_sweep(report: SweepReport) -> str:
     """Draw the page of a sweep."""
     title = html_text(report.folder.name)
-    asked = report.questions["question_id"].nunique()
-    facts = {"combinations": len(report.runs), "questions": f"{asked:,}", "paid in all": report.paid}
-    shown = "".join(f"<div><dt>{name}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts.items())
+    facts = {**report.provenance, "combinations": len(report.runs), "paid in all": report.paid}
     sections = {
         "Systems": blocks_html(report.means()),
         "Plots": figures_html(*sweep_plots(report.systems, report.questions, report.keys)),
@@ -64,7 +62,7 @@ def draw_sweep(report: SweepReport) -> str:
         "Runs": f"<ul>{''.join(_link(run.name) for run in report.runs)}</ul>",
     }
     main = "".join(f"<section><h2>{name}</h2>{content}</section>" for name, content in sections.items() if content)
-    header = f'<header><h1>{title}</h1><dl class="facts">{shown}</dl></header>'
+    header = f'<header><h1>{title}</h1><dl class="facts">{facts_html(facts)}</dl></header>'
     return html_page(reports.__name__, title=title, body=f"{header}\n<main>{main}</main>")
 
 

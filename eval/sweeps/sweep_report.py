@@ -16,7 +16,7 @@ from ...modules.config.effects import lacking
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
 from ..metrics.outcomes import PRIMARY
-from ..papers.tables import caution_words, not_comparable
+from ..papers.tables import caution_words, groups_of_columns, not_comparable
 from ..question_files.kept_questions import with_questions_kept
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, against_named, contenders_of
@@ -25,6 +25,7 @@ from ..reports.frames import common_frame, records_of
 from ..reports.report import LACKING_WHY, Report, load_report
 from ..reports.system_table import common_blocks, count_remarks, mean_cell, metric_name
 from ..reports.verdicts import comparison_blocks
+from ..rows.provenance import Provenance, provenance_of_all, provenance_words
 from ..runs.batch_run import RunOptions
 from ..runs.experiment import Experiment
 from ..runs.runner import Progress
@@ -60,6 +61,8 @@ class SweepReport:
     """Names of combinations without an answer yet."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By name of a combination, the experiment's metrics that its run has no scores of."""
+    provenance: Provenance = field(default_factory=dict)
+    """What the runs have in common; what differs between them varies."""
     cautions: tuple[str, ...] = ()
     """Sentences that bear on figures of some run; see ``run_cautions``."""
     common: pd.DataFrame
@@ -82,13 +85,15 @@ class SweepReport:
     def means(self) -> Iterator[Block]:
         """Yield the table of means, with its warnings and what was paid."""
         combinations = _by_combination(self.questions, self.keys)
-        yield self._table()
+        yield self._table(self.shown)
         yield from (f"**{each}**" for each in self.cautions)
         yield from incomplete_words(combinations, missing=0)
         yield from count_remarks(combinations, self.missing_answers)
         yield from common_blocks(combinations, self.common, self.shown)
         yield from _lacking_remarks(self.lacking)
         yield f"Means over n questions with 95 % intervals, as in the report of each run. Paid in all: {self.paid}."
+        if self.provenance:
+            yield provenance_words(self.provenance)
         if self.missing:
             yield f"**Warning: no answer yet at {'; '.join(self.missing)}.**"
 
@@ -97,6 +102,7 @@ class SweepReport:
         return {
             "sweep": str(self.folder),
             "keys": list(self.keys),
+            "provenance": dict(self.provenance),
             "systems": records_of(self.systems),
             "comparisons": records_of(comparison_frame(self.comparisons)),
             "cautions": list(self.cautions),
@@ -106,22 +112,26 @@ class SweepReport:
         }
 
     def tables(self) -> list[Table]:
-        """Return the table for a paper."""
+        """Return the table for a paper, in parts that fit into the width of a page."""
         unlike = [metric for metric in self.shown if metric in set(self.common["metric"])]
         caption = f"{self.folder.name}: means over n questions with 95 % intervals.{not_comparable(unlike)}"
         caption += caution_words(self.cautions, _by_combination(self.questions, self.keys), self.missing_answers)
-        return [replace(self._table(), name="sweep", caption=caption)]
+        parts = groups_of_columns(self.shown, beside=len(self.keys))
+        return [
+            replace(self._table(part), name="sweep" if number == 1 else f"sweep-{number}", caption=caption)
+            for number, part in enumerate(parts, start=1)
+        ]
 
-    def _table(self) -> Table:
-        head = [*self.keys, "system", "n", *map(metric_name, self.shown)]
-        return Table.of(head, self._rows(), texts=len(self.keys) + 1)
+    def _table(self, metrics: Sequence[str]) -> Table:
+        head = [*self.keys, "system", "n", *map(metric_name, metrics)]
+        return Table.of(head, self._rows(metrics), texts=len(self.keys) + 1)
 
-    def _rows(self) -> Iterator[list[Cell | str]]:
+    def _rows(self, metrics: Sequence[str]) -> Iterator[list[Cell | str]]:
         places = [*self.keys, "system"]
         for place, means in self.systems.groupby(places, sort=False):
             asked = int(self.questions.groupby(places, sort=False)["question_id"].nunique()[place])
             own = means.set_index("metric")
-            cells = (mean_cell(metric, own.loc[metric], asked) if metric in own.index else "" for metric in self.shown)
+            cells = (mean_cell(metric, own.loc[metric], asked) if metric in own.index else "" for metric in metrics)
             yield [*map(str, place), f"{asked:,}", *cells]
 
 
@@ -201,6 +211,10 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
         missing=tuple(missing),
         lacking={point.folder.name: report.lacking for point, report in reports if report.lacking},
         common=common_frame(_by_combination(questions, keys), [metric for metric in shown if metric in there]),
+        provenance={
+            **provenance_of_all(report.provenance for _, report in reports),
+            **{key.replace("_", " "): "swept" for key in keys if key not in ("dataset", "llm", "judge_llm")},
+        },
         cautions=tuple(dict.fromkeys(each for _, report in reports for each in report.cautions)),
         missing_answers=sum(report.missing for _, report in reports),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from markdown_it import MarkdownIt
 
@@ -21,6 +21,11 @@ def table_html(table: Table) -> str:
 def render_markdown(text: str) -> str:
     """Render Markdown without HTML in it."""
     return str(MarkdownIt("commonmark", {"html": False}).render(printable(text)))
+
+
+def facts_html(facts: Mapping[str, object]) -> str:
+    """Build the items of a list of facts, which stands at the top of a page."""
+    return "".join(f"<div><dt>{html_text(name)}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts.items())
 
 
 def blocks_html(blocks: Iterable[Block]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...modules.storage.texts import printable
@@ -31,6 +32,7 @@ _ESCAPED = {
     "\N{MINUS SIGN}": "$-$",
 }
 _TABLE = str.maketrans(_ESCAPED)
+_COMMENT_COLUMNS = 100
 _LAST_OF_PDFLATEX = "\N{LATIN SMALL LETTER Z WITH CARON}"
 """Beyond Latin letters, pdfLaTeX has no glyphs without further packages."""
 
@@ -69,13 +71,14 @@ def latex_table(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_document(tables: Sequence[Table]) -> str:
-    r"""Write tables one after the other, to be read with ``\input``."""
+def latex_document(tables: Sequence[Table], *, made_of: str = "") -> str:
+    r"""Write tables one after the other, to be read with ``\input``; ``made_of`` is a comment before them."""
     body = "\n".join(map(latex_table, tables))
     hint = "% Needs \\usepackage{booktabs}.\n"
     if any(letter.isalpha() and letter > _LAST_OF_PDFLATEX for letter in body):
         hint += "% Holds letters that pdfLaTeX lacks: use XeLaTeX or LuaLaTeX with a font that has them.\n"
-    return f"{hint}{body}"
+    comment = "".join(f"% {line}\n" for line in textwrap.wrap(printable(made_of), _COMMENT_COLUMNS))
+    return f"{comment}{hint}{body}"
 
 
 def _lines(row: Sequence[Cell]) -> Iterator[str]:

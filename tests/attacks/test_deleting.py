@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.evaluation.scoring.own_metric import MetricScore, MetricScorer, MetricStore
 from judgetree.graphs.conversation.turn.state import new_conversation
 from judgetree.graphs.conversation.turn.store import ConversationStore
 from judgetree.graphs.threads.checkpoints import open_checkpointer
@@ -77,6 +78,18 @@ def _keys(cli: Cli) -> object:
     return [each["revoked_at"] for each in json.loads(cli("keys", "list", "--json").ok().out)]
 
 
+def _score(_: Cli) -> None:
+    scorer = MetricScorer(metric="mine:grounded", source="", version="", lowest=0.0, highest=1.0)
+    place = {"system": "judge", "question_id": "q", "repeat": 0, "attempt": 1}
+    usage = dict.fromkeys(("calls", "cached_calls", "prompt_tokens", "completion_tokens", "embedded_texts"), 0)
+    Path("run").mkdir()
+    MetricStore(Path("run")).append(MetricScore(**place, scorer=scorer, value=1.0, problem="", **usage, seconds=0.0))
+
+
+def _scores(_: Cli) -> object:
+    return len(MetricStore(Path("run")).read())
+
+
 def _prompts(_: Cli) -> object:
     return Path("own.yaml").read_text()
 
@@ -114,6 +127,13 @@ DELETING = {
         said=("2 conversations with 0 turns",),
         state=_conversations,
     ),
+    "eval score --remove": Deletion(
+        prepare=_score,
+        command=("eval", "score", "run", "--remove", "mine:grounded"),
+        said=("1 score by mine:grounded in run",),
+        state=_scores,
+        needs_yes=True,
+    ),
     "keys revoke": Deletion(
         prepare=_add_a_key,
         command=("keys", "revoke", "ada"),
@@ -141,7 +161,7 @@ KEEPING = {
     ),
     **dict.fromkeys(("prompts diff", "prompts show", "config", "settings", "threads", "tree"), _READS),
     **dict.fromkeys(("ask", "explain", "fork", "keys add", "label", "replay"), _ADDS),
-    **dict.fromkeys(("eval ragas", "eval run", "eval score", "eval record"), _ADDS),
+    **dict.fromkeys(("eval ragas", "eval run", "eval record"), _ADDS),
     "chat": "adds turns; /undo takes back the newest one, and says which",
     "collections": "renames a collection, to a name that is free",
     "conversations backfill": "gives a parent to turns without one; has --dry-run",

@@ -70,17 +70,25 @@ print(json.dumps(said))
 """
 
 
-def test_broken_certificates_of_authorities_are_named(tmp_path: Path) -> None:
-    files = {name: str(tmp_path / f"{name}.pem") for name in BROKEN}
+@pytest.fixture(scope="module")
+def said_of_broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
+    """By file, kind and message of the error at each door; one process opens all."""
+    folder = tmp_path_factory.mktemp("authorities")
     for name, content in BROKEN.items():
         if content is not None:
-            Path(files[name]).write_bytes(content)
-    command = [sys.executable, "-c", OPEN_ALL, "https://127.0.0.1:9/v1", str(tmp_path), *files.values()]
+            (folder / name).write_bytes(content)
+    files = [str(folder / name) for name in BROKEN]
+    command = [sys.executable, "-c", OPEN_ALL, "https://127.0.0.1:9/v1", str(folder), *files]
     ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    said = json.loads(ran.stdout)
-    assert said.keys() == set(files.values())
-    for file, doors in said.items():
-        assert doors.keys() == DOORS.keys(), file
-        for door, (kind, message) in doors.items():
-            assert kind == "SettingsError", (file, door, message)
-            assert f"SSL_CERT_FILE={file!r}" in message
+    return dict(json.loads(ran.stdout))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_certificates_of_authorities_are_named(
+    name: str, said_of_broken: dict[str, dict[str, list[str]]]
+) -> None:
+    (file,) = [each for each in said_of_broken if Path(each).name == name]
+    assert said_of_broken[file].keys() == DOORS.keys()
+    for door, (kind, message) in said_of_broken[file].items():
+        assert kind == "SettingsError", (door, message)
+        assert f"SSL_CERT_FILE={file!r}" in message

@@ -57,6 +57,7 @@ def compare(
     """Compare systems question by question: a verdict by the primary outcome, and a table of the others."""
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.reports.compare import compare_runs
+        from ....evaluation.reports.loaded_run import words_of_run
         from ....evaluation.reports.verdicts import comparison_blocks
         from ....evaluation.tables.markdown import blocks_markdown
 
@@ -64,7 +65,8 @@ def compare(
     if as_json:
         write_json([_comparison_document(each) for each in comparisons])
     else:
-        write_result(blocks_markdown(comparison_blocks(comparisons, comparisons[0].paired.metric)))
+        made_of = (words_of_run(folder) for folder in filter(None, (first, second)))
+        write_result(blocks_markdown((*comparison_blocks(comparisons, comparisons[0].paired.metric), *made_of)))
 
 
 def _comparison_document(comparison: Comparison) -> dict[str, object]:

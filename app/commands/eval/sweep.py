@@ -157,10 +157,13 @@ def report_sweep(
         )
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.papers.files import write_tables
+        from ....evaluation.rows.provenance import provenance_words
         from ....evaluation.sweeps.sweep_page import write_sweep_report
 
     report = write_sweep_report(folder, spreadsheet=spreadsheet)
-    files = [*report.files, *(write_tables(report.tables(), latex) if latex is not None else ())]
+    made_of = provenance_words(report.provenance)
+    tables = write_tables(report.tables(), latex, made_of=made_of) if latex is not None else ()
+    files = [*report.files, *tables]
     if as_json:
         write_json(report.to_document())
     else:

@@ -75,6 +75,22 @@ def test_equal_paragraphs_are_one_document(tmp_path: Path) -> None:
     assert [question.supporting for question in dataset.questions] == [(first,), (second,), (first,)]
 
 
+def test_paragraphs_that_differ_by_white_space_alone_are_one_document(tmp_path: Path) -> None:
+    """2WikiMultihopQA has some twice, as in `Hunterwali"( 1935)`: finding the other one counted as a miss."""
+    one, two = ("Mill", ['Of wood (1935), "old".']), ("Mill", ['Of wood( 1935)," old".'])
+    file = write_list(
+        tmp_path,
+        hotpot_row(1, [one], [("Mill", 0)]),
+        hotpot_row(2, [two, ("Weir", ["A weir."])], [("Mill", 0)]),
+        hotpot_row(3, [one, two], [("Mill", 0)]),
+    )
+    dataset = load_2wiki(file)
+    mill, weir = (document.key for document in dataset.documents)
+    assert [question.supporting for question in dataset.questions] == [(mill,)] * 3
+    assert [question.distractors for question in dataset.questions] == [(), (weir,), ()]
+    assert dataset.questions[1].facts[0][0] == mill
+
+
 @pytest.mark.parametrize(("sentence", "body"), [(0, "Short."), (1, "Long. Longer."), (9, "Short.")])
 def test_of_equal_titles_the_paragraph_with_the_sentence_is_meant(tmp_path: Path, sentence: int, body: str) -> None:
     context = [("Mill", ["Short."]), ("Mill", ["Long.", " Longer."])]

@@ -15,7 +15,7 @@ import pytest
 
 from judgetree.app.cli import all_commands
 from judgetree.evaluation.papers.files import write_csv, write_latex, write_plots
-from judgetree.evaluation.papers.tables import paper_tables
+from judgetree.evaluation.papers.tables import groups_of_columns, paper_tables
 from judgetree.evaluation.reports.report import Report, load_report
 from judgetree.evaluation.tables.latex import latex_text
 from judgetree.evaluation.tables.table import Cell, Table
@@ -158,3 +158,17 @@ def test_command_writes_what_is_asked_for(
     all_commands()(["eval", "report", str(run), *asked], standalone_mode=False)
     assert {"t.tex", "csv", "plots"} <= {path.name for path in tmp_path.iterdir()}
     assert "t.tex" in capsys.readouterr().err
+
+
+def test_columns_are_parted_so_that_each_table_fits_a_page() -> None:
+    parts = [list(each) for each in groups_of_columns("abcdefgh")]
+    assert parts == [list("abcd"), list("efgh")]
+    assert [len(each) for each in groups_of_columns("abcdefgh", beside=3)] == [2, 3, 3]
+    assert [len(each) for each in groups_of_columns("abcd", beside=9)] == [2, 2]
+
+
+def test_files_name_what_they_are_of(report: Report, tmp_path: Path) -> None:
+    (tables,) = write_latex(report, tmp_path / "t.tex")
+    assert "% data set: " in tables.read_text("utf-8")
+    svg = next(file for file in write_plots(report, tmp_path) if file.suffix == ".svg")
+    assert "data set: " in svg.read_text("utf-8")

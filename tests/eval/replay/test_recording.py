@@ -165,6 +165,9 @@ def test_a_replay_names_what_it_was_not_given(tmp_path: Path) -> None:
     recorded(tmp_path, bushy_context("breadth"))
     with pytest.raises(SettingsError, match=r"auc=2\.0 is not allowed"):
         replay_recording(tmp_path, judge="noisy:auc=2")
+    with pytest.raises(SettingsError, match=r"written by a model.*--judge noisy:auc=\.8,sees_wrong_questions=yes\."):
+        replay_recording(tmp_path, judge="noisy:auc=.8")
+    assert len(replay_recording(tmp_path, judge="noisy:auc=.8,sees_wrong_questions=yes").rows) > 0
     with pytest.raises(SettingsError, match="Unknown policy 'nearest'"):
         replay_recording(tmp_path, policies=("nearest",))
 

@@ -18,7 +18,11 @@ from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole
 from judgetree.modules.reading.thinking_forms import without_end_marks
 
 MARKS = "<`~'\"‘“„«「『"
-plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=MARKS), max_size=20)
+OTHER_FORMS = re.compile(r"\[think\]|◁think▷", re.IGNORECASE)
+"""Tags that begin with other letters, which Hypothesis takes from the sources."""
+plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=MARKS), max_size=20).filter(
+    lambda text: not OTHER_FORMS.search(text)
+)
 answers = plain.map(str.strip).filter(bool)
 PARTS = [
     *("<think>", "</think>", "<", "</", "<thi", "nk>", "think>", "六乘九", "🤔"),
