@@ -2,7 +2,8 @@
 
 It knows the gold documents of the data set that ``IDEAL_DATASET`` names, such as ``hotpotqa:dev.json``. It
 answers a question once the evidence has the text of all of them, and a sub-question (``gold.sub_question``) with the
-documents that it asks for; a thought asks for the next one that is missing, if any is there. ``--llm
+documents that it asks for; a thought asks for the next one that is missing, if any is there. ``IDEAL_WRITER=.5`` makes
+half of the thoughts ask for another document, as the writer of ``noisy:writer=.5`` does. ``--llm
 benchmarks.ideal_model:IdealModel`` takes it.
 """
 
@@ -23,11 +24,15 @@ from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
 from judgetree.modules.calls.tokens import message_tokens, text_tokens
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.digests import json_digest
 from judgetree.modules.judge.gold import GoldTable, Need
+from judgetree.modules.judge.noise import Noise
 from judgetree.modules.reader.prompts import REFUSAL
 
 DATASET = "IDEAL_DATASET"
 """The environment variable that names the data set, as ``--dataset`` does."""
+WRITER = "IDEAL_WRITER"
+"""That with the probability that a thought asks for what is missing; 1."""
 
 
 class IdealModel:
@@ -36,11 +41,12 @@ class IdealModel:
     model = "ideal"
 
     def __init__(self) -> None:
-        self._answers = _known(os.environ[DATASET])
+        self._writer = float(os.environ.get(WRITER, "1"))
+        self._answers = _known(os.environ[DATASET], self._writer)
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the digest of what it knows."""
-        return {"gold": self._answers.digest}
+        """Return the digest of what it knows, and how often its questions are right."""
+        return {"gold": self._answers.digest, "writer": str(self._writer)}
 
     async def complete(self, messages: Sequence[Message], *, meter: CallMeter, **_: object) -> Completion:
         """Answer as ``ChatLLM.complete``."""
@@ -63,8 +69,11 @@ class IdealModel:
 class IdealAnswers:
     """What an ideal reader says, as ``ScriptedAnswers`` does for question files of judgetree's own."""
 
-    def __init__(self, table: GoldTable, answers: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """``answers`` are by question, ``texts`` by the key of their document."""
+    def __init__(
+        self, table: GoldTable, answers: Mapping[str, str], texts: Mapping[str, str], noise: Noise | None = None
+    ) -> None:
+        """``answers`` are by question, ``texts`` by the key of their document; ``noise`` draws its questions."""
+        self._noise = noise or Noise()
         self.digest = table.digest
         self._table = table
         self._answers = answers
@@ -84,11 +93,16 @@ class IdealAnswers:
         missing = self._table.missing(query, held.keys())
         if not held:
             return 0, ""
-        return (1, missing[0]) if missing else (2, "")
+        return (1, self._asked(query, evidence, missing)) if missing else (2, "")
 
     def follow_up(self, query: str, answered: str) -> str:
         """Return the question for the next part that is missing; ``""`` if none is."""
-        return next(iter(self._table.missing(query, self._held(query, answered).keys())), "")
+        missing = self._table.missing(query, self._held(query, answered).keys())
+        return self._asked(query, answered, missing) if missing else ""
+
+    def _asked(self, query: str, evidence: str, missing: Sequence[str]) -> str:
+        wrong = self._table.others(query, evidence)
+        return self._noise.question(query, json_digest([evidence]).hex(), 1, right=missing, wrong=wrong) or missing[0]
 
     def _needs(self, query: str) -> Sequence[Need]:
         return self._table.needs(query)
@@ -100,12 +114,13 @@ class IdealAnswers:
 
 
 @functools.cache
-def _known(spec: str) -> IdealAnswers:
+def _known(spec: str, writer: float) -> IdealAnswers:
     dataset = load_dataset(spec)
     return IdealAnswers(
         gold_table(dataset),
         {each.question: each.answers[0] for each in dataset.questions if each.answers},
         {document.key: document.text for document in dataset.documents},
+        Noise(writer=writer),
     )
 
 

@@ -89,6 +89,39 @@ def evidence_complete(supporting: Sequence[str], read: Iterable[Iterable[str]]) 
     return float(set(supporting) <= {key for keys in read for key in keys}) if supporting else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SupportScores:
+    """How far what readers saw is what the question needs, by documents; each in [0, 1]."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def support_scores(supporting: Sequence[str], read: Iterable[Iterable[str]]) -> SupportScores | None:
+    """Score the documents that readers saw on the way to the answer as supporting ones; None without gold documents.
+
+    The measure of HotpotQA's supporting facts (Yang et al. 2018) with documents for sentences, since systems name no
+    sentences. A passage that stands for several documents counts as the gold one among them.
+    """
+    if not supporting:
+        return None
+    wanted = set(supporting)
+    gold, others = set[str](), set[str]()
+    for keys in read:
+        own = tuple(keys)
+        met = wanted.intersection(own)
+        gold |= met
+        others |= set() if met else set(sorted(own)[:1])
+    precision, recall = len(gold) / len(gold | others) if gold else 0.0, len(gold) / len(wanted)
+    return SupportScores(precision=precision, recall=recall, f1=harmonic_mean(precision, recall))
+
+
+def harmonic_mean(precision: float, recall: float) -> float:
+    """Return F1 of precision and recall; 0.0 if both are 0."""
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
 def answer_in_context(question: EvalQuestion, texts: Sequence[str]) -> float | None:
     """Return 1.0 if some gold answer stands in a passage as a run of whole tokens, else 0.0.
 

@@ -85,6 +85,11 @@ COLUMNS: Mapping[str, Column] = {
     # Retrieval
     "recall@k": _share("Share of the gold documents among the first k documents that the question itself found."),
     "all@k": _share("1 if all gold documents are among these, else 0.", title="all supporting @k"),
+    "ndcg@k": _share(
+        "Discounted gain of the gold documents among these, as a share of that of the best order.",
+        "Järvelin and Kekäläinen 2002",
+        "nDCG@k",
+    ),
     "mrr": _share("1 / rank of the first gold document that the question itself found, ranks from 1; 0 without one."),
     "tree_recall": _share("Share of the gold documents that some query of the tree found.", title="recall in the tree"),
     "tree_all": _share(
@@ -94,6 +99,16 @@ COLUMNS: Mapping[str, Column] = {
         "1 if readers saw all gold documents on the way to the answer, else 0: in the evidence, or in that of a "
         "sub-question whose answer was handed on.",
         title="evidence complete",
+    ),
+    "support_precision": _share(
+        "Share of gold documents among those that readers saw on the way to the answer.", _HOTPOTQA
+    ),
+    "support_recall": _share("Share of the gold documents that they saw.", _HOTPOTQA),
+    "support_f1": _share(
+        "F1 of these two: HotpotQA's supporting facts with documents for sentences.", _HOTPOTQA, "supporting F1"
+    ),
+    "joint_f1": _share(
+        "F1 of the products of precision and of recall of answer and supporting documents.", _HOTPOTQA, "joint F1"
     ),
     "answer_in_context": _share(
         "1 if a gold answer stands in the evidence that the reader saw, else 0.",
@@ -183,7 +198,7 @@ cost as it was paid, without the calls that the cache answered."""
 
 _VARIANTS = (
     (re.compile(r"(?:raw|joined|rewrite|human)_(recall|all)@\d+"), r"FORM_\1@k"),
-    (re.compile(r"(recall|all)@\d+"), r"\1@k"),
+    (re.compile(r"(recall|all|ndcg)@\d+"), r"\1@k"),
     (re.compile(r"(ragas)_.+?(_missing|_by)?"), r"\1_METRIC\2"),
     (re.compile(r"(score)_.+?(_missing|_by)?"), r"\1_NAME\2"),
 )

@@ -1,4 +1,4 @@
-"""Retrieval metrics: supporting recall, all supporting documents found, reciprocal rank.
+"""Retrieval metrics: supporting recall, all supporting documents found, discounted gain, reciprocal rank.
 
 Keys name documents (``EvalQuestion.supporting``). Several chunks of a document count once, at the rank of the first, so
 ``k`` counts documents. Scores of a whole tree take no ``k``: the chunks of several queries have no common ranking.
@@ -9,6 +9,7 @@ A question without gold keys has no score; leave it out of means.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -67,6 +68,8 @@ class RetrievalScores:
     """By k: share of the gold keys among the first k documents."""
     all_at: Mapping[int, float]
     """By k: 1 where all gold keys are among the first k documents, else 0."""
+    ndcg_at: Mapping[int, float]
+    """By k: discounted gain of the gold keys among the first k documents, as a share of that of the best order."""
     reciprocal_rank: float
     """1 / rank (from 1) of the first gold key at the root; 0 if the root found none."""
     tree_recall: float
@@ -101,6 +104,23 @@ def all_supporting(found: Iterable[FoundKey], gold: Collection[str], *, k: int |
     return float(supporting_recall(found, gold, k=k) == 1.0)
 
 
+def normalized_gain(ranked: Iterable[FoundKey], gold: Collection[str], *, k: int) -> float:
+    """Return nDCG@k with gains of 0 and 1 (Järvelin and Kekäläinen, 2002): 1.0 where gold keys come first.
+
+    >>> round(normalized_gain(["gold", "x", "other"], ["gold", "other"], k=3), 4)
+    0.9197
+
+    Args:
+        ranked: Keys, best first.
+        gold: Keys that the question needs, at least one; repetitions count once.
+        k: Number of documents to count, 1 or more.
+    """
+    wanted = set(gold)
+    gains = (len(wanted.intersection(keys)) / math.log2(rank + 1) for rank, keys in enumerate(_ranks(ranked)[:k], 1))
+    best = sum(1.0 / math.log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
+    return min(1.0, sum(gains) / best)  # a chunk that stands for several gold documents has them at one rank
+
+
 def reciprocal_rank(ranked: Iterable[FoundKey], gold: Collection[str]) -> float:
     """Return 1 / rank (from 1) of the first gold key; 0.0 if none was found.
 
@@ -122,7 +142,7 @@ def score_retrieval(
         root: Keys that the question itself retrieved, best first.
         tree: Keys that any query of the tree found, the root's included, in any order.
         gold: Keys that the question needs.
-        ks: Cut-offs of recall@k and all@k, each 1 or more.
+        ks: Cut-offs of recall@k, all@k and ndcg@k, each 1 or more.
 
     Raises:
         ValueError: Some k is below 1.
@@ -133,6 +153,7 @@ def score_retrieval(
     return RetrievalScores(
         recall_at={k: supporting_recall(root, gold, k=k) for k in cuts},
         all_at={k: all_supporting(root, gold, k=k) for k in cuts},
+        ndcg_at={k: normalized_gain(root, gold, k=k) for k in cuts},
         reciprocal_rank=reciprocal_rank(root, gold),
         tree_recall=supporting_recall(everything, gold),
         tree_all=all_supporting(everything, gold),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 import pandas as pd
@@ -15,7 +15,7 @@ from ...modules.caveats.kinds import CAVEAT_KINDS
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.clusters import clusters_of
-from ..metrics.context import answer_in_context, evidence_complete
+from ..metrics.context import answer_in_context, evidence_complete, harmonic_mean, support_scores
 from ..metrics.damage import DAMAGE_KINDS, format_damage
 from ..metrics.dictionary import column_of
 from ..metrics.intervals import Scale
@@ -35,7 +35,8 @@ KS = (3, 10)
 """Cut-offs of recall@k and all@k, up to the number of retrieved chunks; see ``ks_of``."""
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em", "number_match")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
-CONTEXT_METRICS = ("evidence", "answer_in_context", "redundancy")
+CONTEXT_METRICS = ("evidence", "support_f1", "joint_f1", "answer_in_context", "redundancy")
+_SUPPORT = ("support_precision", "support_recall", "support_f1", "joint_f1")
 SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_llm_calls")
 """Columns of runs whose trees share sub-runs."""
 COST_METRICS = (
@@ -72,8 +73,8 @@ def ks_of(topk: int, further: Iterable[int] = ()) -> tuple[int, ...]:
 
 
 def retrieval_metrics(ks: Sequence[int]) -> tuple[str, ...]:
-    """Return the retrieval columns: ``recall@3``, ``all@3``, …, ``mrr``, ``tree_recall``, ``tree_all``."""
-    return (*(f"{name}@{k}" for k in ks for name in ("recall", "all")), *RETRIEVAL_METRICS)
+    """Return the retrieval columns: ``recall@3``, ``all@3``, ``ndcg@3``, …, ``mrr``, ``tree_recall``, ``tree_all``."""
+    return (*(f"{name}@{k}" for k in ks for name in ("recall", "all", "ndcg")), *RETRIEVAL_METRICS)
 
 
 def is_share(metric: str) -> bool:
@@ -237,6 +238,7 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
         **answers,
         **_retrieval_scores(row, question, ks),
         **_context_scores(row, question),
+        **_support_scores(row, question, answers),
         **_figures(row),
         **turn_columns(row, question, em=answers["em"], ks=ks),
         **ragas_columns(row, question, ragas),
@@ -244,22 +246,44 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
 
 
 def _context_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
+    read = _read_keys(row)
+    evidence = None if read is None else evidence_complete(question.supporting, read)
     if row.context is not None:
-        keys, read = row.keys_by_chunk, row.context.read
         return {
-            "evidence": None
-            if read is None
-            else evidence_complete(question.supporting, (keys.get(chunk_id, ()) for chunk_id in read)),
+            "evidence": evidence,
             "answer_in_context": row.context.answer_in_context,
             "redundancy": row.context.redundancy,
         }
-    does_retrieve = retrieves(system_name(row.system))
-    failed, found_nothing = row.status == "failed", row.tree is not None and not row.chunks
+    failed = retrieves(system_name(row.system)) and row.status == "failed"
     return {
-        "evidence": evidence_complete(question.supporting, ()) if does_retrieve and (failed or found_nothing) else None,
-        "answer_in_context": answer_in_context(question, ()) if does_retrieve and failed else None,
+        "evidence": evidence,
+        "answer_in_context": answer_in_context(question, ()) if failed else None,
         "redundancy": None,
     }
+
+
+def _support_scores(
+    row: RunRow, question: EvalQuestion, answers: Mapping[str, float | None]
+) -> Mapping[str, float | None]:
+    read = _read_keys(row)
+    support = None if read is None else support_scores(question.supporting, read)
+    if support is None:
+        return dict.fromkeys(_SUPPORT)
+    precision, recall = answers["precision"], answers["recall"]
+    joint = None
+    if precision is not None and recall is not None:
+        joint = harmonic_mean(precision * support.precision, recall * support.recall)
+    found = dict(zip(_SUPPORT, (support.precision, support.recall, support.f1), strict=False))
+    return {**found, "joint_f1": joint}
+
+
+def _read_keys(row: RunRow) -> list[Collection[str]] | None:
+    """Return the documents of each passage that readers saw on the way; None where that is unknown, or not searched."""
+    if row.context is not None:
+        keys = row.keys_by_chunk
+        return None if row.context.read is None else [keys.get(chunk_id, ()) for chunk_id in row.context.read]
+    saw_none = row.status == "failed" or (row.tree is not None and not row.chunks)
+    return [] if retrieves(system_name(row.system)) and saw_none else None
 
 
 def _figures(row: RunRow) -> dict[str, float]:
@@ -300,5 +324,6 @@ def _retrieval_scores(row: RunRow, question: EvalQuestion, ks: Sequence[int]) ->
     unsearched = row.conversation is not None and row.tree is None and row.status != "failed"
     if scores is None or not retrieves(system_name(row.system)) or unsearched:
         return dict.fromkeys(retrieval_metrics(ks))
-    at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in ks}
+    named = {"recall": scores.recall_at, "all": scores.all_at, "ndcg": scores.ndcg_at}
+    at_k = {f"{name}@{k}": at[k] for name, at in named.items() for k in ks}
     return {**at_k, "mrr": scores.reciprocal_rank, "tree_recall": scores.tree_recall, "tree_all": scores.tree_all}

@@ -65,7 +65,7 @@ SHOWN_COSTS = (
 )
 """The costs in the table of systems, unless the experiment names its metrics."""
 
-LACKING_WHY = "recall@k and all@k end at topk, and scores of one's own begin with `judgetree eval score`."
+LACKING_WHY = "recall@k, all@k and ndcg@k end at topk, and scores of one's own begin with `judgetree eval score`."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,9 +350,9 @@ def _prompt_section(prompts: Prompts) -> Section:
 
 
 def _cut_offs_in(metrics: Iterable[str]) -> Iterator[int]:
-    """Yield each k of recall@k and all@k that is a whole number from 1 on."""
+    """Yield each k of recall@k, all@k and ndcg@k that is a whole number from 1 on."""
     for metric in metrics:
-        if match := re.fullmatch(r"(?:recall|all)@([1-9]\d{0,5})", metric):
+        if match := re.fullmatch(r"(?:recall|all|ndcg)@([1-9]\d{0,5})", metric):
             yield int(match[1])
 
 

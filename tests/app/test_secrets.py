@@ -277,7 +277,7 @@ def test_every_command_keeps_every_secret(
     failed = {" ".join(arguments[:3]): status for arguments, status in ended.items() if status}
     assert set(failed) <= {"demo --scripted --data", "eval calibrate --dataset", "serve --host 0.0.0.0"}, streams
     assert any("Basic" in key for key in rerank.keys), "the password was sent where it belongs"
-    files = files_below(home, out, tmp_path / "cwd", lite_server.folder)
+    files = files_below(home, out, Path.cwd(), lite_server.folder)
     assert {Path(name).name for name in files} >= {"vectors.sqlite", "checkpoints.sqlite", "completions.sqlite"}
     assert {Path(name).suffix for name in files} >= {".svg", ".html", ".json", ".graphml", ".sqlite"}
     assert leaks(secrets, {**files, **streams}) == []
@@ -320,7 +320,7 @@ def test_no_command_repeats_what_a_server_echoes(
     for place in ("llm", "llm-query", "embeddings", "JUDGETREE_LLM_API_KEY", "calibrate"):
         assert secrets[place] in sent, f"{place} was sent nowhere"
     assert SHORT in sent
-    texts = {**files_below(home, out, tmp_path / "cwd"), **streams}
+    texts = {**files_below(home, out, Path.cwd()), **streams}
     assert leaks(secrets, texts) == []
     short = [name for name, text in streams.items() if "--system llm" in name and SHORT.encode() in text]
     assert short == []

@@ -33,7 +33,7 @@ def test_a_list_of_nothing_creates_nothing(cli: Cli, tmp_path: Path, command: tu
     done = cli(*command).ok()
     assert (done.out, advice in done.err) == ("", True)
     assert cli(*command, "--json").out == "[]\n"
-    assert not (tmp_path / "cwd" / ".judgetree").exists()
+    assert not (Path.cwd() / ".judgetree").exists()
 
 
 def test_a_milvus_server_that_is_not_there_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_what_is_not_there_is_told_and_nothing_is_made(cli: Cli, tmp_path: Path)
         cli("conversations", command, "s").refused("judgetree conversations list")
     assert json.loads(cli("conversations", "expire", "--json").out)["conversations"] == []
     assert cli("conversations", "backfill", "--json").status == 0
-    assert not (tmp_path / "cwd" / ".judgetree").exists()
+    assert not (Path.cwd() / ".judgetree").exists()
 
 
 def test_turns_are_shown_by_branch(cli: Cli, spoken: Settings) -> None:

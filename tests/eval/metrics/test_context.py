@@ -17,6 +17,7 @@ from judgetree.evaluation.metrics.context import (
     context_of,
     evidence_complete,
     redundancy,
+    support_scores,
 )
 from judgetree.evaluation.reports.frames import question_frame
 from judgetree.evaluation.rows.store import RowChunk
@@ -126,3 +127,34 @@ def test_a_tree_whose_reader_was_shown_nothing_has_figures() -> None:
     assert figures is not None
     assert (figures.passages, figures.read, figures.answer_in_context) == (0, (), 0.0)
     assert context_of(asked("Ada"), SearchTree(root=QueryNode(thread_id="t", query="?"))) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ([["a"], ["b"]], (1.0, 1.0, 1.0)),
+        ([["a"], ["x"], ["y"]], (1 / 3, 0.5, 0.4)),
+        ([["a"], ["a"], ["x"], ["x"]], (0.5, 0.5, 0.5)),
+        ([["x", "a"], ["b"]], (1.0, 1.0, 1.0)),
+        ([["x"]], (0.0, 0.0, 0.0)),
+        ([], (0.0, 0.0, 0.0)),
+    ],
+)
+def test_supporting_documents_are_scored_as_hotpotqa_scores_its_facts(
+    read: list[list[str]], expected: tuple[float, float, float]
+) -> None:
+    found = support_scores(["a", "b"], read)
+    assert found is not None
+    assert (found.precision, found.recall, found.f1) == pytest.approx(expected)
+    assert support_scores([], read) is None
+
+
+def test_joint_scores_multiply_those_of_answer_and_supporting_documents() -> None:
+    question = asked("Bern in the Jura", supporting=("a.md", "b.md"))
+    context = ContextFigures(passages=1, answer_in_context=1.0, redundancy=0.0, read=("c",))
+    row = run_row(question_id="q", prediction="Bern", chunks=(CHUNK,), context=context, tree=tree_figures())
+    (scores,) = question_frame([row], [question]).to_dict("records")
+    assert (scores["support_precision"], scores["support_recall"]) == (1.0, 0.5)
+    # The answer's precision is 1 and its recall 1/3 ("the" does not count): 1 * 1 and 1/3 * 1/2.
+    assert scores["joint_f1"] == pytest.approx(2 * 1 * (1 / 6) / (1 + 1 / 6))
+    assert question_frame([row], [asked("Bern")])["joint_f1"].isna().all()

@@ -12,6 +12,7 @@ from judgetree.evaluation.metrics.retrieval import (
     RetrievalScores,
     all_supporting,
     gold_mark,
+    normalized_gain,
     reciprocal_rank,
     score_retrieval,
     supporting_recall,
@@ -35,6 +36,22 @@ def test_reciprocal_rank_is_that_of_the_first_gold_document(ranked: list[str], e
     assert reciprocal_rank(ranked, ["g1", "g2"]) == expected
 
 
+@pytest.mark.parametrize(
+    ("ranked", "k", "expected"),
+    [
+        (["g1", "g2"], 2, 1.0),
+        (["g2", "g1", "x"], 3, 1.0),
+        (RANKED, 4, (1 / 1.584963 + 1 / 2.321928) / (1 + 1 / 1.584963)),  # at ranks 2 and 4
+        (RANKED, 2, (1 / 1.584963) / (1 + 1 / 1.584963)),
+        (["g1", "x"], 1, 1.0),
+        (["x"], 3, 0.0),
+        ([("g1", "g2"), "x"], 3, 1.0),
+    ],
+)
+def test_gain_is_discounted_by_rank_and_set_against_the_best_order(ranked: list[str], k: int, expected: float) -> None:
+    assert normalized_gain(ranked, ["g1", "g2"], k=k) == pytest.approx(expected, abs=1e-6)
+
+
 def test_a_question_without_gold_has_no_score() -> None:
     assert score_retrieval(RANKED, RANKED, []) is None
 
@@ -52,7 +69,12 @@ def test_k_below_one_is_refused(k: int) -> None:
 def test_the_tree_is_scored_beside_the_root() -> None:
     scores = score_retrieval(["x", "g1", "y"], {"x", "g1", "y", "g2"}, ["g1", "g2", "g1"], ks=(1, 3))
     assert scores == RetrievalScores(
-        recall_at={1: 0.0, 3: 0.5}, all_at={1: 0.0, 3: 0.0}, reciprocal_rank=0.5, tree_recall=1.0, tree_all=1.0
+        recall_at={1: 0.0, 3: 0.5},
+        all_at={1: 0.0, 3: 0.0},
+        ndcg_at={1: 0.0, 3: pytest.approx(0.386853, abs=1e-6)},
+        reciprocal_rank=0.5,
+        tree_recall=1.0,
+        tree_all=1.0,
     )
 
 

@@ -97,7 +97,7 @@ def test_a_file_over_a_collection(tmp_path: Path, settings: Settings) -> None:
     keys = {**OPTIONS, "questions": tmp_path / "q.csv"}
     report = evaluation.run(out=tmp_path / "run", settings=settings, corpus="mine", **keys)
     assert report.questions.query("system == 'judge'")["tree_all"].tolist() == [1, 1]
-    (tmp_path / "cwd" / "other").mkdir()
+    (Path.cwd() / "other").mkdir()
     with pytest.raises(CollectionError, match=r"other.*For the folder, write \./other\."):
         evaluation.run(out=tmp_path / "other", settings=settings, corpus="other", **keys)
     assert evaluation.run(out=tmp_path / "other", settings=settings, corpus="mine", **keys).run.name == "other"
