@@ -34,6 +34,7 @@ READ_IN = {
     "eval/rows/cautions.py": ("eval run",),
     "eval/rows/code_version.py": ("eval run",),
     "eval/reports/failures.py": ("eval compare",),
+    "eval/record_and_replay.py": ("replay",),
     "eval/run_diff.py": ("diff",),
     "eval/runs/batch_run.py": ("eval run",),
     "eval/runs/job_workers.py": ("eval run",),

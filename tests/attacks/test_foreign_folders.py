@@ -402,6 +402,7 @@ def test_every_setting_that_is_a_text_needs_consent_or_is_marked() -> None:
     assert named == (texts - marked) | {"prompts", "endpoint_names"}
 
 
+@pytest.mark.slow
 def test_no_package_loads_the_env_file_into_the_environment(tmp_path: Path) -> None:
     """pymilvus does, of the nearest folder above, as if the user had set each variable."""
     folder = tmp_path / "project"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import sys
 import time
@@ -34,7 +35,11 @@ def survive(attack: Awaitable[T], *, limit_s: float) -> T:
         AssertionError: It took longer than its limit, kept the loop busy, or took too much memory.
     """
     before_mb = peak_memory_mb()
-    outcome, longest_s = background_loop().run(_beside_a_heart(attack, limit_s))
+    gc.disable()  # what other tests left behind is not this attack's to be collected
+    try:
+        outcome, longest_s = background_loop().run(_beside_a_heart(attack, limit_s))
+    finally:
+        gc.enable()
     longest_s = as_usual(longest_s)
     assert longest_s <= LONGEST_BLOCK_S, f"the loop was kept busy for {longest_s:.2f} s in one go"
     grown_mb = peak_memory_mb() - before_mb

@@ -183,6 +183,7 @@ for number in range(30):
 """
 
 
+@pytest.mark.slow
 def test_annotators_at_once_lose_nothing(tmp_path: Path) -> None:
     store = LabelStore(tmp_path)
     store.append(label(1, "ada", 1))

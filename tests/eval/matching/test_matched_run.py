@@ -67,6 +67,7 @@ def test_opponents_are_found_once_told_and_asked_at_no_further_cost(bench: RunBe
     assert (again.asked, again.calls, again.kept) == (0, 0, 3 * len(QUOTES))
 
 
+@pytest.mark.slow
 def test_limits_hold_for_pilot_and_run_together(bench: RunBench) -> None:
     cut = run_matched(bench.more(max_calls=6), bench.out, settings=bench.settings)
     assert cut.stopped_by == "max_calls=6"

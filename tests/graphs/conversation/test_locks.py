@@ -234,6 +234,7 @@ def holder(url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @on_a_loop
+@pytest.mark.slow
 async def test_killed_process_frees_what_it_held(url: str) -> None:
     with holder(url) as process:
         async with opened(url) as locks:

@@ -262,6 +262,7 @@ class TestEmbedded:
         assert texts(embedded, embedded_name) == {"b": "two", "c": "three", "d": "four", "e": "five"}
 
     @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+    @pytest.mark.slow
     def test_a_kill_before_the_name_moves_leaves_the_former_collection(self, tmp_path: Path) -> None:
         uri = str(tmp_path / "own.db")
         for held in opened(uri):

@@ -512,6 +512,7 @@ class TestInterruption:
         assert leftovers(embedded.client, lite_index.vector_store_name) == []
 
     @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+    @pytest.mark.slow
     def test_a_kill_half_way_loses_nothing(self, tmp_path: Path, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
         uri = str(tmp_path / "own.db")

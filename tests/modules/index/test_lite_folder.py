@@ -181,6 +181,7 @@ def test_a_folder_that_another_client_of_this_process_has_opened_can_be_used(tmp
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+@pytest.mark.slow
 def test_a_writer_waits_for_that_of_another_process_until_it_ends(tmp_path: Path, docs: Path) -> None:
     waited_for: list[str] = []
     with process(WRITE, docs, tmp_path / "own.db") as other:

@@ -44,6 +44,7 @@ def test_each_kind_has_its_remedy(said: str, remedy: str) -> None:
     assert remedy in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_while_it_is_used_is_named(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

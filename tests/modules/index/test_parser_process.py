@@ -17,6 +17,7 @@ SLOW = b"<!--" * 200_000
 GOOD = (b"<p>Fine.</p>", [("Fine.", {"title": ""})])
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read() -> None:
     with ParserProcess(LoadLimits(seconds=1.0)) as parser:
         for _ in range(2):

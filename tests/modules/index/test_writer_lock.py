@@ -95,6 +95,7 @@ def test_a_lease_that_is_renewed_is_not_taken_over(served: MilvusConnection, nam
     check()
 
 
+@pytest.mark.slow
 def test_a_stale_lease_has_one_heir_and_its_owner_is_refused(lite_server: LiteServer, name: str) -> None:
     """The owner is a process that is stopped; eight threads, each with its own connection, try to be its heir."""
     command = [sys.executable, "-c", HOLD, lite_server.uri, name]
@@ -170,6 +171,7 @@ class TestTwoProcesses:
             assert len({row["source"] for row in rows}) == 20
             assert left(index.connection, name) == ([], [name])
 
+    @pytest.mark.slow
     def test_the_digest_of_another_process_follows(self, lite_server: LiteServer, tmp_path: Path, name: str) -> None:
         folder = write(tmp_path / "docs", 0)
         with Index(BagOfWordsEmbedder(), folder, None, name, uri=lite_server.uri, token="") as index:

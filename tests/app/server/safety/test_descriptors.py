@@ -23,6 +23,7 @@ print(within_descriptors(ServerOptions()).max_connections, resource.getrlimit(re
     ("hard", "said"),
     [(4096, f"{ServerOptions().max_connections} 3480"), (1000, "568 1000"), (400, "too few for a server")],
 )
+@pytest.mark.slow
 def test_connections_keep_within_open_files(hard: int, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", FITTED, str(hard)], capture_output=True, text=True, check=False)
     assert said in done.stdout + done.stderr
