@@ -9,7 +9,7 @@ ifneq ($(JUDGETREE_LLM),)
 OTHER_MODEL := $(filter-out local:%,$(JUDGETREE_LLM))
 endif
 
-# Tests wait for other processes, so that three keep two cores busy. They start hundreds: without bytecode each of them would compile the whole package.
+# Tests wait for other processes, so that four keep two cores busy. They start hundreds: without bytecode each of them would compile the whole package.
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test test-slow test-local check bench lock docs notebooks clean
@@ -18,7 +18,7 @@ demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)
 	$(BIN)/judgetree demo $(DEMO_ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not local_model and not slow" --ignore tests/notebooks $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not local_model and not slow" --ignore tests/notebooks $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow" --ignore tests/notebooks $(PYTEST_ARGS)
