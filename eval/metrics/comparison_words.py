@@ -56,12 +56,19 @@ def format_gains(comparison: PairedComparison, gains: Sequence[GainPerCost]) -> 
     """Say what is gained for each cost, with intervals; ``""`` without any."""
     if not gains:
         return ""
-    parts = [
-        f"{format_score(comparison, each.gain.mean, signed=True)} for {COSTS[each.cost][1]}{_between(comparison, each)}"
-        for each in gains
+    first, *others = gains
+    points = " points" if comparison.unit == "points" else ""
+    said = [
+        f"{COSTS[first.cost][1]} changes {comparison.title or comparison.metric} by {_gain(comparison, first)}{points}"
+        f"{_between(comparison, first)}",
+        *(f"{COSTS[each.cost][1]} by {_gain(comparison, each)}{_between(comparison, each)}" for each in others),
     ]
-    points = "points of " if comparison.unit == "points" else ""
-    return f"In {points}{comparison.title or comparison.metric}, that is {', '.join(parts)}."
+    sentence = ", ".join(said)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _gain(comparison: PairedComparison, each: GainPerCost) -> str:
+    return format_score(comparison, each.gain.mean, signed=True)
 
 
 def _between(comparison: PairedComparison, each: GainPerCost) -> str:

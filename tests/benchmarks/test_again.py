@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
 import pytest
@@ -26,6 +27,23 @@ def test_figures_of_the_page_are_those_of_its_table() -> None:
     by_calls = [f"{float(row['gain']):.3f}".lstrip("0") for row in rows if row["equal"] == "calls"]
     assert f"finds {by_calls[0]} more at as many calls if a second" in PAGE
     assert f"and {by_calls[1]} if in half of them" in PAGE
+
+
+def test_figures_of_whole_runs_are_those_of_their_questions() -> None:
+    with (FOLDER / "noisy_writer.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    own = {name.removesuffix("_evidence"): name for name in rows[0] if name.endswith("_evidence")}
+    lines = [line for line in PAGE.splitlines() if line.startswith(("| naive", "| ircot", "| judge"))]
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines]
+    assert len(rows) == 100
+    for system, (_, *told) in zip(own, cells, strict=True):
+        evidence, calls, tokens = (
+            fmean(float(row[f"{system}_{what}"]) for row in rows) for what in ("evidence", "calls", "tokens")
+        )
+        assert told[:3] == [f"{100 * evidence:.1f} %", f"{calls:.1f}", f"{tokens:,.0f}"]
+        if system != "again":
+            gain = fmean(float(row["again_evidence"]) - float(row[f"{system}_evidence"]) for row in rows)
+            assert told[3].startswith(f"{100 * gain:+.1f} (")
 
 
 def test_again_is_mixed_to_what_breadth_spends_at_most() -> None:
