@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ..modules.config.completion import completes
 from ..modules.errors import SettingsError
 from ..modules.settings import Settings
 from .matching.matched_run import run_matched
@@ -18,6 +19,7 @@ from .runs.runner import Progress
 from .sweeps.grid import SWEPT
 
 
+@completes(Experiment)
 def run(
     experiment: Experiment | Path | str | None = None,
     *,

@@ -8,12 +8,15 @@ from typing import Any
 from langgraph.types import Command
 
 from ..modules.background_loop import async_twin, blocking
+from ..modules.config.completion import completes
+from .config.rag_config import RagConfig
 from .rag.result import RagResult
 from .session import RagSession
 from .threads.context import RunEvent
 
 
 @blocking
+@completes(RagConfig)
 async def ask(
     question: str | Command[Any] | None = None,
     *,

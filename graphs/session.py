@@ -15,6 +15,7 @@ from langgraph.types import Command, Interrupt
 from ..modules.background.closing import closing
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import CallRecord, total_usage
+from ..modules.config.completion import completes
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.index.schema import check_not_reserved
 from ..modules.llm.call_gate import CallGate
@@ -74,6 +75,7 @@ class RagSession(TreeSession):
             ``retriever.own``), tools of LangChain; or a class or function that makes one.
     """
 
+    @completes(RagConfig)
     def __init__(
         self,
         collection: str = "",
