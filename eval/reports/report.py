@@ -371,7 +371,11 @@ def _failures(run: LoadedRun) -> list[FailureKind | None]:
 
 
 def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:
-    costs = ", ".join(f"{system} {cost}" for system, cost in paid.items())
+    amounts = list(dict.fromkeys(map(str, paid.values())))
+    is_one = len(paid) > 1 and len(amounts) == 1
+    costs = (
+        f"{amounts[0]} for each system" if is_one else ", ".join(f"{system} {cost}" for system, cost in paid.items())
+    )
     replaced = f" ({count_of(asked_again, 'answer')} that a later attempt replaced included, which no column counts)"
     return costs + (replaced if asked_again else "")
 
