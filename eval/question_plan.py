@@ -71,6 +71,11 @@ def plan_questions(
     for name, value in (("difference", difference), ("discordance", discordance)):
         if value is not None and not 0 < value <= 1:
             raise SettingsError(f"{name}={value:g} is not allowed. Give a share above 0, up to 1: .1 is 10 points.")
+    if discordance is not None and discordance < difference:
+        raise SettingsError(
+            f"discordance={discordance:g} is below difference={difference:g}: systems that differ by so much are right "
+            "alone on at least as many questions. Give a larger discordance, or a smaller difference."
+        )
     if comparisons is not None and comparisons < 1:
         raise SettingsError(f"comparisons={comparisons} is not allowed. Give 1 or more.")
     if run is not None:
@@ -92,7 +97,7 @@ def plan_questions(
 
 def _of_comparison(compared: Comparison, difference: float, comparisons: int) -> QuestionPlan:
     paired, seen = compared.paired, compared.paired.difference.n
-    if paired.test != "mcnemar":
+    if paired.discordance is None:
         return QuestionPlan(
             difference=difference,
             comparisons=comparisons,
@@ -102,7 +107,7 @@ def _of_comparison(compared: Comparison, difference: float, comparisons: int) ->
             b=compared.b,
             seen=seen,
         )
-    share = (paired.a_better + paired.b_better) / seen
+    share = paired.discordance
     low, high = wilson_bounds(share, seen)
     at, at_low, at_high = (
         questions_needed(difference, discordance=each, comparisons=comparisons) for each in (share, low, high)

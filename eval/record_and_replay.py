@@ -204,6 +204,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
             "recorded_with": "; ".join(f"{name}: {value}" for name, value in _recorded_with(recording.of).items()),
             "judgetree": __version__,
             "questions": len(worlds),
+            "without_gold": len(worlds_recorded) - len(recorded),
             "unfinished": len(recording.questions) - len(recording.finished),
             "unknown_verdicts": 0 if judge else recording.unknown,
             "unwritten": recording.unwritten,

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from .cell_code import cell_code, shape_of
 from .digests import canonical_json, text_digest
-from .errors import JudgetreeError, NoFailure, SettingsError, UserError, reason_of
+from .errors import JudgetreeError, NoFailure, SettingsError, UserError, did_you_mean, reason_of
 from .trust.own_modules import import_own
 
 T = TypeVar("T")
@@ -172,9 +172,10 @@ def check_name(kind: PartKind, name: str, built_in: Iterable[str]) -> None:
         SettingsError: It is none of them; the message lists the allowed names.
     """
     if name not in built_in and ":" not in name and name not in plug_ins(kind):
-        allowed = ", ".join([*built_in, *plug_ins(kind)])
+        allowed = [*built_in, *plug_ins(kind)]
         raise SettingsError(
-            f"Unknown {kind} {name!r}. Allowed: {allowed}; or the import path of your own, such as my_package:{kind}."
+            f"Unknown {kind} {name!r}.{did_you_mean(name, allowed)} Allowed: {', '.join(allowed)}; or the import path "
+            f"of your own, such as my_package:{kind}."
         )
 
 

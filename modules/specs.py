@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from .errors import SettingsError
+from .errors import SettingsError, did_you_mean
 
 T = TypeVar("T")
 
@@ -58,12 +58,13 @@ def parse_spec(what: str, spec: str, kinds: Mapping[str, type[T]]) -> T:
         )
     name, params = name_in(spec), params_in(spec)
     if name not in kinds:
-        raise SettingsError(f"Unknown {what} {name!r}. Allowed: {', '.join(kinds)}.")
+        raise SettingsError(f"Unknown {what} {name!r}.{did_you_mean(name, kinds)} Allowed: {', '.join(kinds)}.")
     kind = kinds[name]
     known = [each.name for each in fields(kind) if each.init]  # type: ignore[arg-type]
     if unknown := [param for param in params if param not in known]:
         allowed = ", ".join(known) or "none"
-        raise SettingsError(f"The {what} {name!r} has no parameter {unknown[0]!r}. Allowed: {allowed}.")
+        near = did_you_mean(unknown[0], known)
+        raise SettingsError(f"The {what} {name!r} has no parameter {unknown[0]!r}.{near} Allowed: {allowed}.")
     try:
         return cast(T, _adapter_of(cast(Hashable, kind)).validate_python(params))
     except ValidationError as error:

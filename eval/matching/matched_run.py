@@ -8,16 +8,13 @@ from pathlib import Path
 
 from ...modules.errors import RunLimitReached
 from ...modules.settings import Settings, load_settings
-from ..rows.opponents import Opponent, opponents_in
+from ..rows.opponents import MATCHING, Opponent, opponents_in
 from ..rows.store import RunRow, RunStore
 from ..runs.batch_run import RunOptions, run_experiment
 from ..runs.experiment import Experiment
 from ..runs.jobs import choose_questions, dataset_of, draw
 from ..runs.runner import Progress, RunSummary
 from .opponents import PILOT, find_opponents
-
-MATCHING = "matching"
-"""The folder of a run directory that holds the rows of the pilot."""
 
 
 def run_matched(
@@ -131,7 +128,8 @@ def match_budget(
                 raise _PilotStopped(replace(summary, calls=calls))
             return pilot.read_rows()
 
-        opponents = find_opponents(experiment.match_budget, ask)
+        usual = {key: getattr(experiment, key) for key in ("topk", "max_rec_depth")}
+        opponents = find_opponents(experiment.match_budget, ask, usual=usual)
         with pilot.held():
             found = [each.to_document() for each in opponents]
             pilot.write_manifest({**(pilot.read_manifest() or {}), "opponents": found})

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from types import MappingProxyType
 
 from ...graphs.config.variants import system_name, variant_of
 from ...modules.errors import SettingsError
@@ -39,23 +40,32 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
-def find_opponents(system: str, ask: Ask) -> list[Opponent]:
+def find_opponents(system: str, ask: Ask, *, usual: Mapping[str, int] = MappingProxyType({})) -> list[Opponent]:
     """Find the options with which ``naive`` and ``ircot`` spend as much as a system; each is tried on the pilot.
 
     Args:
         system: The system whose budget they get.
         ask: Asks the pilot; a system that was asked before costs nothing.
+        usual: What the options are without being named, so that a system with such a value keeps its plain name.
 
     Raises:
         SettingsError: A system failed on half of the pilot's questions or more.
     """
     own = _spent_by(system, ask)
-    return [_matched(name, kind, system, own, ask) for name, kind in _KINDS.items() if name != system_name(system)]
+    others = {name: kind for name, kind in _KINDS.items() if name != system_name(system)}
+    return [_matched(name, kind, system, own, ask, usual) for name, kind in others.items()]
 
 
-def _matched(name: str, kind: _Kind, system: str, own: Mapping[str, Mapping[Spending, float]], ask: Ask) -> Opponent:
+def _matched(
+    name: str,
+    kind: _Kind,
+    system: str,
+    own: Mapping[str, Mapping[Spending, float]],
+    ask: Ask,
+    usual: Mapping[str, int],
+) -> Opponent:
     def tried(value: int) -> Opponent:
-        label = variant_of(name, {kind.key: value}).label
+        label = name if value == usual.get(kind.key) else variant_of(name, {kind.key: value}).label
         spent = _spent_by(label, ask)
         common = [question for question in own if question in spent]
         return Opponent(

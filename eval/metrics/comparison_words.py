@@ -129,7 +129,8 @@ def _detectable(comparison: PairedComparison, points: str) -> str:
 def format_score(comparison: PairedComparison, score: float, *, signed: bool = False) -> str:
     """Return a score, or a difference, in the unit of a comparison."""
     factor, digits = _SHOWN[comparison.unit]
-    return f"{factor * score:{'+' if signed else ''},.{digits}f}"
+    shown = round(factor * score, digits) + 0.0  # no minus before a 0
+    return f"{shown:{'+' if signed else ''},.{digits}f}"
 
 
 def _two_digits_up(value: float) -> float:

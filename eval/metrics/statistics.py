@@ -97,6 +97,8 @@ class PairedComparison:
     """What these comparisons are, in words, such as "of secondary outcomes"; ``""`` for all that were made."""
     equivalence: Equivalence | None = None
     """None unless a margin was given."""
+    discordance: float | None = None
+    """Share of questions on which one is right and the other wrong; None for graded scores, and with ``groups``."""
     smallest_detectable: float | None
     """True difference that would be shown with 80 % power, all corrections included; None if it cannot be estimated."""
 
@@ -177,6 +179,8 @@ def compare_paired(
         if np.ptp(differences) == 0:  # the bootstrap of equal differences has no width
             interval = replace(interval, low=None, high=None)
         exact = 2.0**moved <= resamples
+    is_binary = groups is None and bool(np.isin(differences, (-1.0, 0.0, 1.0)).all())
+    discordance = moved / len(differences) if is_binary else None
     return PairedComparison(
         metric=metric,
         mean_a=float(first.mean()),
@@ -190,12 +194,20 @@ def compare_paired(
         p_value=p_value,
         least_p_value=least_p_value(moved, resamples=None if exact else resamples),
         resamples=None if exact else resamples,
+        discordance=discordance,
         smallest_detectable=(
-            detectable_difference(len(differences), discordance=moved / len(differences))
-            if test == "mcnemar" and moved
-            else smallest_detectable_difference(differences, groups=groups)
+            detectable_difference(len(differences), discordance=discordance)
+            if discordance
+            else _graded_detectable(differences, groups, moved)
         ),
     )
+
+
+def _graded_detectable(differences: _Floats, groups: Clusters | None, moved: int) -> float | None:
+    """Estimate by a t test, which ignores the least p value of a permutation test: None where that shows nothing."""
+    if least_p_value(moved, resamples=None) >= ALPHA:
+        return None
+    return smallest_detectable_difference(differences, groups=groups)
 
 
 def equivalence_of(
@@ -339,9 +351,11 @@ def adjust_comparisons(comparisons: Sequence[PairedComparison], *, family: str =
 
 
 def _detectable_among(count: int, comparison: PairedComparison) -> float | None:
-    if comparison.test == "mcnemar" and (moved := comparison.a_better + comparison.b_better):
+    if comparison.discordance:
         n = comparison.difference.n
-        return detectable_difference(n, discordance=moved / n, comparisons=count)
+        return detectable_difference(n, discordance=comparison.discordance, comparisons=count)
+    if comparison.least_p_value * count >= ALPHA:
+        return None
     if (alone := comparison.smallest_detectable) is None:
         return None
     return alone * _effect_size(comparison.units, ALPHA / count) / _effect_size(comparison.units, ALPHA)

@@ -59,6 +59,7 @@ class Replay:
     def format_missing(self) -> list[str]:
         """Say what the recording lacks, as calls failed or it was stopped."""
         words = {
+            "without_gold": ("question", "left out: no gold documents are known, by which to count."),
             "unfinished": ("question", "left out: not all of it is recorded."),
             "unknown_verdicts": ("recorded verdict", "unknown, since the judge failed; such a chunk is not asked on."),
             "unwritten": ("chunk", "without further questions, since a call failed."),
@@ -67,7 +68,8 @@ class Replay:
         said = [
             f"{count_of(count, noun)} {words}" for count, noun, words in counted if isinstance(count, int) and count
         ]
-        return [*said, "The same `judgetree eval record` asks for what is missing."] if said else []
+        missing = any(self.of.get(name) for name in words if name != "without_gold")
+        return [*said, "The same `judgetree eval record` asks for what is missing."] if missing else said
 
     def format_gains(self) -> list[str]:
         """Say which policies differ from the baseline in evidence complete, and in EM where readers answered."""

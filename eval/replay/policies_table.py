@@ -21,7 +21,7 @@ EXPLAINED = (
 )
 
 
-_COUNTED = ("unfinished", "unknown_verdicts", "unwritten")
+_COUNTED = ("without_gold", "unfinished", "unknown_verdicts", "unwritten")
 """Facts that are told where there are any."""
 
 

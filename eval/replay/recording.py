@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
 from ...modules.storage.formats import FORMAT_KEY, format_of
+from ..rows.folder_kinds import RECORDING_FILE
 from ..rows.json_lines import append_line, cut_torn_end
 from .recording_lines import (
     ChunkLine,
@@ -28,7 +29,7 @@ from .recording_lines import (
 )
 from .world import JudgedQuery, NotRecorded, RecordedWorld, tokens_of
 
-FILE_NAME = "recording.jsonl"
+FILE_NAME = RECORDING_FILE
 Hits = list[tuple[Document, float]]
 """(chunk, retrieval score), best first."""
 

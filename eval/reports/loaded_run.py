@@ -17,6 +17,8 @@ from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..ragas.scores import RagasStore
 from ..rows.cautions import lacks_all_gold
+from ..rows.folder_kinds import why_no_run
+from ..rows.opponents import MATCHING
 from ..rows.provenance import provenance_of, provenance_words
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
 from ..rows.trees import TreeStore
@@ -42,8 +44,8 @@ class LoadedRun:
     dataset: Dataset
     """The whole data set, not only the questions that were asked."""
     rows: list[RunRow]
-    """The newest attempts, one or more, by question in data set order, system in ``SYSTEMS`` order, its
-    options, and repeat."""
+    """The newest attempts, one or more, by question in data set order, system in ``SYSTEMS`` order and then in that of
+    the experiment, and repeat."""
     replaced: tuple[RunRow, ...] = ()
     """Earlier attempts at questions that were asked again; they are not scored, but count as paid."""
     trees: TreeStore
@@ -81,7 +83,7 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
             "keeps them, and asks only the questions that have none."
         )
     if manifest is None or not rows:
-        raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
+        raise LoadingError(why_no_run(folder))
     experiment = experiment_in(manifest)
     dataset = dataset_of(found_again(experiment, manifest, folder))
     identity = part_of(manifest, "identity")
@@ -98,7 +100,7 @@ def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
         manifest=manifest,
         experiment=experiment,
         dataset=dataset,
-        rows=_in_order(rows, dataset),
+        rows=_in_order(rows, dataset, experiment.systems),
         replaced=tuple(row for row in attempts if id(row) not in kept),
         trees=TreeStore(folder),
         prices=load_prices((settings or load_settings()).home),
@@ -141,6 +143,12 @@ def missing_answers(run: LoadedRun) -> int:
     return sum((system, question.id, repeat) not in there for system, question, repeat in places)
 
 
+def paid_for_pilot(run: LoadedRun) -> Cost | None:
+    """Add up the cost of the pilot that matched budgets, of all systems that it tried; None without a pilot."""
+    rows = RunStore(run.folder / MATCHING).read_attempts() if (run.folder / MATCHING).is_dir() else []
+    return sum((cost_of_row(row, run.prices) for row in rows), FREE) if rows else None
+
+
 def lost_trees(run: LoadedRun) -> int:
     """Count the rows whose search tree was written, but is no longer in the run."""
     return sum(row.tree is not None and row.thread_id not in run.trees for row in run.rows)
@@ -162,13 +170,15 @@ def words_of_run(folder: Path) -> str:
     return f"{folder}: {provenance_words(provenance_of(store.read_manifest() or {}, systems, asked=len(questions)))}"
 
 
-def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:
+def _in_order(rows: Iterable[RunRow], dataset: Dataset, systems: Sequence[str]) -> list[RunRow]:
     questions = {question.id: place for place, question in enumerate(dataset.questions)}
-    systems = {name: place for place, name in enumerate(SYSTEMS)}
+    kinds = {name: place for place, name in enumerate(SYSTEMS)}
+    named = {name: place for place, name in enumerate(systems)}
 
-    def place(row: RunRow) -> tuple[int, int, str, int]:
-        system = systems.get(system_name(row.system), len(systems))
-        return (questions.get(row.question_id, len(questions)), system, row.system, row.repeat)
+    def place(row: RunRow) -> tuple[int, int, int, str, int]:
+        kind = kinds.get(system_name(row.system), len(kinds))
+        order = named.get(row.system, len(named))
+        return (questions.get(row.question_id, len(questions)), kind, order, row.system, row.repeat)
 
     return sorted(rows, key=place)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SPLIT_WORDS = {"type": "question type", "hops": "hops", "recursion": "recursion"}
+_LEGEND_LETTERS, _KEY_LETTERS = 90, 8
+"""Letters in a line of a legend, and those that the key beside each name takes."""
 _PANEL_INCHES = 3.2
 _HEAT = "#0f7fc4"
 
@@ -98,18 +100,24 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
             _draw_split(axes, rows, systems)
             axes.set_xlabel(SPLIT_WORDS[str(split)])
         all_axes[0].set_ylabel("EM, per cent")
-        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(systems))
+        handles, labels = all_axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=_legend_columns(labels))
 
     described = "; ".join(f"{row.split} {row.part}, {row.system}: {100 * row.mean:.1f}" for row in shown.itertuples())
     return Plot(
         name="splits",
         title="By kind of question",
-        caption="Mean with 95 % interval. Recursion “fired” on a question if the judge asked a sub-question; every "
-        "system is measured on the same questions.",
+        caption="Mean with 95 % interval. Recursion “fired” on a question if a system with a judge asked a "
+        "sub-question there, any of them where there are several; all systems are measured on the same questions.",
         alt=f"EM in per cent. {described}.",
         draw=draw,
         size_inches=(max(6.4, _PANEL_INCHES * len(panels)), 3.6),
     )
+
+
+def _legend_columns(names: Sequence[str]) -> int:
+    """Return how many names fit beside each other above a plot."""
+    return max(1, min(len(names), _LEGEND_LETTERS // (max(map(len, names), default=0) + _KEY_LETTERS)))
 
 
 def confusion_plot(confusions: Mapping[str, Confusion]) -> Plot | None:
@@ -254,7 +262,7 @@ def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
         axes.set_yticks([-number for number in range(len(kinds))], [FAILURE_WORDS[kind][0] for kind in kinds])
         axes.set_xlabel("wrong answers")
         axes.grid(visible=True, axis="x")
-        figure.legend(loc="outside upper center", ncols=len(systems))
+        figure.legend(loc="outside upper center", ncols=_legend_columns(systems))
 
     described = "; ".join(
         f"{FAILURE_WORDS[kind][0]}: "

@@ -46,7 +46,15 @@ from .frames import (
     system_frame,
 )
 from .judge import judge_documents, judge_section, labels_section
-from .loaded_run import LoadedRun, load_run, lost_trees, missing_answers, paid_by_system, score_rows
+from .loaded_run import (
+    LoadedRun,
+    load_run,
+    lost_trees,
+    missing_answers,
+    paid_by_system,
+    paid_for_pilot,
+    score_rows,
+)
 from .means import noise_frame, noise_remarks, split_frame
 from .own_scores import own_columns_in, own_section
 from .ragas import missing_counts, ragas_columns_in, ragas_section
@@ -94,6 +102,8 @@ class Report:
     """Figures of the same judges by those labels; empty without."""
     paid: Mapping[str, Cost]
     """Cost of each system's answers, replaced attempts included."""
+    paid_for_pilot: Cost | None = None
+    """Cost of the pilot that matched budgets; None without one."""
     asked_again: int = 0
     """Number of answers replaced by a later attempt."""
     missing: int = 0
@@ -177,6 +187,7 @@ class Report:
         yield (
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
             f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}."
+            f"{_pilot_words(self.paid_for_pilot)}"
         )
         yield from noise_remarks(self.noise)
         if self.provenance:
@@ -204,6 +215,7 @@ class Report:
             "lacking": list(self.lacking),
             "lost_trees": self.lost_trees,
             "questions_read": dict(self.questions_read) or None,
+            "paid_for_pilot": self.paid_for_pilot.to_document() if self.paid_for_pilot else None,
             "paid": {name: cost.to_document() for name, cost in self.paid.items()},
             "common": records_of(self.common),
             "splits": records_of(self.splits),
@@ -275,6 +287,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None, cut_offs: Collecti
         labels=tuple(labels),
         labelled=labelled_figures(run.rows, run.trees, judgements_of(labels).settled, seed=seed),
         paid=paid_by_system(run),
+        paid_for_pilot=paid_for_pilot(run),
         asked_again=len(run.replaced),
         missing=missing_answers(run),
         lost_trees=lost_trees(run),
@@ -378,6 +391,10 @@ def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:
     )
     replaced = f" ({count_of(asked_again, 'answer')} that a later attempt replaced included, which no column counts)"
     return costs + (replaced if asked_again else "")
+
+
+def _pilot_words(paid: Cost | None) -> str:
+    return "" if paid is None else f" The pilot that matched budgets was paid apart: {paid}."
 
 
 def _cached_in_all(questions: pd.DataFrame) -> str:

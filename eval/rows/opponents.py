@@ -13,6 +13,8 @@ from ...modules.reading.plausible_numbers import RecordReader
 from .store import Manifest
 
 Spending = Literal["prompt tokens", "calls"]
+MATCHING = "matching"
+"""Folder of the pilot in the run directory."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,16 +15,17 @@ from ...modules.errors import LoadingError, RunLimitReached, SettingsError
 from ...modules.settings import Settings, load_settings
 from ...modules.storage.formats import FORMAT_KEY, check_format, format_of
 from ...modules.storage.write_errors import refusing_full_disk
-from ..matching.matched_run import MATCHING, match_budget, run_matched
+from ..matching.matched_run import match_budget, run_matched
+from ..rows.folder_kinds import SWEEP_FILE, is_sweep_folder
+from ..rows.opponents import MATCHING
 from ..rows.store import RunStore
-from ..rows.two_copies import copy_of, read_either, write_twice
+from ..rows.two_copies import read_either, write_twice
 from ..runs.batch_run import RunOptions
 from ..runs.experiment import Experiment
 from ..runs.pilot import RunEstimate, estimate_run
 from ..runs.runner import Progress, RunSummary, paid_in
 from .grid import Point, Sweep
 
-FILE_NAME = "sweep.json"
 _REPAIR = (
     "Move it away and repeat the sweep's command: the runs in its folders are kept, and only what they lack is asked. "
     "Or give another --out."
@@ -163,19 +164,13 @@ def saved_points(out: Path) -> list[SavedPoint]:
     Raises:
         LoadingError: The folder holds no sweep, or its file is damaged.
     """
-    file = out / FILE_NAME
+    file = out / SWEEP_FILE
     try:
         content = cast("dict[str, dict[str, dict[str, object]]]", read_either(file, what="the sweep", advice=_REPAIR))
         check_format(content.get(FORMAT_KEY), "sweep", where=str(file), remedy=_REPAIR)
         return [SavedPoint(folder=out / name, values=dict(values)) for name, values in content["points"].items()]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise LoadingError(f"The sweep {file} cannot be read ({error}). {_REPAIR}") from error
-
-
-def is_sweep_folder(out: Path) -> bool:
-    """Whether a folder holds a sweep."""
-    file = out / FILE_NAME
-    return file.exists() or copy_of(file).exists()
 
 
 def _record(sweep: Sweep, out: Path) -> None:
@@ -193,7 +188,7 @@ def _record(sweep: Sweep, out: Path) -> None:
     with refusing_full_disk(out):
         out.mkdir(parents=True, exist_ok=True)
     content = {FORMAT_KEY: format_of("sweep"), "points": points}
-    write_twice(out / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_twice(out / SWEEP_FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def _within_limits(point: Point, out: Path, settings: Settings, prices: Prices) -> tuple[Experiment, str]:

@@ -212,7 +212,11 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
         lacking={point.folder.name: report.lacking for point, report in reports if report.lacking},
         common=common_frame(_by_combination(questions, keys), [metric for metric in shown if metric in there]),
         provenance={
-            **provenance_of_all(report.provenance for _, report in reports),
+            **{
+                name: fact
+                for name, fact in provenance_of_all(report.provenance for _, report in reports).items()
+                if name != "again"  # each run has its own
+            },
             **{key.replace("_", " "): "swept" for key in keys if key not in ("dataset", "llm", "judge_llm")},
         },
         cautions=tuple(dict.fromkeys(each for _, report in reports for each in report.cautions)),

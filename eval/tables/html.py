@@ -12,10 +12,10 @@ from .table import Block, Cell, Section, Table
 
 def table_html(table: Table) -> str:
     """Build a table that scrolls by itself in a narrow window; intervals and notes stand below their figures."""
-    lines = ["".join(f"<th>{html_text(cell)}</th>" for cell in table.head)]
-    lines += ["".join(f"<td>{_content(cell)}</td>" for cell in row) for row in table.rows]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="wide"><table class="figures">{body}</table></div>'
+    head = "".join(f"<th>{html_text(cell)}</th>" for cell in table.head)
+    body = "".join(f"<tr>{''.join(f'<td>{_content(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    table_html = f'<table class="figures"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="wide">{table_html}</div>'
 
 
 def render_markdown(text: str) -> str:

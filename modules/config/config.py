@@ -206,7 +206,10 @@ def _beside(file: Path, value: object, path_in: Callable[[str], str] | None) -> 
     if not part or path.is_absolute() or part.startswith("~"):
         return value
     there = file.parent / path
-    return f"{str(value).removesuffix(part)}{there}" if there.exists() else value
+    if not there.exists():
+        return value
+    found = f"{str(value).removesuffix(part)}{there}"
+    return found if path_in(found) else f"{str(value).removesuffix(part)}./{there}"  # "docs" would be a collection
 
 
 def _faults(kind: type[Config], error: ValidationError, where: str) -> str:

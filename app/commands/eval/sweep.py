@@ -33,7 +33,7 @@ def is_sweep_file(config: Path | None, keys: Mapping[str, object]) -> bool:
 def is_sweep_folder(folder: Path) -> bool:
     """Whether a folder holds a sweep."""
     with busy("starting"), needs_extra("eval"):
-        from ....evaluation.sweeps.run_sweep import is_sweep_folder as holds_sweep
+        from ....evaluation.rows.folder_kinds import is_sweep_folder as holds_sweep
 
     return holds_sweep(folder)
 

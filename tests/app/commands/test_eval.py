@@ -170,6 +170,7 @@ def outcomes(run: Path) -> dict[tuple[str, str, int], object]:
         (("--dataset", "hotpotqa:nowhere.json"), "nowhere.json"),
         (("--systems", "naive"), "dataset: Field required"),
         (("--dataset", "hotpotqa:a.json", "--systems", "rag"), "Unknown system 'rag'"),
+        (("--dataset", "hotpotqa:a.json", "--systems", "naive,juge"), "Did you mean 'judge'?"),
     ],
 )
 def test_user_errors_end_with_2(cli: Cli, tmp_path: Path, options: tuple[str, ...], named: str) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
-from judgetree.evaluation.matching.matched_run import MATCHING, match_budget, run_matched
+from judgetree.evaluation.matching.matched_run import match_budget, run_matched
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.rows.opponents import opponents_in
+from judgetree.evaluation.rows.opponents import MATCHING, opponents_in
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.runner import paid_in
@@ -61,8 +61,10 @@ def test_opponents_are_found_once_told_and_asked_at_no_further_cost(bench: RunBe
     paid = [paid_in(folder, bench.settings, prices).calls for folder in (bench.out / MATCHING, bench.out)]
     assert summary.calls == sum(paid) == bench.requests(), "the pilot's calls are not paid twice"
     assert paid[1] == 0, "the pilot had asked all of these few questions"
-    report = load_report(bench.out, settings=bench.settings).to_markdown()
-    assert naive.words() in report
+    report = load_report(bench.out, settings=bench.settings)
+    assert naive.words() in report.to_markdown()
+    assert "The pilot that matched budgets was paid apart: unknown." in report.to_markdown()
+    assert report.paid_for_pilot is not None
     again = run_matched(bench.experiment, bench.out, settings=bench.settings)
     assert (again.asked, again.calls, again.kept) == (0, 0, 3 * len(QUOTES))
 

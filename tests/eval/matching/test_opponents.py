@@ -93,6 +93,13 @@ def test_opponents_of_naive_are_others() -> None:
     assert [each.system for each in find_opponents("naive", world.ask)] == ["ircot(max_rec_depth=1)"]
 
 
+def test_an_option_that_is_usual_leaves_the_plain_name() -> None:
+    """A run asked ircot twice, as ircot and as ircot(max_rec_depth=3), and corrected for both."""
+    world = World(tokens=430, calls=4, naive=lambda value: 100.0 * value, ircot=lambda value: 1.0 + value)
+    found = find_opponents("judge", world.ask, usual={"topk": 3, "max_rec_depth": 3})
+    assert [each.system for each in found] == ["naive(topk=4)", "ircot"]
+
+
 def test_failed_questions_do_not_count_and_most_must_not_fail() -> None:
     few = World(tokens=900, calls=2, naive=lambda value: 100.0 * value, ircot=lambda value: 1.0 + value, failing=4)
     assert {each.questions for each in find_opponents("judge", few.ask)} == {6}

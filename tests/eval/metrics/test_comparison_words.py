@@ -22,6 +22,7 @@ SHOWN = PairedComparison(
     test="mcnemar",
     p_value=0.021,
     least_p_value=2.0**-59,
+    discordance=0.12,
     smallest_detectable=0.04,
 )
 
@@ -60,16 +61,29 @@ def test_a_difference_beyond_all_scores_is_no_number_of_points() -> None:
 
 
 def test_what_would_be_found_goes_by_the_correction() -> None:
-    scores = np.random.default_rng(0).integers(0, 2, (2, 50)).astype(float)
-    alone = compare_paired(scores[0], scores[1], metric="F1", test="permutation")
+    graded = np.random.default_rng(0).random((2, 50))
+    alone = compare_paired(graded[0], graded[1], metric="F1", test="permutation")
     among = adjust_comparisons([alone] * 4)[0]
     assert alone.smallest_detectable is not None and among.smallest_detectable is not None
     # The quantiles of Student's t over 49 differences at .05 and at .05 / 4, each with that of 80 % power.
     ratio = (2.594 + 0.849) / (2.010 + 0.849)
     assert among.smallest_detectable / alone.smallest_detectable == pytest.approx(ratio, rel=0.01)
-    exact = adjust_comparisons([compare_paired(scores[0], scores[1], metric="EM", test="mcnemar")] * 4)[0]
+    scores = np.random.default_rng(0).integers(0, 2, (2, 50)).astype(float)
     discordance = float((scores[0] != scores[1]).mean())
-    assert exact.smallest_detectable == detectable_difference(50, discordance=discordance, comparisons=4)
+    exact = detectable_difference(50, discordance=discordance, comparisons=4)
+    for metric, test in (("em", "mcnemar"), ("f1", "permutation")):
+        compared = compare_paired(scores[0], scores[1], metric=metric, test=test)
+        assert adjust_comparisons([compared] * 4)[0].smallest_detectable == exact
+
+
+def test_a_t_test_says_nothing_of_questions_too_few_for_a_permutation_test() -> None:
+    """It promised four finds out of five for a difference that one was found of in 4 % of draws."""
+    scores = [0.0] * 30
+    one = compare_paired([*scores, 0.8], [*scores, 0.3], metric="f1", test="permutation")
+    some = compare_paired([*scores, *[0.8, 0.7, 0.6] * 2], [*scores, *[0.3] * 6], metric="f1", test="permutation")
+    assert one.smallest_detectable is None
+    assert some.smallest_detectable is not None
+    assert adjust_comparisons([some] * 6)[0].smallest_detectable is None
 
 
 def test_where_no_difference_could_be_shown_that_is_said() -> None:

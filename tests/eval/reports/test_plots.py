@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 from matplotlib import rcParams
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from judgetree.evaluation.calibration.judge_figures import Confusion
 from judgetree.evaluation.reports.plots import (
@@ -93,6 +95,32 @@ def test_means_over_other_questions_are_called_so() -> None:
     said = "Not comparable: each system over questions of its own (naive 2, judge 1)."
     assert said in drawn(cost_plot(QUESTIONS, MEANS)).caption
     assert "Not comparable" not in drawn(cost_plot(QUESTIONS, MEANS.assign(n=2))).caption
+
+
+def test_a_legend_of_long_names_fits_its_plot() -> None:
+    """The first and the last name were cut off at the edges."""
+    names = ("naive", "naive(topk=10)", "judge(judge=batched)", "judge(judge=my_module:KeywordJudge)")
+    rows = [
+        {
+            "split": "type",
+            "part": "bridge",
+            "system": name,
+            "metric": "em",
+            "mean": 0.5,
+            "low": 0.4,
+            "high": 0.6,
+            "n": 9,
+        }
+        for name in names
+    ]
+    plot = drawn(split_plot(pd.DataFrame(rows), names))
+    figure = Figure(figsize=plot.size_inches, layout="constrained")
+    plot.draw(figure)
+    FigureCanvasAgg(figure).draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
 
 
 def test_same_data_draw_the_same_and_leave_the_settings_of_others_alone() -> None:

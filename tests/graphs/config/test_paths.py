@@ -53,6 +53,13 @@ def test_the_keys_with_paths_are_those_here() -> None:
     assert {name for name in Experiment.model_fields if "PATH" in (Experiment.key(name).metavar or "")} <= marked
 
 
+def test_a_folder_beside_a_file_in_the_current_folder_stays_a_folder(file: Path) -> None:
+    """`corpus: ./docs` became the collection docs, and the advice was to write ./docs."""
+    Path("docs").mkdir()
+    assert read(Path("keys.yaml"), "corpus", "./docs") == "./docs"
+    assert read(Path("keys.yaml"), "dataset", "hotpotqa:./docs") == "hotpotqa:docs"
+
+
 @pytest.mark.parametrize(("name", "form"), VALUES.items())
 def test_a_path_is_relative_to_its_file(file: Path, name: str, form: str, tmp_path: Path) -> None:
     assert read(file, name, form.format("own/file")) == form.format("configs/own/file")
