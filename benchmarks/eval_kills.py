@@ -52,7 +52,7 @@ def comparable(row: RunRow) -> dict[str, object]:
     fields["paid"] = [(usage.model, usage.kind, usage.calls, usage.tokens) for usage in uncached]
     del fields["seconds"]
     if row.tree is not None:
-        for name in ("paid_llm_calls", "cached_llm_calls", "prompt_tokens", "completion_tokens", "cached_seconds"):
+        for name in ("llm_calls", "cached_llm_calls", "prompt_tokens", "completion_tokens", "cached_seconds"):
             del fields["tree"][name]
     return fields
 

@@ -24,7 +24,7 @@ def ideal_s(rows: Iterable[RunRow]) -> float:
     """
     trees = [row.tree for row in rows if row.tree is not None]
     longest_chain = max((2 * (tree.depth + 1) for tree in trees), default=0)
-    calls = sum(tree.paid_llm_calls for tree in trees)
+    calls = sum(tree.llm_calls for tree in trees)
     return max(longest_chain * LATENCY_S, calls * LATENCY_S / CALLS_AT_ONCE)
 
 
@@ -43,7 +43,7 @@ def measure_depth(depth: int, workspace: Workspace, server: ScriptedServer) -> l
     )
     run = run_measured(experiment, out, settings_of(workspace, max_concurrency=CALLS_AT_ONCE))
     rows = RunStore(out).read_rows()
-    calls = sum(row.tree.paid_llm_calls for row in rows if row.tree is not None)
+    calls = sum(row.tree.llm_calls for row in rows if row.tree is not None)
     ideal = ideal_s(rows)
     what = f"{run.asked} judge questions, depth {depth}, {calls} calls of {LATENCY_S:.0f} s, {CALLS_AT_ONCE} at once"
     return [

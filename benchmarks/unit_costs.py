@@ -140,7 +140,7 @@ def _question_rows() -> Iterator[Row]:
         experiment = experiment_of(workspace, server.base_url, **keys)
         run = run_measured(experiment, out, settings_of(workspace, base_url=server.base_url))
     trees = [row.tree for row in RunStore(out).read_rows() if row.tree is not None]
-    calls = sum(tree.paid_llm_calls for tree in trees)
+    calls = sum(tree.llm_calls for tree in trees)
     tokens = sum(tree.prompt_tokens for tree in trees), sum(tree.completion_tokens for tree in trees)
     yield Row("judge, depth 1: calls a question", f"{calls / len(trees):.2f}")
     yield Row("tokens of a call, prompt and reply", f"{tokens[0] / calls:.0f} and {tokens[1] / calls:.0f}")

@@ -202,6 +202,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
             "recorded": f"depth {recording.depth}, tries {recording.tries}",
             "data": recording.of.get("data", "")[:12],
             "recorded_with": "; ".join(f"{name}: {value}" for name, value in _recorded_with(recording.of).items()),
+            "sees_gold": "the judge" if judge or recording.of.get("judge.kind") in SEE_GOLD else "",
             "judgetree": __version__,
             "questions": len(worlds),
             "without_gold": len(worlds_recorded) - len(recorded),
@@ -229,7 +230,7 @@ def _check_questions_are_known(recording: SearchRecording, noise: Noise, judge: 
         )
 
 
-_NAMED = frozenset({"kind", "model", "embedders", "search_type", "topk"})
+_NAMED = frozenset({"kind", "model", "embedders", "search_type", "topk", "auc", "recall", "batched", "writer", "retry"})
 """Of the fingerprint of search, judge and writer, what people know them by."""
 
 

@@ -56,7 +56,8 @@ def run_matched(
         on_setup=on_setup,
     )
     told = [each.words() for each in matched.opponents]
-    return replace(summary, calls=summary.calls + matched.calls, opponents=told)
+    calls, cached = summary.calls + matched.calls, summary.cached_calls + matched.cached_calls
+    return replace(summary, calls=calls, cached_calls=cached, opponents=told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,8 @@ class Matched:
     opponents: Sequence[Opponent] = ()
     calls: int = 0
     """Chat calls that were paid to find them now."""
+    cached_calls: int = 0
+    """Those that the cache answered."""
 
 
 class _PilotStopped(RunLimitReached):
@@ -102,10 +105,12 @@ def match_budget(
     """
     options = options or RunOptions()
     if experiment.match_budget is None:
-        return Matched(experiment=experiment, options=options)
+        known = opponents_in(options.again.manifest) if options.again else ()
+        found_before = [each.to_document() for each in known if each.system in experiment.systems]
+        return Matched(experiment=experiment, options=replace(options, opponents=found_before))
     settings = settings or (options.again.settings if options.again else load_settings())
     pilot = RunStore(out / MATCHING)
-    opponents, calls = opponents_in(pilot.read_manifest() or {}), 0
+    opponents, calls, cached = opponents_in(pilot.read_manifest() or {}), 0, 0
     if not opponents or any(each.matches != experiment.match_budget for each in opponents):
         questions = choose_questions(dataset_of(experiment), experiment).questions
         ids = tuple(each.id for each in draw(questions, PILOT, seed=experiment.seed))
@@ -114,7 +119,7 @@ def match_budget(
         how = RunOptions(accept_changes=options.accept_changes, workers=options.workers, paid_in=out, sweep=())
 
         def ask(systems: Sequence[str]) -> Sequence[RunRow]:
-            nonlocal calls
+            nonlocal calls, cached
             summary = run_experiment(
                 asked.model_copy(update={"systems": tuple(systems)}),
                 pilot.folder,
@@ -123,9 +128,9 @@ def match_budget(
                 on_progress=on_progress,
                 on_setup=on_setup,
             )
-            calls += summary.calls
+            calls, cached = calls + summary.calls, cached + summary.cached_calls
             if summary.stopped_by:
-                raise _PilotStopped(replace(summary, calls=calls))
+                raise _PilotStopped(replace(summary, calls=calls, cached_calls=cached))
             return pilot.read_rows()
 
         usual = {key: getattr(experiment, key) for key in ("topk", "max_rec_depth")}
@@ -145,4 +150,5 @@ def match_budget(
         options=replace(options, opponents=[each.to_document() for each in opponents], paid_in=pilot.folder),
         opponents=opponents,
         calls=calls,
+        cached_calls=cached,
     )

@@ -58,10 +58,10 @@ def format_gains(comparison: PairedComparison, gains: Sequence[GainPerCost]) -> 
         return ""
     first, *others = gains
     points = " points" if comparison.unit == "points" else ""
+    changes = f"changes {comparison.title or comparison.metric} by"
     said = [
-        f"{COSTS[first.cost][1]} changes {comparison.title or comparison.metric} by {_gain(comparison, first)}{points}"
-        f"{_between(comparison, first)}",
-        *(f"{COSTS[each.cost][1]} by {_gain(comparison, each)}{_between(comparison, each)}" for each in others),
+        f"{COSTS[first.cost].words} {changes} {_gain(comparison, first)}{points}{_between(comparison, first)}",
+        *(f"{COSTS[each.cost].words} by {_gain(comparison, each)}{_between(comparison, each)}" for each in others),
     ]
     sentence = ", ".join(said)
     return f"{sentence[0].upper()}{sentence[1:]}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ...modules.caveats.kinds import CAVEATS
@@ -207,6 +207,20 @@ _VARIANTS = (
 PAID = "paid_"
 
 
+def _as_paid(column: Column | None) -> Column | None:
+    return None if column is None else replace(column, title=f"{column.title or column.unit} paid")
+
+
+def all_columns() -> dict[str, Column]:
+    """Return all columns by name, those of what was paid included.
+
+    >>> all_columns()["paid_llm_calls"].title
+    'calls paid'
+    """
+    paid = ("llm_calls", "prompt_tokens", "completion_tokens", "cost_usd", "cost_known_usd", "seconds")
+    return {**COLUMNS, **{f"{PAID}{name}": found for name in paid if (found := column_of(f"{PAID}{name}"))}}
+
+
 def column_of(name: str) -> Column | None:
     """Return what a column holds, such as ``recall@3`` or ``paid_seconds``; None for an unknown one.
 
@@ -216,7 +230,7 @@ def column_of(name: str) -> Column | None:
     if name in COLUMNS:
         return COLUMNS[name]
     if name.startswith(PAID):
-        return COLUMNS.get(name.removeprefix(PAID))
+        return _as_paid(COLUMNS.get(name.removeprefix(PAID)))
     for pattern, known in _VARIANTS:
         if (found := pattern.fullmatch(name)) is not None:
             return COLUMNS[found.expand(known)]

@@ -9,12 +9,25 @@ import numpy as np
 
 from .intervals import Clusters, MeanInterval, mean_interval, ratio_interval
 
-COSTS: Mapping[str, tuple[float, str]] = {
-    "llm_calls": (1, "a further call"),
-    "prompt_tokens": (1_000, "1,000 further prompt tokens"),
-    "cost_usd": (0.01, "a further US cent"),
+
+@dataclass(frozen=True, kw_only=True)
+class CostUnit:
+    """An amount of a cost that a gain is told for."""
+
+    amount: float
+    """In the unit of the cost's column."""
+    words: str
+    column: str
+    """Name of the gain in tables of comparisons."""
+
+
+COSTS: Mapping[str, CostUnit] = {
+    "llm_calls": CostUnit(amount=1, words="a further call", column="gain_per_call"),
+    "prompt_tokens": CostUnit(amount=1_000, words="1,000 further prompt tokens", column="gain_per_1000_prompt_tokens"),
+    "cost_usd": CostUnit(amount=0.01, words="a further US cent", column="gain_per_us_cent"),
 }
-"""Column of a cost, the amount that a gain is told for, and its words."""
+"""By column of the cost."""
+_CONFIDENCE = 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +54,12 @@ def gain_per_cost(
         groups: The dialogue or cluster of each question; None for questions that stand alone.
 
     Returns:
-        The gain with the interval of the paired bootstrap; None where the 95 % interval of the further cost does not
+        The gain with the interval of the paired bootstrap; None where the 99.9 % interval of the further cost does not
         lie on one side of 0, since a gain for hardly any cost has no bounds.
     """
-    spent = mean_interval(further, scale="amount", clusters=groups)
+    spent = mean_interval(further, scale="amount", clusters=groups, confidence=_CONFIDENCE)
     if spent.low is None or spent.high is None or spent.low <= 0 <= spent.high:
         return None
-    amount = COSTS[cost][0]
+    amount = COSTS[cost].amount
     gain = ratio_interval(gains, (np.asarray(further) / amount).tolist(), clusters=groups)
     return GainPerCost(cost=cost, amount=amount, gain=gain)

@@ -69,6 +69,11 @@ def check_primary(name: str) -> None:
     from .dictionary import COLUMNS, column_of  # noqa: PLC0415 - --help of runs does without
 
     column = column_of(name)
+    if column is not None and not column.better and column.unit not in ("text", "true or false"):
+        raise SettingsError(
+            f"The primary outcome {name!r} is neither better high nor low, so that no system is better by it. Name one "
+            f"such as {', '.join(OUTCOMES)}."
+        )
     if column is None or column.unit in ("text", "true or false"):
         raise SettingsError(
             f"The primary outcome {name!r} is no column with numbers.{did_you_mean(name, COLUMNS)} Name one of "

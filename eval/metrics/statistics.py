@@ -97,6 +97,8 @@ class PairedComparison:
     """What these comparisons are, in words, such as "of secondary outcomes"; ``""`` for all that were made."""
     equivalence: Equivalence | None = None
     """None unless a margin was given."""
+    differing: int = 0
+    """Number of units, as in ``units``, on which the two differ."""
     discordance: float | None = None
     """Share of questions on which one is right and the other wrong; None for graded scores, and with ``groups``."""
     smallest_detectable: float | None
@@ -194,6 +196,7 @@ def compare_paired(
         p_value=p_value,
         least_p_value=least_p_value(moved, resamples=None if exact else resamples),
         resamples=None if exact else resamples,
+        differing=moved,
         discordance=discordance,
         smallest_detectable=(
             detectable_difference(len(differences), discordance=discordance)
@@ -205,9 +208,14 @@ def compare_paired(
 
 def _graded_detectable(differences: _Floats, groups: Clusters | None, moved: int) -> float | None:
     """Estimate by a t test, which ignores the least p value of a permutation test: None where that shows nothing."""
-    if least_p_value(moved, resamples=None) >= ALPHA:
+    if moved < _fewest_moved(1):
         return None
     return smallest_detectable_difference(differences, groups=groups)
+
+
+def _fewest_moved(comparisons: int) -> float:
+    """Return how many units must differ for a t test to tell of a permutation test: twice those that could show any."""
+    return 2 * (1 + math.log2(comparisons / ALPHA))
 
 
 def equivalence_of(
@@ -354,7 +362,7 @@ def _detectable_among(count: int, comparison: PairedComparison) -> float | None:
     if comparison.discordance:
         n = comparison.difference.n
         return detectable_difference(n, discordance=comparison.discordance, comparisons=count)
-    if comparison.least_p_value * count >= ALPHA:
+    if comparison.differing < _fewest_moved(count):
         return None
     if (alone := comparison.smallest_detectable) is None:
         return None

@@ -24,7 +24,8 @@ class TreeFigures:
     cancelled_verdicts: int
     pending_verdicts: int
     refused_sub_answers: int
-    paid_llm_calls: int
+    llm_calls: int
+    """As ``SearchTree.usage`` has them: without those that the cache answered, with those that are booked."""
     cached_llm_calls: int
     prompt_tokens: int
     completion_tokens: int
@@ -52,7 +53,7 @@ def figures_of(tree: SearchTree) -> TreeFigures:
         cancelled_verdicts=verdicts["cancelled"],
         pending_verdicts=verdicts["pending"],
         refused_sub_answers=sum(query.answer_status == "refused" for query in queries[1:]),
-        paid_llm_calls=usage["llm_calls"],
+        llm_calls=usage["llm_calls"],
         cached_llm_calls=sum(call["kind"] == "chat" and call["cached"] for query in queries for call in query.usage),
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],

@@ -46,7 +46,7 @@ _COLUMNS = (
     *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
     *("p_value", "adjusted_p_value", "family", "comparisons", "n", "left_out", "is_shown"),
     *("usable_difference", "usable_n"),
-    *(f"gain_per_{cost}{end}" for cost in COSTS for end in ("", "_low", "_high")),
+    *(f"{cost.column}{end}" for cost in COSTS.values() for end in ("", "_low", "_high")),
 )
 
 
@@ -75,7 +75,7 @@ class Comparison:
     prompts: tuple[str, ...] = ()
     """Names of the prompts of one's own that differ between the two runs."""
     gains: tuple[GainPerCost, ...] = ()
-    """Of comparisons by the primary outcome: what A gains over B for each cost of which it takes more, or less."""
+    """Of comparisons by the primary outcome that show a difference: what is gained for each further cost."""
     simulated: str = ""
     """A judge of one of the two that sees the gold documents; ``""`` without one."""
     split: str = ""
@@ -284,9 +284,9 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     ``adjusted_p_value`` (Holm), ``family`` ("primary", "secondary", or ``""`` for splits), ``comparisons`` (how many of
     the family it was corrected for), ``n`` (questions), ``left_out``,
     ``is_shown`` (whether a difference was shown), and ``usable_difference`` over the ``usable_n`` questions that have
-    answers whose replies could all be used, missing where all could, or where these are too few. ``gain_per_llm_calls``
-    (one call), ``gain_per_prompt_tokens`` (1,000) and ``gain_per_cost_usd`` (a cent) with their intervals belong to the
-    primary outcome, and are missing where no difference of that cost was shown.
+    answers whose replies could all be used, missing where all could, or where these are too few. ``gain_per_call``,
+    ``gain_per_1000_prompt_tokens`` and ``gain_per_us_cent`` (of A and B, the one that takes more), with 95 % intervals
+    ``…_low`` and ``…_high``, are there where a difference of the primary outcome was shown, and one of that cost.
     """
     records = [
         {
@@ -319,7 +319,7 @@ def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 
 def _gain_columns(gains: Sequence[GainPerCost]) -> dict[str, float | None]:
     return {
-        f"gain_per_{each.cost}{end}": value
+        f"{COSTS[each.cost].column}{end}": value
         for each in gains
         for end, value in (("", each.gain.mean), ("_low", each.gain.low), ("_high", each.gain.high))
     }
@@ -384,11 +384,11 @@ def _compare_all(
             rows_a=one.counts,
             rows_b=two.counts,
             left_out=len(one.scores[metric].keys() ^ two.scores[metric].keys()),
-            gains=_gains(one, two, metric) if family == "primary" else (),
+            gains=_gains(one, two, metric) if family == "primary" and paired.is_shown else (),
             usable=None if rows == "usable" else _usable(one, two, metric),
             unusable=tuple((_name(each, second_run), each.unusable) for each in (one, two)),
             simulated=next(
-                filter(None, (simulated_judge(manifests[each.run], each.system) for each in (one, two))), ""
+                filter(None, (simulated_judge(manifests[each.run], each.row_system) for each in (one, two))), ""
             ),
         )
         for (one, two, metric), (family, paired) in zip([*first, *others], adjusted, strict=True)
@@ -443,8 +443,10 @@ def _compare(one: Contender, two: Contender, metric: str, *, within: _Margin | N
 
 
 def _gains(one: Contender, two: Contender, metric: str) -> tuple[GainPerCost, ...]:
-    """Return what the first gains for each cost; nothing by an outcome that is a cost itself."""
-    if metric in COSTS:
+    """Return what the one that takes more gains for each cost; nothing by an outcome whose lower values are better."""
+    measure = measure_of(metric)
+    is_lower_better = one.scored_by.get(metric, "").endswith(LOWER_IS_BETTER) or measure.better == "lower"
+    if is_lower_better or measure.unit not in ("points", "score"):
         return ()
     found = []
     for cost in COSTS:

@@ -37,6 +37,9 @@ class Contender:
 
     run: Path
     system: str
+    """What it is called in comparisons."""
+    row_system: str
+    """The system of its rows."""
     scores: Mapping[str, Mapping[str, float]]
     """Scores of the chosen rows by metric and question; the mean of a question's repeats."""
     usable: Mapping[str, Mapping[str, float]]
@@ -69,6 +72,7 @@ def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice, *, primary: s
         contender = Contender(
             run=run,
             system=str(system),
+            row_system=str(system),
             scores={metric: by_question(chosen, metric) for metric in metrics},
             usable={metric: by_question(usable, metric) for metric in metrics},
             scored_by={metric: scored_by(frame, metric) for metric in own},

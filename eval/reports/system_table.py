@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 
 from ...modules.calls.prices import dollars
-from ..metrics.dictionary import PAID, column_of
+from ..metrics.dictionary import column_of
 from ..tables.table import Block, Cell, Table, estimate_cell
 from .failures import completeness_counts
 from .frames import is_share
@@ -81,7 +81,7 @@ def metric_name(metric: str) -> str:
     """Return the table heading of a metric."""
     column = column_of(metric)
     title = (column.title if column else "").replace("@k", f"@{metric.partition('@')[2]}")
-    return f"{title} paid" if title and metric.startswith(PAID) else title or metric
+    return title or metric
 
 
 def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[Cell | str]:

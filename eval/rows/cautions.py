@@ -23,6 +23,14 @@ def simulated_judge(manifest: Manifest, system: str) -> str:
     return str(judge if own is None else read_variant(system).options.judge)
 
 
+def judge_of(manifest: Manifest, system: str) -> str:
+    """Return the judge of a run's system; ``""`` without one."""
+    if not judges(system_name(system)):
+        return ""
+    own = read_variant(system).options.given.get("judge")
+    return str(own or part_of(manifest, "identity").get("judge") or "")
+
+
 def simulation_words(judge: str) -> str:
     """Say that a judge sees the gold documents, and that its calls are booked but not made."""
     return (
@@ -61,7 +69,7 @@ def run_cautions(manifest: Manifest, rows: Sequence[RunRow], there: int) -> Iter
         there: Number of questions in its data set.
     """
     systems, experiment = dict.fromkeys(row.system for row in rows), part_of(manifest, "experiment")
-    if judge := next(filter(None, (simulated_judge(manifest, system) for system in systems)), ""):
+    for judge in dict.fromkeys(filter(None, (simulated_judge(manifest, system) for system in systems))):
         yield simulation_words(judge)
     if said := gold_words(part_of(manifest, "gold")):
         yield said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .cautions import simulated_judge
+from .cautions import judge_of, simulated_judge
 from .code_version import code_versions_in
 from .store import Manifest, part_of
 
@@ -14,6 +14,7 @@ Provenance = Mapping[str, str]
 _OF_SEARCH = ("judge", "topk", "retriever", "search_type", "max_rec_depth", "corpus")
 _DIGITS = 12
 _VARIES = "varies"
+_SIMULATED = " (simulated: sees the gold documents)"
 
 
 def provenance_of(manifest: Manifest, systems: Iterable[str], *, asked: int, there: int | None = None) -> Provenance:
@@ -30,6 +31,7 @@ def provenance_of(manifest: Manifest, systems: Iterable[str], *, asked: int, the
     facts: dict[str, object] = {
         "data set": f"{experiment.get('dataset')}{f' (digest {digest})' if digest else ''}",
         "questions": _sample_words(experiment, asked=asked, there=there),
+        "repeats": experiment.get("repeats") if experiment.get("repeats") != 1 else None,
         "model": identity.get("llm"),
         "judge model": identity.get("judge_llm") if identity.get("judge_llm") != identity.get("llm") else None,
         "embeddings": identity.get("embeddings") if identity.get("retriever") is None else None,
@@ -37,8 +39,11 @@ def provenance_of(manifest: Manifest, systems: Iterable[str], *, asked: int, the
         "thinking": {True: "on", False: "off"}.get(identity.get("thinking")),  # type: ignore[call-overload]
         **{name.replace("_", " "): identity.get(name) for name in _OF_SEARCH},
     }
-    if any(simulated_judge(manifest, system) for system in systems):
-        facts["judge"] = f"{facts['judge']} (simulated: sees the gold documents)"
+    asking = [system for system in systems if judge_of(manifest, system)]
+    named = dict.fromkeys(
+        f"{judge_of(manifest, system)}{_SIMULATED if simulated_judge(manifest, system) else ''}" for system in asking
+    )
+    facts["judge"] = "; ".join(named)
     if identity.get("retriever") is not None:
         del facts["search type"]
     facts["judgetree"] = _version_words(manifest)

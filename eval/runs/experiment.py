@@ -331,15 +331,13 @@ def _named(path: Path | None) -> str:
 
 
 def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, object]:
-    """Return the keys of a YAML file as they stand there; keyword arguments that are not None win.
+    """Return the keys of a YAML file as they stand there; keyword arguments win, and None takes a key of the file out.
 
     Raises:
         SettingsError: The file cannot be read or is not a mapping.
     """
-    return {
-        **(Experiment.keys_in(path, what="experiment") if path else {}),
-        **{k: v for k, v in overrides.items() if v is not None},
-    }
+    keys = {**(Experiment.keys_in(path, what="experiment") if path else {}), **overrides}
+    return {name: value for name, value in keys.items() if value is not None or name not in overrides}
 
 
 def check_keys(keys: Iterable[str], path: Path | None = None) -> None:

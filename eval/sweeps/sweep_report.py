@@ -265,19 +265,28 @@ def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender
     ]
     first, *others = named
     (begun, _), *further = reports
-    across = [
-        (contender, first[name])
-        for other, (point, _) in zip(others, further, strict=True)
-        for name, contender in other.items()
-        if name in first and _is_changed(name, begun.values, point.values)
-    ]
-    return [*within, *across]
+    across: dict[tuple[str, tuple[object, ...]], tuple[Contender, Contender]] = {}
+    for other, (point, _) in zip(others, further, strict=True):
+        for name, contender in other.items():
+            if name in first and _is_changed(name, begun.values, point.values):
+                alike = tuple(value for key, value in point.values.items() if _matters(name, key))
+                across.setdefault((name, alike), (_without_seconds(contender), first[name]))
+    return [*within, *across.values()]
+
+
+def _without_seconds(contender: Contender) -> Contender:
+    """Leave out the time, since a later combination finds the index and the caches of the machine warm."""
+    return replace(contender, scores={name: each for name, each in contender.scores.items() if name != "seconds"})
 
 
 def _is_changed(system: str, one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     """Whether a system can have a use for a key that two combinations have otherwise, and has no option of its own."""
+    return any(one[key] != other[key] and _matters(system, key) for key in one)
+
+
+def _matters(system: str, key: str) -> bool:
     has, own = find_system(system_name(system)).has, read_variant(system).options.given
-    return any(one[key] != other[key] and key not in own and lacking(Experiment, key, has) is None for key in one)
+    return key not in own and lacking(Experiment, key, has) is None
 
 
 def _named(system: object, values: Mapping[Hashable, object] | Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ from tests.eval.run_rows import run_row, tree_figures
 
 
 def row(question_id: str = "q", **changes: object) -> RunRow:
-    return run_row(**{"question_id": question_id, "tree": tree_figures(paid_llm_calls=4), **changes})
+    return run_row(**{"question_id": question_id, "tree": tree_figures(llm_calls=4), **changes})
 
 
 # --- the generated data set ---
@@ -68,9 +68,9 @@ def test_others_say_nothing_that_is_asked() -> None:
 
 
 def test_ideal_is_the_longest_chain_of_few_calls_and_all_of_many_by_the_cap() -> None:
-    few = [tree_figures(depth=0, paid_llm_calls=4), tree_figures(depth=2, paid_llm_calls=12)]
+    few = [tree_figures(depth=0, llm_calls=4), tree_figures(depth=2, llm_calls=12)]
     assert ideal_s([row(tree=tree) for tree in few]) == 6.0
-    assert ideal_s([row(tree=tree_figures(depth=1, paid_llm_calls=8)) for _ in range(80)]) == 10.0
+    assert ideal_s([row(tree=tree_figures(depth=1, llm_calls=8)) for _ in range(80)]) == 10.0
 
 
 def test_peak_memory_is_that_of_a_python_with_numpy() -> None:
@@ -96,7 +96,7 @@ def test_rows_compare_but_for_seconds_and_who_answered() -> None:
         model="m", kind="chat", calls=5, prompt_tokens=90, interrupted_calls=1, interrupted_prompt_tokens=20
     )
     again = ModelUsage(model="m", kind="chat", cached_calls=4, cached_prompt_tokens=70)
-    paid = row(seconds=2.0, tree=tree_figures(paid_llm_calls=5, prompt_tokens=90, sub_runs=1), paid=(once,))
+    paid = row(seconds=2.0, tree=tree_figures(llm_calls=5, prompt_tokens=90, sub_runs=1), paid=(once,))
     cached = row(seconds=0.1, tree=tree_figures(cached_llm_calls=4, sub_runs=1), paid=(again,))
     assert comparable(paid) == comparable(cached)
 

@@ -12,10 +12,10 @@ from ..options import Json
 def metrics(as_json: Json = False) -> None:
     """List the columns of results.csv and of reports: unit, which way is better, meaning, source."""
     with busy("starting"), needs_extra("eval"):
-        from ....evaluation.metrics.dictionary import COLUMNS
+        from ....evaluation.metrics.dictionary import all_columns
 
     if as_json:
-        write_json([{"name": name, **asdict(column)} for name, column in COLUMNS.items()])
+        write_json([{"name": name, **asdict(column)} for name, column in all_columns().items()])
         return
     write_rows(
         (
@@ -24,5 +24,5 @@ def metrics(as_json: Json = False) -> None:
             (f"{column.better} is better" if column.better else "", "dim"),
             (f"{column.meaning}{f' ({column.source})' if column.source else ''}", ""),
         )
-        for name, column in COLUMNS.items()
+        for name, column in all_columns().items()
     )

@@ -65,6 +65,8 @@ def _sentence(plan: QuestionPlan) -> str:
     needed = f"{_questions(plan.questions)} show a difference of {_PER_CENT * plan.difference:g} points of EM{among}"
     if not plan.seen:
         return f"If exactly one system is right on {plan.discordance:.0%} of the questions, {needed}."
+    if plan.discordance is None and plan.questions is None:
+        return f"{plan.a} and {plan.b}: too few of {plan.seen:,} questions differ to say how many more it takes."
     if plan.discordance is None:
         return f"{plan.a} and {plan.b}: by the spread of {plan.seen:,} questions with dialogues or repeats, {needed}."
     return (

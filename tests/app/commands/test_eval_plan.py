@@ -61,7 +61,7 @@ def test_what_the_run_shows_is_told_as_it_is(tmp_path: Path, cli: Cli) -> None:
 def test_repeats_count_by_their_spread(tmp_path: Path, cli: Cli) -> None:
     rows = ({"id": f"q{each}", "question": f"{each}?", "golden_answers": ["right"]} for each in range(30))
     file = write_lines(tmp_path, *rows)
-    run = write_run(tmp_path / "a", {"naive": 5, "judge": 11}, dataset=f"flashrag:{file}", repeats=2)
+    run = write_run(tmp_path / "a", {"naive": 5, "judge": 19}, dataset=f"flashrag:{file}", repeats=2)
     store = RunStore(run)
     row = next(row for row in store.read_rows() if (row.system, row.repeat, row.prediction) == ("judge", 1, "right"))
     store.append(replace(row, prediction="wrong"))

@@ -13,7 +13,9 @@ from judgetree.evaluation.matching.matched_run import match_budget, run_matched
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.opponents import MATCHING, opponents_in
 from judgetree.evaluation.rows.store import RunStore
+from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.rerun import load_rerun
 from judgetree.evaluation.runs.runner import paid_in
 from judgetree.modules.calls.prices import load_prices
 from judgetree.modules.errors import SettingsError
@@ -65,6 +67,9 @@ def test_opponents_are_found_once_told_and_asked_at_no_further_cost(bench: RunBe
     assert naive.words() in report.to_markdown()
     assert "The pilot that matched budgets was paid apart: unknown." in report.to_markdown()
     assert report.paid_for_pilot is not None
+    rerun = load_rerun(bench.out, settings=bench.settings)
+    copied = match_budget(rerun.experiment, bench.out.with_name("b"), options=RunOptions(again=rerun))
+    assert [each["system"] for each in copied.options.opponents] == [naive.system, ircot.system], "a copy says it too"
     again = run_matched(bench.experiment, bench.out, settings=bench.settings)
     assert (again.asked, again.calls, again.kept) == (0, 0, 3 * len(QUOTES))
 

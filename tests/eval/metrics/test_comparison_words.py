@@ -79,11 +79,15 @@ def test_what_would_be_found_goes_by_the_correction() -> None:
 def test_a_t_test_says_nothing_of_questions_too_few_for_a_permutation_test() -> None:
     """It promised four finds out of five for a difference that one was found of in 4 % of draws."""
     scores = [0.0] * 30
-    one = compare_paired([*scores, 0.8], [*scores, 0.3], metric="f1", test="permutation")
-    some = compare_paired([*scores, *[0.8, 0.7, 0.6] * 2], [*scores, *[0.3] * 6], metric="f1", test="permutation")
-    assert one.smallest_detectable is None
-    assert some.smallest_detectable is not None
-    assert adjust_comparisons([some] * 6)[0].smallest_detectable is None
+
+    def compared(differing: int) -> PairedComparison:
+        better = [0.8, 0.7, 0.6] * 5
+        return compare_paired(
+            [*scores, *better[:differing]], [*scores, *[0.3] * differing], metric="f1", test="permutation"
+        )
+
+    assert [compared(count).smallest_detectable is None for count in (1, 6, 12)] == [True, True, False]
+    assert adjust_comparisons([compared(12)] * 6)[0].smallest_detectable is None
 
 
 def test_where_no_difference_could_be_shown_that_is_said() -> None:

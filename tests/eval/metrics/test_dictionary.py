@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.metrics.dictionary import COLUMNS, PAID, column_of
+from judgetree.evaluation.metrics.dictionary import COLUMNS, PAID, all_columns, column_of
+from judgetree.evaluation.metrics.outcomes import check_primary, measure_of
 from judgetree.evaluation.reports.frames import (
     ANSWER_METRICS,
     CONTEXT_METRICS,
@@ -20,6 +21,7 @@ from judgetree.evaluation.reports.frames import (
 )
 from judgetree.evaluation.reports.system_table import metric_name
 from judgetree.evaluation.rows.turn_facts import TurnFacts
+from judgetree.modules.errors import SettingsError
 from tests.eval.run_rows import run_row, tree_figures
 
 TURN = DialogueTurn(dialogue_id="d", number=2, history=(("a", "b"),), rewrite="Who?", relevant_turns=(1,))
@@ -53,3 +55,17 @@ def test_shares_and_headings_come_from_the_dictionary() -> None:
     assert not is_share("seconds")
     headings = {name: metric_name(name) for name in ("em", "all@3", "llm_calls", f"{PAID}llm_calls", "recall@3")}
     assert list(headings.values()) == ["EM", "all supporting @3", "calls", "calls paid", "recall@3"]
+
+
+def test_what_was_paid_is_called_so_and_listed() -> None:
+    assert measure_of("paid_llm_calls").title == "calls paid"
+    assert {"paid_llm_calls", "paid_cost_usd", "paid_seconds"} <= all_columns().keys()
+    row = run_row(tree=tree_figures(), paid=())
+    columns = map(str, question_frame([row], [QUESTION]).columns)
+    assert {name for name in columns if name.startswith(PAID)} <= all_columns().keys()
+
+
+def test_a_column_that_is_neither_better_high_nor_low_is_no_primary_outcome() -> None:
+    check_primary("paid_llm_calls")
+    with pytest.raises(SettingsError, match="neither better high nor low"):
+        check_primary("cached_llm_calls")

@@ -60,7 +60,7 @@ def test_every_figure_is_counted_over_the_whole_tree() -> None:
         cancelled_verdicts=1,
         pending_verdicts=1,
         refused_sub_answers=2,
-        paid_llm_calls=4,
+        llm_calls=4,
         cached_llm_calls=1,
         prompt_tokens=40,
         completion_tokens=8,
@@ -73,8 +73,8 @@ def test_a_shared_question_saves_its_run_and_those_below() -> None:
     root = replace(ROOT, chunks=(*ROOT.chunks[:2], replace(ROOT.chunks[2], metadata=metadata)))
     figures, below = figures_of(SearchTree(root=root)), SearchTree(root=REFUSED)
     saved = (figures.shared_questions, figures.saved_sub_runs, figures.saved_llm_calls)
-    assert saved == (1, 1 + below.sub_runs, figures_of(below).paid_llm_calls) == (1, 2, 2)
-    assert figures.paid_llm_calls == figures_of(SearchTree(root=ROOT)).paid_llm_calls
+    assert saved == (1, 1 + below.sub_runs, figures_of(below).llm_calls) == (1, 2, 2)
+    assert figures.llm_calls == figures_of(SearchTree(root=ROOT)).llm_calls
 
 
 def test_cached_calls_count_as_long_as_others_waited_for_them() -> None:

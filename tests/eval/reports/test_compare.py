@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.reports.compare import Comparison, compare_runs
+from judgetree.evaluation.reports.compare import Comparison, compare_runs, comparison_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.reports.verdicts import comparisons_html
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.modules.calls.prices import ModelUsage
 from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval import run_rows
 from tests.eval.dataset_files import write_lines
@@ -314,3 +315,38 @@ def test_a_primary_outcome_without_figures_is_told(tmp_path: Path, file: Path) -
     assert "Primary outcome: evidence complete, of which no two systems have figures." in said
     with pytest.raises(SettingsError, match="share 0 questions that have evidence"):
         compare_runs(run)
+
+
+def _with_calls(run: Path, calls: dict[str, int]) -> Path:
+    store = RunStore(run)
+    for place, row in enumerate(store.read_rows()):
+        usage = ModelUsage(
+            model="m", kind="chat", calls=calls[row.system] + place % 2, prompt_tokens=100, completion_tokens=1
+        )
+        store.append(replace(row, paid=(usage,)))
+    return run
+
+
+def test_a_gain_is_told_where_a_difference_was_shown(tmp_path: Path, file: Path) -> None:
+    calls = {"naive": 1, "judge": 5}
+    run = _with_calls(write_run(tmp_path / "a", file, {"naive": 2, "judge": QUESTIONS}), calls)
+    em, *others = compare_runs(run)
+    (gain,) = em.gains
+    assert (gain.cost, gain.gain.mean) == ("llm_calls", pytest.approx(10 / 12 / 4))
+    assert "A further call changes EM by +20.8 points (" in em.verdict
+    assert all(each.gains == () for each in others)
+    row = comparison_frame([em, *others]).iloc[0]
+    assert row["gain_per_call"] == pytest.approx(10 / 12 / 4)
+    assert row[["gain_per_1000_prompt_tokens", "gain_per_us_cent"]].isna().all(), "no difference of these was shown"
+
+
+def test_no_gain_is_told_of_what_was_not_shown_or_is_a_cost_itself(tmp_path: Path, file: Path) -> None:
+    """It said +1.8 (+0.4 to +3.8) a call behind "No difference was shown"."""
+    few = _with_calls(write_run(tmp_path / "a", file, {"naive": 8, "judge": QUESTIONS}), {"naive": 1, "judge": 5})
+    em, *_ = compare_runs(few)
+    assert (em.paired.is_shown, em.gains) == (False, ())
+    for primary in ("paid_llm_calls", "llm_calls"):
+        calls, *_ = compare_runs(few, primary=primary)
+        assert (calls.paired.is_shown, calls.gains) == (True, ())
+    paid, *_ = compare_runs(few, primary="paid_llm_calls")
+    assert "takes more calls paid than" in paid.verdict

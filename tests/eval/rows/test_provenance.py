@@ -55,7 +55,11 @@ def test_a_part_of_the_questions_is_told(keys: dict[str, object], words: str) ->
 def test_a_judge_that_sees_gold_is_told() -> None:
     manifest = _changed("identity", judge="noisy:auc=.8") | {"judge": {"kind": "noisy"}}
     assert "sees the gold documents" in provenance_of(manifest, ["judge"], asked=1, there=1)["judge"]
-    assert "gold" not in provenance_of(manifest, ["naive"], asked=1, there=1)["judge"]
+    assert "judge" not in provenance_of(manifest, ["naive"], asked=1, there=1), "no system judged"
+    variant = "judge(judge=noisy:batched=true)"
+    mixed = {**MANIFEST, f"judge of {variant}": {"kind": "noisy"}}
+    said = provenance_of(mixed, ["naive", variant, "judge"], asked=1, there=1)["judge"]
+    assert said == "noisy:batched=true (simulated: sees the gold documents); generated", "a real one is not called so"
 
 
 def test_what_runs_do_not_have_in_common_varies() -> None:

@@ -80,7 +80,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def calls(row: RunRow) -> int:
     """Paid or out of the cache."""
     assert row.tree is not None
-    return row.tree.paid_llm_calls + row.tree.cached_llm_calls
+    return row.tree.llm_calls + row.tree.cached_llm_calls
 
 
 def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
@@ -109,7 +109,7 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
         **{("judge", "chain"): 1.0, ("judge", "colour"): 1.0},
     }, "as readers saw it, sub-questions included"
     assert all(calls(row) > 0 for row in rows.values())
-    paid = sum(row.tree.paid_llm_calls for row in rows.values() if row.tree)
+    paid = sum(row.tree.llm_calls for row in rows.values() if row.tree)
     assert paid == bench.requests(), "systems that ask the same share the answer"
 
 
@@ -190,7 +190,7 @@ def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
         kept = replayed[place]
         assert (kept.prediction, kept.status, kept.chunks) == (row.prediction, row.status, row.chunks)
         assert kept.tree is not None
-        assert (kept.tree.paid_llm_calls, calls(kept)) == (0, calls(row))
+        assert (kept.tree.llm_calls, calls(kept)) == (0, calls(row))
 
 
 def test_replay_of_what_was_never_paid_for_stops_and_says_so(bench: Bench) -> None:
@@ -203,7 +203,7 @@ def test_repeats_are_asked_anew(bench: Bench) -> None:
     bench.run(systems=("naive",), repeats=2, limit=2)
     rows = bench.rows()
     assert set(rows) == {("naive", question, repeat) for question in ("chain", "colour") for repeat in (0, 1)}
-    assert [row.tree.paid_llm_calls for row in rows.values() if row.tree] == [1] * 4
+    assert [row.tree.llm_calls for row in rows.values() if row.tree] == [1] * 4
     assert len({row.thread_id for row in rows.values()}) == 4
 
 
@@ -524,9 +524,7 @@ def test_systems_that_ask_the_same_cost_the_same_whichever_asked_first(bench: Be
     bench = bench.changed(systems=("naive", "iter_retgen"), limit=1, max_rec_depth=0, concurrency=1)
     bench.run()
     (first, second) = bench.rows().values()
-    assert [row.tree.paid_llm_calls for row in (first, second) if row.tree] == [1, 0], (
-        "the second came out of the cache"
-    )
+    assert [row.tree.llm_calls for row in (first, second) if row.tree] == [1, 0], "the second came out of the cache"
     frame = question_frame([first, second], [EvalQuestion(id="chain", question="", answers=("40 mm",))], prices=prices)
     for name in ("llm_calls", "prompt_tokens", "completion_tokens", "cost_usd"):
         assert frame[name][0] == frame[name][1] > frame[f"paid_{name}"][1] == 0

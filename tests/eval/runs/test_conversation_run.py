@@ -68,7 +68,7 @@ def test_tree_is_kept_of_searches_and_calls_count_once(prepared: Bench) -> None:
         assert (tree is None) == (row.tree is None) == (facts(row).answered_from == "history")
         assert tree is None or tree.root.thread_id == facts(row).rag_thread_id
         own, found = facts(row).own, row.tree or tree_figures()
-        assert row.paid_llm_calls == own.calls + found.paid_llm_calls
+        assert row.paid_llm_calls == own.calls + found.llm_calls
         assert row.tokens == own.tokens + found.prompt_tokens + found.completion_tokens
     assert sum(row.paid_llm_calls for row in rows.values()) == prepared.requests()
     history = rows["naive", turn(LINE, 3)], rows["judge", turn(LINE, 3)]
