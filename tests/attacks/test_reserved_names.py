@@ -73,7 +73,10 @@ EXPORTS: dict[str, Callable[[str, Path], object]] = {
     "judgetree.RagSession": lambda name, _: judgetree.RagSession(name),
     "judgetree.ask": lambda name, _: judgetree.ask(QUESTION, collection=name),
     "judgetree.open_index": lambda name, _: judgetree.open_index(name, load_settings()),
-    "judgetree.evaluation.Experiment": lambda name, out: evaluation.run(out=out, dataset="standards-qa", corpus=name),
+    "judgetree.evaluation.Experiment": lambda name, out: evaluation.run(
+        evaluation.Experiment(dataset="standards-qa", corpus=name), out=out
+    ),
+    "judgetree.evaluation.run": lambda name, out: evaluation.run(out=out, dataset="standards-qa", corpus=name),
 }
 NO_COLLECTION = ("judgetree.PrebuiltIndex", "judgetree.aask")
 """A file of passages has the name ``corpus`` there; a twin is its verb."""
