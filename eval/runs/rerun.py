@@ -13,6 +13,7 @@ from ..rows.code_version import code_version, code_versions_in, differences
 from ..rows.store import Manifest, RunStore, part_of
 from .experiment import Experiment
 from .manifest import PROMPT_LIMITS, PROMPTS, experiment_in
+from .start_folder import found_again
 
 _RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
 """Restored settings beside the models; folders, servers and keys are those of this machine."""
@@ -49,7 +50,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
         run_experiment(again.experiment, Path("runs/b"), options=RunOptions(again=again))
 
     Args:
-        path: A manifest, or its run directory.
+        path: A manifest, or its run directory. Data is also looked for from the folder in which that run was started.
         settings: Today's settings; None reads environment and ``.env``.
         overrides: Experiment keys to change; None keeps a key.
 
@@ -74,7 +75,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
     return Rerun(
         manifest=manifest,
-        experiment=experiment_in(manifest, **given),
+        experiment=found_again(experiment_in(manifest, **given), manifest, folder),
         settings=_restored(now.model_copy(update={"thinking": None}), part_of(manifest, "settings"), kept),
         changes=tuple(_changes(manifest)),
     )

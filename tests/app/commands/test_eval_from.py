@@ -52,6 +52,18 @@ def test_run_of_several_commands_is_repeated_as_a_whole(cli: Cli, done: Path, da
     assert {system for system, _, _ in places} == {"llm", "naive", "judge"}
 
 
+def test_data_that_was_named_from_another_folder_is_found(
+    cli: Cli, done: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`eval report` found them, and `eval run --from` did not."""
+    monkeypatch.chdir(data.parent)
+    cli("eval", "run", "--dataset", f"standards:{data.name}", "--systems", "llm", "--out", str(tmp_path / "r")).ok()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    cli("eval", "run", "--from", str(tmp_path / "r"), "--out", str(tmp_path / "again")).ok()
+    assert outcomes(tmp_path / "again") == outcomes(tmp_path / "r")
+
+
 def test_manifest_holds_all_that_decides_a_run(done: Path) -> None:
     manifest = RunStore(done).read_manifest() or {}
     identity, index, settings = manifest["identity"], manifest["index"], manifest["settings"]
