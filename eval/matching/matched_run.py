@@ -111,28 +111,31 @@ def match_budget(
     settings = settings or (options.again.settings if options.again else load_settings())
     pilot = RunStore(out / MATCHING)
     opponents, calls, cached = opponents_in(pilot.read_manifest() or {}), 0, 0
-    if not opponents or any(each.matches != experiment.match_budget for each in opponents):
-        questions = choose_questions(dataset_of(experiment), experiment).questions
-        ids = tuple(each.id for each in draw(questions, PILOT, seed=experiment.seed))
-        changes = {"match_budget": None, "repeats": 1, "limit": None, "sample": None, "ids": ids, "metrics": None}
-        asked = experiment.model_copy(update={**changes, "baseline": None})
-        how = RunOptions(accept_changes=options.accept_changes, workers=options.workers, paid_in=out, sweep=())
+    questions = choose_questions(dataset_of(experiment), experiment).questions
+    ids = tuple(each.id for each in draw(questions, PILOT, seed=experiment.seed))
+    changes = {"match_budget": None, "repeats": 1, "limit": None, "sample": None, "ids": ids, "metrics": None}
+    asked = experiment.model_copy(update={**changes, "baseline": None})
+    how = RunOptions(accept_changes=options.accept_changes, workers=options.workers, paid_in=out, sweep=())
 
-        def ask(systems: Sequence[str]) -> Sequence[RunRow]:
-            nonlocal calls, cached
-            summary = run_experiment(
-                asked.model_copy(update={"systems": tuple(systems)}),
-                pilot.folder,
-                options=how,
-                settings=settings,
-                on_progress=on_progress,
-                on_setup=on_setup,
-            )
-            calls, cached = calls + summary.calls, cached + summary.cached_calls
-            if summary.stopped_by:
-                raise _PilotStopped(replace(summary, calls=calls, cached_calls=cached))
-            return pilot.read_rows()
+    def ask(systems: Sequence[str], ids: Sequence[str] = ids) -> Sequence[RunRow]:
+        nonlocal calls, cached
+        summary = run_experiment(
+            asked.model_copy(update={"systems": tuple(systems), "ids": tuple(ids)}),
+            pilot.folder,
+            options=how,
+            settings=settings,
+            on_progress=on_progress,
+            on_setup=on_setup,
+        )
+        calls, cached = calls + summary.calls, cached + summary.cached_calls
+        if summary.stopped_by:
+            raise _PilotStopped(replace(summary, calls=calls, cached_calls=cached))
+        return pilot.read_rows()
 
+    if opponents and all(each.matches == experiment.match_budget for each in opponents):
+        # Costs nothing, and refuses a pilot of other settings.
+        ask([experiment.match_budget], list(dict.fromkeys(row.question_id for row in pilot.read_rows())))
+    else:
         usual = {key: getattr(experiment, key) for key in ("topk", "max_rec_depth")}
         opponents = find_opponents(experiment.match_budget, ask, usual=usual)
         with pilot.held():

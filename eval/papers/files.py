@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import warnings
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from ...modules.errors import SettingsError
 from ...modules.storage.atomic import replacing, write_atomic
+from ...modules.storage.texts import printable
 from ...modules.storage.write_errors import refusing_full_disk
 from ..reports.compare import comparison_frame
 from ..reports.inline_svg import Plot, plot_settings
@@ -140,8 +142,11 @@ def _save_plot(plot: Plot, folder: Path, made_of: str) -> tuple[Path, ...]:
         plot.draw(figure)
         for kind, (no_date, described) in _METADATA.items():
             file, metadata = folder / f"{plot.name}.{kind}", {no_date: None, described: made_of or None}
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, metadata=metadata)
+            content = drawn.getvalue()
             with replacing(file) as out:
-                figure.savefig(out, format=kind, metadata=metadata)
+                out.write(printable(content.decode()).encode() if kind == "svg" else content)
             files.append(file)
     if any("Glyph" in str(each.message) for each in said):
         logger.warning("%s has letters that no installed font holds: install Noto Sans CJK for Chinese.", files[-1])

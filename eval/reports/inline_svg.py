@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from ...modules.storage.texts import html_text
+from ...modules.storage.texts import html_text, printable
 
 COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
 """Colours by index of the system, distinct for the colour-blind and visible on white and black."""
@@ -109,7 +109,7 @@ def plot_settings(name: str) -> AbstractContextManager[None]:
 
 
 def _inline(svg: str, alt: str) -> str:
-    root = ElementTree.fromstring(svg)
+    root = ElementTree.fromstring(printable(svg))  # names may hold what XML forbids
     for element in list(root.iter()):
         for child in [child for child in element if child.tag in (f"{{{_SVG}}}style", f"{{{_SVG}}}metadata")]:
             element.remove(child)

@@ -15,6 +15,7 @@ from ...modules.calls.prices import Cost
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.prompts.writing import diff_of
 from ...modules.settings import Settings
+from ...modules.storage.texts import printable
 from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..calibration.labelled_figures import LabelledFigures, labelled_figures
 from ..labels.judgements import judgements_of
@@ -166,7 +167,8 @@ class Report:
             labels_section(self.labels, self.labelled) if self.labels else None,
             _prompt_section(self.prompts) if self.prompts else None,
         )
-        return [Section(title=self.dataset, blocks=tuple(self._blocks())), *filter(None, optional)]
+        title = " ".join(printable(self.dataset).split())
+        return [Section(title=title, blocks=tuple(self._blocks())), *filter(None, optional)]
 
     def _blocks(self) -> Iterator[Block]:
         yield system_table(self.questions, self.systems, self.shown)

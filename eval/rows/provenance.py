@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ...modules.storage.texts import printable
 from .cautions import judge_of, simulated_judge
 from .code_version import code_versions_in
 from .store import Manifest, part_of
@@ -63,7 +64,7 @@ def provenance_of_all(runs: Iterable[Provenance]) -> Provenance:
 
 def provenance_words(facts: Provenance) -> str:
     """Say the facts in a paragraph."""
-    return f"{'; '.join(f'{name}: {value}' for name, value in facts.items())}."
+    return " ".join(printable(f"{'; '.join(f'{name}: {value}' for name, value in facts.items())}.").split())
 
 
 def _sample_words(experiment: Mapping[str, object], *, asked: int, there: int | None) -> str:

@@ -26,6 +26,7 @@ from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
+from ..rows.opponents import MATCHING
 from ..rows.store import RunRow, RunStore, newest_attempts, part_of
 from .asking import checkpoints_of, prepare_checkpoints
 from .experiment import Experiment, name_unused_keys
@@ -181,7 +182,8 @@ def run_experiment(
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
         damaged = _kept_incomplete(experiment, dataset, rows, jobs)
         spending = Spending(experiment, attempts, prices=prices)
-        spending.count(paid_in(options.paid_in, settings, prices))
+        # A run goes on without match_budget too, and its pilot stays paid.
+        spending.count(paid_in(options.paid_in or store.folder / MATCHING, settings, prices))
         nothing_asked = RunSummary(
             asked=0,
             kept=kept,

@@ -44,11 +44,16 @@ class RunLedger:
         attempts: Iterable[RunRow],
         prices: Prices,
         *,
+        paid_elsewhere: Spend = NOTHING,
         requests_per_minute: int = 0,
         tokens_per_minute: int = 0,
     ) -> None:
-        """``attempts``: rows of earlier attempts, which count too. Limits a minute are those of each endpoint."""
+        """``attempts``: rows of earlier attempts, which count too, as does what was paid elsewhere.
+
+        Limits a minute are those of each endpoint.
+        """
         self._spending = Spending(experiment, attempts, prices=prices)
+        self._spending.count(paid_elsewhere)
         self._requests_per_minute = requests_per_minute
         self._tokens_per_minute = tokens_per_minute
         self._rates: dict[str, RateLimit] = {}

@@ -75,6 +75,8 @@ class Spending:
         self._before = self._rows = NOTHING
         self.made = NOTHING
         """What was settled here: the calls that this process has paid for."""
+        self.elsewhere = NOTHING
+        """What other runs have paid that count here too."""
         self._with_row: set[str] = set()
         """Threads of questions with a row."""
         self._open: dict[str, Spend] = {}
@@ -89,6 +91,7 @@ class Spending:
     def count(self, paid: Spend) -> None:
         """Count what another run has paid, which the limits hold for too."""
         self._rows += paid
+        self.elsewhere += paid
 
     @property
     def spent(self) -> Spend:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...graphs.threads.checkpoints import is_postgres
 from ...modules.calls.prices import Prices, load_prices
+from ...modules.calls.record import Spend
 from ...modules.cluster import HERE, connected
 from ...modules.errors import SettingsError
 from ...modules.index.connection import is_address
@@ -119,7 +120,7 @@ def crew_of(
     settings, report = order.settings, on_setup or (lambda done, total, stage: None)
     report(0, workers.count, "workers")
     given = _sent(ray, order)
-    ledger = _start_ledger(ray, order, attempts, load_prices(settings.home))
+    ledger = _start_ledger(ray, order, attempts, load_prices(settings.home), spending.elsewhere)
     options = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": _UNLIMITED}
     actor_class = ray.remote(Worker).options(**options, scheduling_strategy="SPREAD")
     share, rest = divmod(settings.max_concurrency, workers.count)
@@ -163,7 +164,9 @@ def _sent(ray: ModuleType, order: WorkOrder) -> Any:
         ) from error
 
 
-def _start_ledger(ray: ModuleType, order: WorkOrder, attempts: Sequence[RunRow], prices: Prices) -> Any:
+def _start_ledger(
+    ray: ModuleType, order: WorkOrder, attempts: Sequence[RunRow], prices: Prices, paid_elsewhere: Spend
+) -> Any:
     """Start the ledger of a run with limits; None without limits."""
     experiment, settings = order.experiment, order.settings
     rates = {name: getattr(settings, name) for name in ("requests_per_minute", "tokens_per_minute")}
@@ -173,7 +176,7 @@ def _start_ledger(ray: ModuleType, order: WorkOrder, attempts: Sequence[RunRow],
         node_id=ray.get_runtime_context().get_node_id(), soft=False
     )  # it lives as long as the driver's node, as the run does
     actor = ray.remote(RunLedger).options(num_cpus=0, max_concurrency=_UNLIMITED, scheduling_strategy=here)
-    return actor.remote(experiment, list(attempts), prices, **rates)
+    return actor.remote(experiment, list(attempts), prices, paid_elsewhere=paid_elsewhere, **rates)
 
 
 def _rows_before(dataset: Dataset, newest: Mapping[Place, RunRow]) -> Callable[[Job], Sequence[RunRow]]:

@@ -59,6 +59,10 @@ def score(  # noqa: PLR0913 - one parameter an option
         from ....evaluation.score_with_metric import score as score_run
         from ....evaluation.scoring.models import ScoringOptions
 
+    narrowing: dict[str, object] = {"--systems": systems, "--llm": llm, "--limit": limit, "--max-calls": max_calls}
+    narrowing |= {"--max-tokens": max_tokens, "--max-cost": max_cost, "--retry-failed": retry_failed or None}
+    if remove is not None and (given := [name for name, value in narrowing.items() if value is not None]):
+        raise SettingsError(f"--remove takes out all scores by a metric: leave out {', '.join(given)}.")
     if remove is not None and metric is None:
         _remove(folder, remove, yes=yes, dry_run=dry_run, as_json=as_json)
         return

@@ -69,6 +69,8 @@ def test_scores_of_a_metric_are_taken_out_once_that_is_confirmed(cli: Cli, score
 def test_what_cannot_be_taken_out_is_said(cli: Cli, scored: Path) -> None:
     wrong = cli("eval", "score", str(scored), "--remove", "removed_scores:on", "--yes")
     assert "Did you mean 'removed_scores:one'?" in wrong.err
+    part = cli("eval", "score", str(scored), "--remove", "removed_scores:one", "--systems", "naive", "--yes")
+    assert "leave out --systems" in part.err, "it took out those of all systems"
     both = cli("eval", "score", str(scored), "--remove", "a:b", "--metric", "a:b")
     assert "not both" in both.err
     assert "--metric NAME" in cli("eval", "score", str(scored)).err

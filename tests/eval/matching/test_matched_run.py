@@ -97,3 +97,22 @@ def test_it_is_measured_by_those_that_can(bench: RunBench) -> None:
     assert matched.experiment.match_budget is None
     assert matched.experiment.systems[0] == "judge"
     assert len(matched.experiment.systems) == 3
+
+
+def test_a_pilot_of_other_settings_is_not_taken(bench: RunBench) -> None:
+    """Opponents of topk 2 were told to have the budget of a judge with topk 1."""
+    match_budget(bench.experiment, bench.out, settings=bench.settings)
+    paid = bench.requests()
+    again = match_budget(bench.experiment, bench.out, settings=bench.settings)
+    assert (again.calls, bench.requests()) == (0, paid), "the same settings take it at no cost"
+    with pytest.raises(SettingsError, match="topk"):
+        match_budget(bench.more(topk=1), bench.out, settings=bench.settings)
+    assert bench.requests() == paid
+
+
+def test_the_pilot_stays_paid_where_a_run_goes_on_without_it(bench: RunBench) -> None:
+    match_budget(bench.experiment, bench.out, settings=bench.settings)
+    paid = bench.requests()
+    summary = bench.run(match_budget=None, systems=("naive", "judge"), max_calls=paid, cache="off")
+    assert (summary.calls, summary.stopped_by) == (0, f"max_calls={paid}")
+    assert bench.requests() == paid

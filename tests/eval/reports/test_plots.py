@@ -97,6 +97,12 @@ def test_means_over_other_questions_are_called_so() -> None:
     assert "Not comparable" not in drawn(cost_plot(QUESTIONS, MEANS.assign(n=2))).caption
 
 
+def test_names_with_what_xml_forbids_are_drawn() -> None:
+    """A control character in a type of question failed the whole report."""
+    odd = SPLITS.replace("bridge", "bridge\x1b[31m")
+    assert drawn(split_plot(odd, SYSTEMS)).svg.count("\x1b") == 0
+
+
 def test_a_legend_of_long_names_fits_its_plot() -> None:
     """The first and the last name were cut off at the edges."""
     names = ("naive", "naive(topk=10)", "judge(judge=batched)", "judge(judge=my_module:KeywordJudge)")

@@ -70,3 +70,10 @@ def test_what_runs_do_not_have_in_common_varies() -> None:
         *("varies", "varies", "varies"),
         "openai:gpt-4o-mini",
     )
+
+
+def test_a_name_breaks_out_of_no_line() -> None:
+    facts = provenance_of(_changed("experiment", dataset="hotpotqa:q\x1b[31m\n# H1\r.json"), [], asked=1, there=1)
+    said = provenance_words(facts)
+    assert "\x1b" not in said
+    assert len(said.splitlines()) == 1

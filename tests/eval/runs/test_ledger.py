@@ -25,6 +25,13 @@ def ledger(**limits: object) -> RunLedger:
     return RunLedger(Experiment.model_validate({"dataset": "hotpotqa:x.json", **limits}), (), Prices({}))
 
 
+def test_what_a_pilot_has_paid_counts_for_workers_too() -> None:
+    """143 calls were paid under a limit of 130."""
+    experiment = Experiment.model_validate({"dataset": "hotpotqa:x.json", "max_calls": 20})
+    books = RunLedger(experiment, (), Prices({}), paid_elsewhere=Spend(calls=20, tokens=200))
+    assert "max_calls=20" in str(asyncio.run(books.reserve("w", "t", ONE)))
+
+
 def test_no_interleaving_of_workers_and_deaths_passes_the_limit() -> None:
     async def run(seed: int) -> None:
         rng, books, made = random.Random(seed), ledger(max_calls=20), 0
