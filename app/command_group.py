@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ def of_group(load: Callable[[], typer.Typer], *, help: str) -> ListedCommand:
     return ListedCommand(help=help, build=build)
 
 
-class _BuiltOnDemand(MutableMapping[str, Any]):
+class _BuiltOnDemand(Mapping[str, Command]):
     """The commands by name, each built when its name is first looked up."""
 
     def __init__(self, listed: Mapping[str, ListedCommand]) -> None:
@@ -58,12 +58,6 @@ class _BuiltOnDemand(MutableMapping[str, Any]):
             self._built[name] = self._listed[name].build()
             self._built[name].name = name
         return self._built[name]
-
-    def __setitem__(self, name: str, command: Command) -> None:
-        self._built[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError(f"The command {name!r} cannot be taken out.")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)

@@ -24,7 +24,7 @@ import judgetree
 from judgetree.app.cli import all_commands
 from judgetree.app.commands.config import keys_of
 from judgetree.evaluation import Experiment
-from judgetree.evaluation.metrics.dictionary import COLUMNS
+from judgetree.evaluation.metrics.dictionary import all_columns
 from judgetree.modules import errors
 from judgetree.modules.addresses import Address
 from judgetree.modules.settings import HOME_NAME, Settings
@@ -106,7 +106,7 @@ def columns_table() -> str:
     """The columns of results.csv and of reports, as a Markdown table."""
     rows = (
         (f"`{name}`", column.unit, column.better, _cell(column.meaning), _cell(column.source))
-        for name, column in COLUMNS.items()
+        for name, column in all_columns().items()
     )
     return _table(("column", "unit", "better", "meaning", "source"), rows)
 

@@ -80,7 +80,7 @@ def score(
 
 
 def remove_scores(run: Path | str, metric: str, *, dry_run: bool = False) -> int:
-    """Take the scores by a metric out of a run, all versions of it; what they cost stays noted.
+    """Delete all scores that a metric has given a run, whatever its version. What they cost still counts as paid.
 
     ::
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TextIO
 
 import typer
@@ -135,7 +136,12 @@ Cell = tuple[str, str]
 
 
 def prepare_streams() -> None:
-    """Make all text writable: a terminal shows "?" for unknown characters, a file or a pipe gets UTF-8."""
+    """Make all text writable: a terminal shows "?" for unknown characters, a file or a pipe gets UTF-8.
+
+    Python has None for a stream that was closed (``>&-``): what goes there is dropped.
+    """
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
     for stream in (sys.stdout, sys.stderr):
         if not isinstance(stream, io.TextIOWrapper):
             continue

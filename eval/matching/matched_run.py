@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ...modules.errors import RunLimitReached
@@ -86,6 +87,44 @@ class _PilotStopped(RunLimitReached):
         self.summary = summary
 
 
+@dataclass(kw_only=True)
+class _Pilot:
+    """The run over a few questions by which opponents are found, and what it took now."""
+
+    store: RunStore
+    experiment: Experiment
+    """With ``match_budget``."""
+    run: Callable[[Experiment, Path], RunSummary]
+    calls: int = 0
+    cached_calls: int = 0
+
+    def opponents(self) -> Sequence[Opponent]:
+        """Return the opponents that the pilot knows, once its settings are known to be these; else find them."""
+        matches = str(self.experiment.match_budget)
+        known = opponents_in(self.store.read_manifest() or {})
+        if known and all(each.matches == matches for each in known):
+            self._ask([matches], list(dict.fromkeys(row.question_id for row in self.store.read_rows())))
+            return known
+        questions = choose_questions(dataset_of(self.experiment), self.experiment).questions
+        ids = [each.id for each in draw(questions, PILOT, seed=self.experiment.seed)]
+        found = find_opponents(matches, lambda systems: self._ask(systems, ids), usual=dict(self.experiment))
+        with self.store.held():
+            documents = [each.to_document() for each in found]
+            self.store.write_manifest({**(self.store.read_manifest() or {}), "opponents": documents})
+        return found
+
+    def _ask(self, systems: Sequence[str], ids: Sequence[str]) -> Sequence[RunRow]:
+        """Ask what the pilot has no row of; its run refuses settings that differ from those of its rows."""
+        changes = {"match_budget": None, "repeats": 1, "limit": None, "sample": None, "metrics": None, "baseline": None}
+        asked = self.experiment.model_copy(update={**changes, "systems": tuple(systems), "ids": tuple(ids)})
+        summary = self.run(asked, self.store.folder)
+        self.calls += summary.calls
+        self.cached_calls += summary.cached_calls
+        if summary.stopped_by:
+            raise _PilotStopped(replace(summary, calls=self.calls, cached_calls=self.cached_calls))
+        return self.store.read_rows()
+
+
 def match_budget(
     experiment: Experiment,
     out: Path,
@@ -109,38 +148,18 @@ def match_budget(
         found_before = [each.to_document() for each in known if each.system in experiment.systems]
         return Matched(experiment=experiment, options=replace(options, opponents=found_before))
     settings = settings or (options.again.settings if options.again else load_settings())
-    pilot = RunStore(out / MATCHING)
-    opponents, calls, cached = opponents_in(pilot.read_manifest() or {}), 0, 0
-    questions = choose_questions(dataset_of(experiment), experiment).questions
-    ids = tuple(each.id for each in draw(questions, PILOT, seed=experiment.seed))
-    changes = {"match_budget": None, "repeats": 1, "limit": None, "sample": None, "ids": ids, "metrics": None}
-    asked = experiment.model_copy(update={**changes, "baseline": None})
-    how = RunOptions(accept_changes=options.accept_changes, workers=options.workers, paid_in=out, sweep=())
-
-    def ask(systems: Sequence[str], ids: Sequence[str] = ids) -> Sequence[RunRow]:
-        nonlocal calls, cached
-        summary = run_experiment(
-            asked.model_copy(update={"systems": tuple(systems), "ids": tuple(ids)}),
-            pilot.folder,
-            options=how,
+    pilot = _Pilot(
+        store=RunStore(out / MATCHING),
+        experiment=experiment,
+        run=partial(
+            run_experiment,
+            options=RunOptions(accept_changes=options.accept_changes, workers=options.workers, paid_in=out, sweep=()),
             settings=settings,
             on_progress=on_progress,
             on_setup=on_setup,
-        )
-        calls, cached = calls + summary.calls, cached + summary.cached_calls
-        if summary.stopped_by:
-            raise _PilotStopped(replace(summary, calls=calls, cached_calls=cached))
-        return pilot.read_rows()
-
-    if opponents and all(each.matches == experiment.match_budget for each in opponents):
-        # Costs nothing, and refuses a pilot of other settings.
-        ask([experiment.match_budget], list(dict.fromkeys(row.question_id for row in pilot.read_rows())))
-    else:
-        usual = {key: getattr(experiment, key) for key in ("topk", "max_rec_depth")}
-        opponents = find_opponents(experiment.match_budget, ask, usual=usual)
-        with pilot.held():
-            found = [each.to_document() for each in opponents]
-            pilot.write_manifest({**(pilot.read_manifest() or {}), "opponents": found})
+        ),
+    )
+    opponents = pilot.opponents()
     systems = tuple(dict.fromkeys([*experiment.systems, *(each.system for each in opponents)]))
     return Matched(
         experiment=experiment.model_copy(
@@ -150,8 +169,8 @@ def match_budget(
                 "baseline": experiment.baseline or experiment.match_budget,
             }
         ),
-        options=replace(options, opponents=[each.to_document() for each in opponents], paid_in=pilot.folder),
+        options=replace(options, opponents=[each.to_document() for each in opponents], paid_in=pilot.store.folder),
         opponents=opponents,
-        calls=calls,
-        cached_calls=cached,
+        calls=pilot.calls,
+        cached_calls=pilot.cached_calls,
     )

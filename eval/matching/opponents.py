@@ -40,13 +40,13 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
-def find_opponents(system: str, ask: Ask, *, usual: Mapping[str, int] = MappingProxyType({})) -> list[Opponent]:
+def find_opponents(system: str, ask: Ask, *, usual: Mapping[str, object] = MappingProxyType({})) -> list[Opponent]:
     """Find the options with which ``naive`` and ``ircot`` spend as much as a system; each is tried on the pilot.
 
     Args:
         system: The system whose budget they get.
         ask: Asks the pilot; a system that was asked before costs nothing.
-        usual: What the options are without being named, so that a system with such a value keeps its plain name.
+        usual: Values of keys that systems have without naming them: one that needs no other keeps its plain name.
 
     Raises:
         SettingsError: A system failed on half of the pilot's questions or more.
@@ -62,7 +62,7 @@ def _matched(
     system: str,
     own: Mapping[str, Mapping[Spending, float]],
     ask: Ask,
-    usual: Mapping[str, int],
+    usual: Mapping[str, object],
 ) -> Opponent:
     def tried(value: int) -> Opponent:
         label = name if value == usual.get(kind.key) else variant_of(name, {kind.key: value}).label

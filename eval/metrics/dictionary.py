@@ -130,7 +130,7 @@ COLUMNS: Mapping[str, Column] = {
     "refused_sub_answers": _count("Queries below the question that were answered with a refusal."),
     "shared_questions": _count("Sub-questions that took the answer of an equal one.", title="questions shared"),
     "saved_sub_runs": _count("Sub-runs that sharing saved.", title="sub-runs saved"),
-    "saved_llm_calls": _count("Chat calls that sharing saved.", title="calls saved"),
+    "saved_llm_calls": _count("Calls of chat models that sharing saved.", title="calls saved"),
     # Cost: as if no call had come out of the cache and, as paid_…, as it was paid
     "llm_calls": _count("Calls of chat models, as if the cache were empty.", "lower", "calls"),
     "cached_llm_calls": _count("Of these, those that the cache answered."),

@@ -12,11 +12,12 @@ from .intervals import Clusters, MeanInterval, mean_interval, ratio_interval
 
 @dataclass(frozen=True, kw_only=True)
 class CostUnit:
-    """An amount of a cost that a gain is told for."""
+    """The amount of a cost by which a gain is divided."""
 
     amount: float
     """In the unit of the cost's column."""
     words: str
+    """What sentences call it."""
     column: str
     """Name of the gain in tables of comparisons."""
 

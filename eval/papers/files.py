@@ -16,10 +16,10 @@ from ...modules.errors import SettingsError
 from ...modules.storage.atomic import replacing, write_atomic
 from ...modules.storage.texts import printable
 from ...modules.storage.write_errors import refusing_full_disk
-from ..reports.compare import comparison_frame
 from ..reports.inline_svg import Plot, plot_settings
 from ..reports.plots import plots_of
 from ..reports.report import Report
+from ..reports.verdicts import comparison_frame
 from ..rows.csv_tables import csv_of
 from ..rows.provenance import provenance_words
 from ..tables.latex import latex_document

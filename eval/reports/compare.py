@@ -42,12 +42,6 @@ MIN_COMMON = 2
 """Fewest questions that both systems must have a score on."""
 _OF_SPLITS = ("em", "f1")
 _FAMILY_WORDS: Mapping[Family, str] = {"": "", "primary": "by the primary outcome", "secondary": "by other outcomes"}
-_COLUMNS = (
-    *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
-    *("p_value", "adjusted_p_value", "family", "comparisons", "n", "left_out", "is_shown"),
-    *("usable_difference", "usable_n"),
-    *(f"{cost.column}{end}" for cost in COSTS.values() for end in ("", "_low", "_high")),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,55 +268,6 @@ def compare_splits(run: Path, frame: pd.DataFrame, *, baseline: str | None = Non
             places += [(split, str(part))] * len(here)
     compared = _compare_all(meetings, None, "complete", primary=None)
     return [replace(each, split=split, part=part) for each, (split, part) in zip(compared, places, strict=True)]
-
-
-def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
-    """Return a row for each comparison, in their order.
-
-    Columns: ``split`` and ``part`` (``""`` for all questions), ``a``, ``b``, ``metric``, ``mean_a``, ``mean_b``,
-    ``difference`` (of A less B) with its 95 % interval ``low`` and ``high``, ``test``, ``p_value``,
-    ``adjusted_p_value`` (Holm), ``family`` ("primary", "secondary", or ``""`` for splits), ``comparisons`` (how many of
-    the family it was corrected for), ``n`` (questions), ``left_out``,
-    ``is_shown`` (whether a difference was shown), and ``usable_difference`` over the ``usable_n`` questions that have
-    answers whose replies could all be used, missing where all could, or where these are too few. ``gain_per_call``,
-    ``gain_per_1000_prompt_tokens`` and ``gain_per_us_cent`` (of A and B, the one that takes more), with 95 % intervals
-    ``…_low`` and ``…_high``, are there where a difference of the primary outcome was shown, and one of that cost.
-    """
-    records = [
-        {
-            "split": each.split,
-            "part": each.part,
-            "a": each.a,
-            "b": each.b,
-            "metric": each.paired.metric,
-            "mean_a": each.paired.mean_a,
-            "mean_b": each.paired.mean_b,
-            "difference": each.paired.difference.mean,
-            "low": each.paired.difference.low,
-            "high": each.paired.difference.high,
-            "test": each.paired.test,
-            "p_value": each.paired.p_value,
-            "adjusted_p_value": each.paired.adjusted_p_value,
-            "family": each.family,
-            "comparisons": each.paired.comparisons,
-            "n": each.paired.difference.n,
-            "left_out": each.left_out,
-            "is_shown": each.paired.is_shown,
-            "usable_difference": each.usable.difference.mean if each.usable else None,
-            "usable_n": each.usable_n,
-            **_gain_columns(each.gains),
-        }
-        for each in comparisons
-    ]
-    return pd.DataFrame.from_records(records, columns=_COLUMNS)
-
-
-def _gain_columns(gains: Sequence[GainPerCost]) -> dict[str, float | None]:
-    return {
-        f"{COSTS[each.cost].column}{end}": value
-        for each in gains
-        for end, value in (("", each.gain.mean), ("_low", each.gain.low), ("_high", each.gain.high))
-    }
 
 
 def _meetings(pairs: Sequence[tuple[Contender, Contender]]) -> list[tuple[Contender, Contender, str]]:

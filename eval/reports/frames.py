@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from ...modules.caveats.kinds import CAVEAT_KINDS
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.clusters import clusters_of
-from ..metrics.context import answer_in_context, evidence_complete, harmonic_mean, support_scores
+from ..metrics.context import SupportScores, answer_in_context, evidence_complete, harmonic_mean, support_scores
 from ..metrics.damage import DAMAGE_KINDS, format_damage
 from ..metrics.dictionary import column_of
 from ..metrics.intervals import Scale
@@ -36,7 +36,7 @@ KS = (3, 10)
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em", "number_match")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
 CONTEXT_METRICS = ("evidence", "support_f1", "joint_f1", "answer_in_context", "redundancy")
-_SUPPORT = ("support_precision", "support_recall", "support_f1", "joint_f1")
+_SUPPORT = (*(f"support_{each.name}" for each in fields(SupportScores)), "joint_f1")
 SAVED_BY_SHARING = ("shared_questions", "saved_sub_runs", "saved_llm_calls")
 """Columns of runs whose trees share sub-runs."""
 COST_METRICS = (
@@ -237,44 +237,36 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
         "paid_seconds": row.seconds,
         **answers,
         **_retrieval_scores(row, question, ks),
-        **_context_scores(row, question),
-        **_support_scores(row, question, answers),
+        **_context_scores(row, question, answers),
         **_figures(row),
         **turn_columns(row, question, em=answers["em"], ks=ks),
         **ragas_columns(row, question, ragas),
     }
 
 
-def _context_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
-    read = _read_keys(row)
-    evidence = None if read is None else evidence_complete(question.supporting, read)
-    if row.context is not None:
-        return {
-            "evidence": evidence,
-            "answer_in_context": row.context.answer_in_context,
-            "redundancy": row.context.redundancy,
-        }
-    failed = retrieves(system_name(row.system)) and row.status == "failed"
-    return {
-        "evidence": evidence,
-        "answer_in_context": answer_in_context(question, ()) if failed else None,
-        "redundancy": None,
-    }
-
-
-def _support_scores(
+def _context_scores(
     row: RunRow, question: EvalQuestion, answers: Mapping[str, float | None]
 ) -> Mapping[str, float | None]:
     read = _read_keys(row)
-    support = None if read is None else support_scores(question.supporting, read)
+    in_context = row.context.answer_in_context if row.context else None
+    if row.context is None and row.status == "failed" and retrieves(system_name(row.system)):
+        in_context = answer_in_context(question, ())
+    return {
+        "evidence": None if read is None else evidence_complete(question.supporting, read),
+        **_support_scores(None if read is None else support_scores(question.supporting, read), answers),
+        "answer_in_context": in_context,
+        "redundancy": row.context.redundancy if row.context else None,
+    }
+
+
+def _support_scores(support: SupportScores | None, answers: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    precision, recall = answers["precision"], answers["recall"]
     if support is None:
         return dict.fromkeys(_SUPPORT)
-    precision, recall = answers["precision"], answers["recall"]
     joint = None
     if precision is not None and recall is not None:
         joint = harmonic_mean(precision * support.precision, recall * support.recall)
-    found = dict(zip(_SUPPORT, (support.precision, support.recall, support.f1), strict=False))
-    return {**found, "joint_f1": joint}
+    return dict(zip(_SUPPORT, (*asdict(support).values(), joint), strict=True))
 
 
 def _read_keys(row: RunRow) -> list[Collection[str]] | None:

@@ -163,11 +163,12 @@ def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
 
 
 def words_of_run(folder: Path) -> str:
-    """Say what a run was made of, without its data set; see ``provenance_of``."""
+    """Say what a run was made of, by its manifest and rows alone; see ``provenance_of``."""
     store = RunStore(folder)
     rows = store.read_rows()
     systems, questions = dict.fromkeys(row.system for row in rows), {row.question_id for row in rows}
-    return f"{folder}: {provenance_words(provenance_of(store.read_manifest() or {}, systems, asked=len(questions)))}"
+    facts = provenance_of(store.read_manifest() or {}, systems, asked=len(questions))
+    return provenance_words({"run": str(folder), **facts})
 
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset, systems: Sequence[str]) -> list[RunRow]:

@@ -24,7 +24,6 @@ from ..metrics.comparison_words import format_score
 from ..metrics.outcomes import measure_of
 from ..metrics.statistics import PairedComparison
 from ..rows.csv_tables import SPREADSHEET, csv_of
-from ..rows.provenance import provenance_words
 from ..tables.html import blocks_html, facts_html, section_html, table_html
 from ..tables.table import Cell, Table, estimate_cell
 from .compare import Comparison
@@ -48,14 +47,14 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     data = page_data(run, report.questions)
     plots = plots_of(report)
-    systems, *others = report.sections()
+    systems, *others = report.sections(made_of=False)
     return html_page(
         __package__,
         packs=True,
         title=html_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=facts_html({**report.provenance, "answers": f"{len(report.questions):,}"}),
         manifest=table_html(Table.of(("key", "value"), ((name, str(value)) for name, value in _flat(run.manifest)))),
-        systems=blocks_html(block for block in systems.blocks if block != provenance_words(report.provenance)),
+        systems=blocks_html(systems.blocks),
         others="".join(map(section_html, others)),
         comparisons=_comparisons(report, names),
         plots=figures_html(*(plot for plot in plots if plot.name != "failures")),

@@ -15,7 +15,6 @@ from ...modules.calls.prices import Cost
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.prompts.writing import diff_of
 from ...modules.settings import Settings
-from ...modules.storage.texts import printable
 from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..calibration.labelled_figures import LabelledFigures, labelled_figures
 from ..labels.judgements import judgements_of
@@ -31,7 +30,7 @@ from ..tables.html import section_html
 from ..tables.markdown import sections_markdown
 from ..tables.narrow import sections_narrow
 from ..tables.table import Block, Section
-from .compare import Comparison, compare_splits, compare_systems, comparison_frame
+from .compare import Comparison, compare_splits, compare_systems
 from .conversation import conversation_frame, conversation_section
 from .failures import FailureKind, caveat_counts, caveat_remarks, completeness_counts, damage_remarks, failure_kind
 from .frames import (
@@ -60,6 +59,7 @@ from .means import noise_frame, noise_remarks, split_frame
 from .own_scores import own_columns_in, own_section
 from .ragas import missing_counts, ragas_columns_in, ragas_section
 from .system_table import common_blocks, count_remarks, system_table
+from .verdicts import comparison_frame
 
 _DOUBTS_SHOWN = 5
 SPLIT_METRICS = ("em", "f1")
@@ -157,8 +157,11 @@ class Report:
     def _repr_html_(self) -> str:
         return "".join(map(section_html, self.sections()))
 
-    def sections(self) -> list[Section]:
-        """Return the parts of the report: first the data set's name, the table of systems and remarks on it."""
+    def sections(self, *, made_of: bool = True) -> list[Section]:
+        """Return the parts of the report: first the data set's name, the table of systems and remarks on it.
+
+        ``made_of`` ends these with the provenance, which a page has at its top.
+        """
         optional = (
             ragas_section(self.questions, self.systems, self.common),
             own_section(self.questions, self.systems),
@@ -167,8 +170,8 @@ class Report:
             labels_section(self.labels, self.labelled) if self.labels else None,
             _prompt_section(self.prompts) if self.prompts else None,
         )
-        title = " ".join(printable(self.dataset).split())
-        return [Section(title=title, blocks=tuple(self._blocks())), *filter(None, optional)]
+        blocks = (*self._blocks(), *([provenance_words(self.provenance)] if made_of and self.provenance else ()))
+        return [Section(title=self.dataset, blocks=blocks), *filter(None, optional)]
 
     def _blocks(self) -> Iterator[Block]:
         yield system_table(self.questions, self.systems, self.shown)
@@ -192,8 +195,6 @@ class Report:
             f"{_pilot_words(self.paid_for_pilot)}"
         )
         yield from noise_remarks(self.noise)
-        if self.provenance:
-            yield provenance_words(self.provenance)
 
     def _lacking_remarks(self) -> Iterator[str]:
         """Yield a paragraph on the metrics that the run lacks, and those that it has."""

@@ -14,13 +14,9 @@ from .store import Manifest, RunRow, part_of
 
 def simulated_judge(manifest: Manifest, system: str) -> str:
     """Return the judge of a run's system if it sees the gold documents; ``""`` for any other, and without one."""
-    if not judges(system_name(system)):
-        return ""
-    own, judge = manifest.get(f"judge of {system}"), part_of(manifest, "identity").get("judge")
+    own = manifest.get(f"judge of {system}")
     facts = own if isinstance(own, Mapping) else part_of(manifest, "judge")
-    if facts.get("kind") not in SEE_GOLD:
-        return ""
-    return str(judge if own is None else read_variant(system).options.judge)
+    return judge_of(manifest, system) if facts.get("kind") in SEE_GOLD else ""
 
 
 def judge_of(manifest: Manifest, system: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...modules.storage.texts import printable
+from ...graphs.drawing.layout import one_line
 from .cautions import judge_of, simulated_judge
 from .code_version import code_versions_in
 from .store import Manifest, part_of
@@ -14,7 +14,7 @@ Provenance = Mapping[str, str]
 
 _OF_SEARCH = ("judge", "topk", "retriever", "search_type", "max_rec_depth", "corpus")
 _DIGITS = 12
-_VARIES = "varies"
+_COMMAND, _VARIES = "again", "varies"
 _SIMULATED = " (simulated: sees the gold documents)"
 
 
@@ -49,14 +49,14 @@ def provenance_of(manifest: Manifest, systems: Iterable[str], *, asked: int, the
         del facts["search type"]
     facts["judgetree"] = _version_words(manifest)
     facts["asked"] = str(manifest.get("created", ""))[:10]
-    facts["again"] = "judgetree eval run --from manifest.json --out FOLDER"
+    facts[_COMMAND] = "judgetree eval run --from manifest.json --out FOLDER"
     return {name: str(value) for name, value in facts.items() if value not in (None, "")}
 
 
 def provenance_of_all(runs: Iterable[Provenance]) -> Provenance:
-    """Return what runs have in common; a fact that differs between them varies."""
+    """Return what runs have in common; a fact that differs between them varies. Each has a command of its own."""
     parts = list(runs)
-    names = dict.fromkeys(name for part in parts for name in part)
+    names = dict.fromkeys(name for part in parts for name in part if name != _COMMAND)
     return {
         name: values.pop() if len(values := {part.get(name, "") for part in parts}) == 1 else _VARIES for name in names
     }
@@ -64,7 +64,7 @@ def provenance_of_all(runs: Iterable[Provenance]) -> Provenance:
 
 def provenance_words(facts: Provenance) -> str:
     """Say the facts in a paragraph."""
-    return " ".join(printable(f"{'; '.join(f'{name}: {value}' for name, value in facts.items())}.").split())
+    return one_line(f"{'; '.join(f'{name}: {value}' for name, value in facts.items())}.")
 
 
 def _sample_words(experiment: Mapping[str, object], *, asked: int, there: int | None) -> str:

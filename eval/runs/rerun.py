@@ -52,7 +52,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     Args:
         path: A manifest, or its run directory. Data is also looked for from the folder in which that run was started.
         settings: Today's settings; None reads environment and ``.env``.
-        overrides: Experiment keys to change; None keeps a key.
+        overrides: Experiment keys to change.
 
     Raises:
         LoadingError: There is no manifest, or it is damaged.
@@ -72,7 +72,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
         "thinking": kept.get("thinking"),
         "prompts": part_of(manifest, "experiment").get("prompts") or {},
     }
-    given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
+    given = {**{name: value for name, value in as_it_was.items() if value is not None}, **overrides}
     return Rerun(
         manifest=manifest,
         experiment=found_again(experiment_in(manifest, **given), manifest, folder),

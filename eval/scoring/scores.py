@@ -101,7 +101,7 @@ class ScoreStore(Generic[ScorerT]):
         append_line(self._file, self._adapter.dump_json(score))
 
     def remove(self, name: str) -> None:
-        """Take out every score by the scorers of a name, all of their versions; what they cost stays noted.
+        """Delete every score by a metric, whatever its version. What they cost still counts as paid.
 
         Raises:
             WritingError: The disk is full, or the file cannot be written; it is unchanged.

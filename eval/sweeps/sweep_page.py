@@ -16,10 +16,9 @@ from ...modules.settings import Settings
 from ...modules.storage.atomic import write_atomic
 from ...modules.storage.texts import html_text
 from .. import reports
-from ..reports.compare import comparison_frame
 from ..reports.inline_svg import figures_html
 from ..reports.page import write_report
-from ..reports.verdicts import comparisons_html
+from ..reports.verdicts import comparison_frame, comparisons_html
 from ..rows.csv_tables import SPREADSHEET, csv_of
 from ..tables.html import blocks_html, facts_html
 from .sweep_plots import sweep_plots

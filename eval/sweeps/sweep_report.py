@@ -18,13 +18,13 @@ from ...modules.settings import Settings
 from ..metrics.outcomes import PRIMARY
 from ..papers.tables import caution_words, groups_of_columns, not_comparable
 from ..question_files.kept_questions import with_questions_kept
-from ..reports.compare import Comparison, compare_pairs, comparison_frame
+from ..reports.compare import Comparison, compare_pairs
 from ..reports.contenders import Contender, against_named, contenders_of
 from ..reports.failures import incomplete_words
 from ..reports.frames import common_frame, records_of
 from ..reports.report import LACKING_WHY, Report, load_report
 from ..reports.system_table import common_blocks, count_remarks, mean_cell, metric_name
-from ..reports.verdicts import comparison_blocks
+from ..reports.verdicts import comparison_blocks, comparison_frame
 from ..rows.provenance import Provenance, provenance_of_all, provenance_words
 from ..runs.batch_run import RunOptions
 from ..runs.experiment import Experiment
@@ -211,14 +211,7 @@ def score_sweep(folder: Path, report_of: Callable[..., Report]) -> SweepReport:
         missing=tuple(missing),
         lacking={point.folder.name: report.lacking for point, report in reports if report.lacking},
         common=common_frame(_by_combination(questions, keys), [metric for metric in shown if metric in there]),
-        provenance={
-            **{
-                name: fact
-                for name, fact in provenance_of_all(report.provenance for _, report in reports).items()
-                if name != "again"  # each run has its own
-            },
-            **{key.replace("_", " "): "swept" for key in keys if key not in ("dataset", "llm", "judge_llm")},
-        },
+        provenance=provenance_of_all(report.provenance for _, report in reports),
         cautions=tuple(dict.fromkeys(each for _, report in reports for each in report.cautions)),
         missing_answers=sum(report.missing for _, report in reports),
     )

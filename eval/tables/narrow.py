@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...graphs.drawing.layout import one_line
 from .markdown import blocks_markdown, table_markdown
 from .table import Block, Cell, Section, Table
 
 
 def sections_narrow(sections: Iterable[Section], width: int) -> str:
     """Write a document as ``sections_markdown`` does, with tables that fit into lines of so many characters."""
-    blocks = (block for section in sections for block in (f"## {section.title}", *section.blocks))
+    blocks = (block for section in sections for block in (f"## {one_line(section.title)}", *section.blocks))
     return blocks_markdown(part for block in blocks for part in narrowed(block, width))
 
 
@@ -50,7 +51,8 @@ def _turned(table: Table, rows: Iterable[tuple[Cell, ...]]) -> str:
     return _aligned(columns)
 
 
-def _aligned(lines: list[tuple[str, ...]]) -> str:
+def _aligned(cells: Iterable[Iterable[str]]) -> str:
+    lines = [tuple(map(one_line, line)) for line in cells]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = tuple("-" * each for each in widths)
     padded = (

@@ -30,6 +30,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert "demo" in done.stdout
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_stream_fails_no_command(closed: str) -> None:
+    line = f"exec {sys.executable} -m judgetree.app config {closed}"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert done.stderr == ""
+    assert ("max_rec_depth" in done.stdout) == (closed == "2>&-")
+
+
 def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from typing import get_args
 

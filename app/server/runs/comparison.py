@@ -113,8 +113,9 @@ async def compare(
 def _compare(
     a: Path, b: Path | None, *, baseline: str | None, rows: RowChoiceName, force: bool, primary: str | None
 ) -> list[dict[str, object]]:
-    from ....evaluation.reports.compare import compare_runs, comparison_frame
+    from ....evaluation.reports.compare import compare_runs
     from ....evaluation.reports.frames import records_of
+    from ....evaluation.reports.verdicts import comparison_frame
 
     found = compare_runs(a, b, baseline=baseline, rows=rows, force=force, primary=primary)
     records = records_of(comparison_frame(found))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.reports.compare import Comparison, compare_runs, comparison_frame
+from judgetree.evaluation.reports.compare import Comparison, compare_runs
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.reports.verdicts import comparisons_html
+from judgetree.evaluation.reports.verdicts import comparison_frame, comparisons_html
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.modules.calls.prices import ModelUsage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.runs.experiment import Experiment, load_experiment
+from judgetree.evaluation.runs.experiment import Experiment, experiment_keys, load_experiment
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.retriever.own import check_beside
 
@@ -104,3 +104,10 @@ def test_identity_leaves_out_what_a_run_may_go_on_with() -> None:
 def test_password_of_a_model_is_not_written_down() -> None:
     experiment = Experiment(dataset="hotpotqa:a.json", llm="http://ada:lovelace@127.0.0.1/v1#m")
     assert "lovelace" not in experiment.model_dump_json()
+
+
+def test_none_takes_a_key_of_the_file_out(tmp_path: Path) -> None:
+    """`--set match_budget=null` was ignored, and the pilot was paid."""
+    file = tmp_path / "keys.yaml"
+    file.write_text("dataset: hotpotqa:dev.json\nmatch_budget: judge\nlimit: 3\n", encoding="utf-8")
+    assert experiment_keys(file, match_budget=None) == {"dataset": "hotpotqa:dev.json", "limit": 3}

@@ -200,6 +200,19 @@ def test_combinations_of_other_questions_are_set_beside_each_other_over_those_th
     assert all("These are the first 1 of 2 questions" in each for each in told)
 
 
+def test_what_a_system_cannot_tell_apart_is_compared_once_and_time_is_not(tmp_path: Path, settings: Settings) -> None:
+    """Depth is nothing to naive, and a later combination is quicker since the machine is warm."""
+    run_sweep(load_sweep(**keys(tmp_path, max_rec_depth=[0, 1], topk=[1, 2])), tmp_path / "out", settings=settings)
+    report = write_sweep_report(tmp_path / "out")
+    across = [each for each in report.comparisons if each.a.partition(" ")[0] == each.b.partition(" ")[0]]
+    assert {each.paired.metric for each in across} >= {"em", "llm_calls"}
+    assert "seconds" not in {each.paired.metric for each in across}
+    assert "seconds" in {each.paired.metric for each in report.comparisons}, "systems of one run are"
+    pairs = [each.a for each in across if each.paired.metric == "em"]
+    assert len([each for each in pairs if each.startswith("naive")]) == 1
+    assert len([each for each in pairs if each.startswith("judge")]) == 3
+
+
 def test_cost_of_a_sweep_is_that_of_its_folder_at_the_prices_of_its_settings(
     tmp_path: Path, settings: Settings
 ) -> None:
