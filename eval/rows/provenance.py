@@ -44,7 +44,7 @@ def provenance_of(manifest: Manifest, systems: Iterable[str], *, asked: int, the
     named = dict.fromkeys(
         f"{judge_of(manifest, system)}{_SIMULATED if simulated_judge(manifest, system) else ''}" for system in asking
     )
-    facts["judge"] = "; ".join(named)
+    facts["judge"] = " and ".join(named)
     if identity.get("retriever") is not None:
         del facts["search type"]
     facts["judgetree"] = _version_words(manifest)
