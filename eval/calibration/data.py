@@ -137,7 +137,7 @@ def found_share(dataset: Dataset, *, pool: int = POOL) -> float:
     near = dataset.documents[:pool]
     search = Bm25([document.text for document in near])
     hits = [
-        near[at].key in question.supporting
+        near[at].key in question.gold
         for question in dataset.questions
         if question.supporting
         for at in search.likeliest(question.question, FOUND)
@@ -165,7 +165,7 @@ def cases_of(dataset: Dataset, *, pool: int = POOL) -> list[Case]:
     cases = []
     for question in dataset.questions:
         gold = [key for key in question.supporting if key in texts]
-        near_gold = [places[key] for key in gold if key in places]
+        near_gold = [places[key] for key in question.gold if key in places]
         likeliest = search.likeliest(question.question, DISTRACTORS, without=near_gold) if gold else []
         if likeliest:
             case = Case(

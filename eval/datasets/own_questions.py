@@ -17,6 +17,7 @@ from ..question_files.cell_texts import (
     MISSING_WORDS,
     NAME_ANOTHER,
     NOT_LISTED,
+    CellTexts,
     cell_texts,
     is_missing,
     looks_like_a_list,
@@ -170,12 +171,12 @@ class _QuestionReader:
 
     def _question(self, cells: _Cells) -> EvalQuestion:
         question = cells.question()
-        supporting, _ = cells.texts("supporting", self._separator)
+        supporting = cells.texts("supporting", self._separator)
         self._check_supporting(supporting)
-        answers, refuses = cells.texts("answer", self._separator)
-        kind = cells.text("type") or (UNANSWERABLE if refuses else "")
-        known = unique_answers(answers)
-        refuses = refuses or kind.casefold() == UNANSWERABLE
+        answers = cells.texts("answer", self._separator)
+        kind = cells.text("type") or (UNANSWERABLE if answers.is_unanswerable else "")
+        known = unique_answers(answers.texts)
+        refuses = answers.is_unanswerable or kind.casefold() == UNANSWERABLE
         if refuses and known:
             told = "answers are left out, since the type says that there is none: empty one of both"
             self._doubts.add("lost", told, cells.number, value=known[0])
@@ -190,14 +191,24 @@ class _QuestionReader:
             lang=cells.text("lang") or language_tag(question),
             folds_letters=True,
             type=kind,
-            supporting=tuple(dict.fromkeys(supporting)),
+            supporting=tuple(dict.fromkeys(supporting.texts)),
+            alternatives=supporting.alternatives,
             shares=(cluster,) if (cluster := cells.text("cluster")) else (),
         )
 
-    def _check_supporting(self, supporting: Sequence[str]) -> None:
-        if word := next((each for each in supporting if each.casefold() in MISSING_WORDS), None):
+    def _check_supporting(self, supporting: CellTexts) -> None:
+        others = [name for _, *others in supporting.alternatives for name in others]
+        names = [*supporting.texts, *others]
+        if word := next((each for each in names if each.casefold() in MISSING_WORDS), None):
             raise ValueError(f"supporting: {word!r} is a missing value, no document. Leave the cell empty")
-        if self._sources is None or not (missing := [each for each in supporting if each not in self._sources]):
+        if repeated := next(
+            (each for group in supporting.alternatives for each in group if names.count(each) > 1), None
+        ):
+            raise ValueError(
+                f"supporting: {repeated!r} stands in a list of documents of which any one will do, and once more. "
+                "Name it once"
+            )
+        if self._sources is None or not (missing := [each for each in names if each not in self._sources]):
             return
         near = difflib.get_close_matches(missing[0], self._sources, n=1)
         hint = f"; is it {near[0]!r}?" if near else ""
@@ -294,8 +305,8 @@ class _Cells:
         except ValueError as error:
             raise self._placed("question", error) from error
 
-    def texts(self, column: Column, separator: str) -> tuple[tuple[str, ...], bool]:
-        """Return the texts in a cell, and whether it says that there is no answer."""
+    def texts(self, column: Column, separator: str) -> CellTexts:
+        """Return the texts in a cell."""
         try:
             cell = self._cell(column)
             parts = "" if separator == NOT_LISTED else separator
@@ -313,7 +324,7 @@ class _Cells:
             self._doubts.add("literal", told, self.number, value=listed)
         if found.is_split and column == "answer":
             self._doubts.add("split", f"cells of {self._name(column)!r} are split at {separator!r}", self.number)
-        return found.texts, found.is_unanswerable
+        return found
 
     def text(self, column: Column) -> str:
         """Return the text of a cell; ``""`` where the column is missing or the cell empty."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..question_files.read_report import QuestionsRead
 
 JsonScalar = str | int | float | bool | None
+
+
+def first_of_groups(keys: Collection[str], groups: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the first document of each group of which ``keys`` has another and not the first."""
+    return tuple(first for first, *others in groups if first not in keys and not set(others).isdisjoint(keys))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +64,9 @@ class EvalQuestion:
     hops: int | None = None
     """Number of facts that the answer needs; None if unknown."""
     supporting: tuple[str, ...] = ()
-    """Keys of the documents that hold the facts, each once, in hop order if known."""
+    """Keys of the documents that hold the facts, each once, in hop order if known. All of them are needed."""
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """Groups of documents of which any one will do; the first of each stands in ``supporting``."""
     distractors: tuple[str, ...] = ()
     """Keys of documents that came with the question and hold none of the facts; empty if none came."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -67,6 +75,24 @@ class EvalQuestion:
     """Position in a dialogue; None for a question that stands alone."""
     shares: tuple[str, ...] = ()
     """What it has in common with other questions, so that these depend on each other: see ``clusters_of``."""
+
+    @property
+    def gold(self) -> frozenset[str]:
+        """Keys of the supporting documents and of those that will do in their place."""
+        return frozenset(itertools.chain(self.supporting, *self.alternatives))
+
+    def standing_for(self, key: str) -> frozenset[str]:
+        """Return the supporting document ``key``, and the documents that will do in its place."""
+        return frozenset([key, *(each for group in self.alternatives if group[0] == key for each in group)])
+
+    def stood_for(self, keys: Collection[str]) -> tuple[str, ...]:
+        """Return the supporting documents in whose place the documents ``keys`` stand.
+
+        >>> either = EvalQuestion(id="q1", question="?", answers=(), supporting=("a",), alternatives=(("a", "b"),))
+        >>> either.stood_for(["b"]), either.stood_for(["a"])
+        (('a',), ())
+        """
+        return first_of_groups(keys, self.alternatives)
 
     @property
     def is_answerable(self) -> bool:

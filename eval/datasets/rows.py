@@ -295,9 +295,11 @@ def _renamed(question: EvalQuestion, names: Mapping[str, str]) -> EvalQuestion:
     """Call the documents of a question by other names, where they have one; gold documents are no distractors."""
     supporting = tuple(dict.fromkeys(names.get(key, key) for key in question.supporting))
     others = dict.fromkeys(names.get(key, key) for key in question.distractors)
+    groups = (tuple(dict.fromkeys(names.get(key, key) for key in group)) for group in question.alternatives)
     return replace(
         question,
         supporting=supporting,
+        alternatives=tuple(group for group in groups if len(group) > 1),
         distractors=tuple(each for each in others if each not in supporting),
         facts=tuple((names.get(key, key), words) for key, words in question.facts),
     )
@@ -381,6 +383,8 @@ def _with_digest(dataset: Dataset) -> Dataset:
     for question in dataset.questions:
         content = [question.id, question.question, question.answers, question.lang, question.type, question.hops]
         digest.update(_line([*content, question.supporting, question.answers_known]))
+        if question.alternatives:
+            digest.update(_line([*question.alternatives]))
         if question.turn is not None:
             digest.update(_line([*astuple(question.turn)]))
     return replace(dataset, digest=digest.hexdigest())

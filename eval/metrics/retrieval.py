@@ -32,7 +32,7 @@ def gold_mark(question: EvalQuestion, key: str, text: str) -> GoldMark:
     A chunk contains a fact wholly, or at least half of its characters at the chunk's start or end. White space and case
     are ignored.
     """
-    if key not in question.supporting:
+    if key not in question.gold:
         return ""
     facts = [words for document, words in question.facts if document == key]
     if not facts:

@@ -54,6 +54,8 @@ class CellTexts:
     """Whether the cell says that there is no answer, as SQuAD does by empty lists."""
     is_split: bool = False
     """Whether they stood in one text, with a separator between them."""
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """Texts of which any one will do, as lists in a list of documents say; the first of each is one of ``texts``."""
 
 
 def one_text(cell: object) -> str:
@@ -93,7 +95,7 @@ def cell_texts(cell: object, separator: str, *, names_documents: bool = False) -
         separator: What stands between several texts in one, a backslash before it keeps it; ``""`` for nothing. Items
             of a list are never split.
         names_documents: Whether an object with a ``source`` is that document, as the supporting facts of
-            ``standards_qa.jsonl`` are.
+            ``standards_qa.jsonl`` are, and a list in a list names documents of which any one will do.
 
     Raises:
         ValueError: The cell is something else; the message says what, and what is allowed.
@@ -143,9 +145,17 @@ def _texts_of(value: object, *, names_documents: bool) -> CellTexts:
         raise ValueError(f"{_shown(value)} mixes objects and texts. {_FORMS}. {NAME_ANOTHER}")
     if objects:
         texts = [_texts_of_object(item, names_documents=names_documents).texts for item in objects]
-    else:
-        texts = [_filled(_scalar(item)) for item in value]
-    return CellTexts(texts=tuple(text for each in texts for text in each))
+        return CellTexts(texts=tuple(text for each in texts for text in each))
+    groups = [
+        [text for part in item for text in _filled(_scalar(part))]
+        if names_documents and isinstance(item, list | tuple)
+        else [*_filled(_scalar(item))]
+        for item in value
+    ]
+    return CellTexts(
+        texts=tuple(group[0] for group in groups if group),
+        alternatives=tuple(tuple(dict.fromkeys(group)) for group in groups if len(set(group)) > 1),
+    )
 
 
 def _texts_of_object(value: Mapping[object, object], *, names_documents: bool) -> CellTexts:

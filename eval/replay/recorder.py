@@ -115,6 +115,7 @@ def _recorded(question: EvalQuestion) -> RecordedQuestion:
         id=question.id,
         question=question.question,
         gold=frozenset(question.supporting),
+        alternatives=question.alternatives,
         answers=question.answers,
         answers_known=question.answers_known,
         lang=question.lang,

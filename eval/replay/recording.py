@@ -5,7 +5,7 @@ by a live search.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
 from ...modules.storage.formats import FORMAT_KEY, format_of
+from ..datasets.questions import first_of_groups
 from ..rows.folder_kinds import RECORDING_FILE
 from ..rows.json_lines import append_line, cut_torn_end
 from .recording_lines import (
@@ -159,7 +160,11 @@ class SearchRecording:
         questions = {query: each.questions for query, each in self._judgements.items()}
         return {
             key: RecordedWorld(
-                question=each.question, gold=each.gold, queries=queries, questions=questions, tries=self.tries
+                question=each.question,
+                gold=each.gold,
+                queries=_with_alternatives(queries, each.alternatives),
+                questions=questions,
+                tries=self.tries,
             )
             for key, each in self.finished.items()
         }
@@ -225,6 +230,23 @@ class SearchRecording:
 def _require(is_met: bool, fault: str) -> None:
     if not is_met:
         raise ValueError(fault)
+
+
+def _with_alternatives(
+    queries: Mapping[str, JudgedQuery], groups: Sequence[Sequence[str]]
+) -> Mapping[str, JudgedQuery]:
+    """Let chunks count as the gold documents in whose place theirs will do."""
+    if not groups:
+        return queries
+    return {
+        query: replace(
+            judged,
+            chunks=tuple(
+                replace(each, keys=each.keys.union(first_of_groups(each.keys, groups))) for each in judged.chunks
+            ),
+        )
+        for query, judged in queries.items()
+    }
 
 
 def _with_passages(judged: JudgedQuery, passages: Mapping[str, tuple[int, str]]) -> JudgedQuery:

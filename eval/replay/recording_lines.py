@@ -25,6 +25,8 @@ class RecordedQuestion:
     question: str
     gold: frozenset[str]
     """Keys of the documents that the answer needs."""
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """As in ``EvalQuestion``."""
     answers: tuple[str, ...] = ()
     answers_known: bool = True
     lang: str = "en"

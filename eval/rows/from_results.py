@@ -65,7 +65,7 @@ def row_of(
         thread_id=thread_id,
         seconds=round(seconds, 3),
         tree=figures_of(tree) if tree else None,
-        chunks=tuple(_found(tree, key_field)) if tree else (),
+        chunks=tuple(_found(tree, question, key_field)) if tree else (),
         paid=(*paid_for(records, local_models), *_billed(own, local_models)) if tree or facts else None,
         conversation=facts,
         context=context_of(question, tree) if tree else None,
@@ -98,6 +98,17 @@ def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str
     return chunk_id if metadata.get("tool") else str(metadata.get(key_field) or chunk_id)
 
 
+def document_keys(
+    metadata: Mapping[str, object], question: EvalQuestion, key_field: str, chunk_id: str
+) -> tuple[str, tuple[str, ...]]:
+    """Return the key of a chunk's document, and those of the other documents that the chunk counts as.
+
+    These hold the same passage, or are gold documents in whose place one of them will do.
+    """
+    key, also = key_of(metadata, key_field, chunk_id), also_of(metadata, key_field)
+    return key, (*also, *question.stood_for((key, *also)))
+
+
 def paid_for(records: Iterable[CallRecord], local_models: Collection[str]) -> tuple[ModelUsage, ...]:
     """Add up the usage of each model; names of ``local_models``, which run in this process, are marked as local.
 
@@ -116,11 +127,12 @@ def _billed(usages: Iterable[ModelUsage], local_models: Collection[str]) -> Iter
             yield usage
 
 
-def _found(tree: SearchTree, key_field: str) -> Iterator[RowChunk]:
+def _found(tree: SearchTree, question: EvalQuestion, key_field: str) -> Iterator[RowChunk]:
     for node in walk_queries(tree.root):
         for rank, chunk in enumerate(node.chunks):
+            key, also = document_keys(chunk.metadata, question, key_field, chunk.chunk_id)
             yield RowChunk(
-                key=key_of(chunk.metadata, key_field, chunk.chunk_id),
+                key=key,
                 chunk_id=chunk.chunk_id,
                 depth=node.depth_of(chunk),
                 rank=rank,
@@ -128,6 +140,6 @@ def _found(tree: SearchTree, key_field: str) -> Iterator[RowChunk]:
                 confidence=chunk.score_confidence,
                 p_needed=chunk.p_needed,
                 p_calibrated=chunk.p_calibrated,
-                also=also_of(chunk.metadata, key_field),
+                also=also,
                 is_linked=bool(chunk.linked_from),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -12,7 +12,7 @@ from ...modules.errors import SettingsError
 from ...modules.index.index import Index
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
 from ...modules.prebuilt.corpus import Corpus, CorpusLine
-from ..datasets.questions import Dataset
+from ..datasets.questions import Dataset, EvalQuestion
 from ..rows.cautions import gold_words
 
 logger = logging.getLogger(__name__)
@@ -38,9 +38,7 @@ def gold_table(dataset: Dataset) -> GoldTable:
     questions = [
         GoldQuestion(
             question=question.question,
-            needs=tuple(
-                Need(title=titles[key] or key, keys=frozenset({key})) for key in question.supporting if key in titles
-            ),
+            needs=tuple(_needs(question, titles)),
             distractors=tuple(dict.fromkeys(titles[key] for key in question.distractors if titles.get(key))),
         )
         for question in dataset.questions
@@ -54,8 +52,15 @@ def gold_table(dataset: Dataset) -> GoldTable:
     return GoldTable(questions, documents=documents, key_field=dataset.key_field)
 
 
+def _needs(question: EvalQuestion, titles: Mapping[str, str]) -> Iterator[Need]:
+    for key in question.supporting:
+        keys = question.standing_for(key)
+        if known := min((each for each in keys if each in titles), key=lambda each: (each != key, each), default=None):
+            yield Need(title=titles[known] or known, keys=keys)
+
+
 def _file_titles(dataset: Dataset) -> dict[str, str]:
-    keys = (key for question in dataset.questions for key in (*question.supporting, *question.distractors))
+    keys = (key for question in dataset.questions for key in (*question.gold, *question.distractors))
     if dataset.folder is None:
         return {key: key for key in keys}
     return {key: PurePosixPath(key).stem for key in keys}
@@ -70,7 +75,9 @@ def check_gold_known(dataset: Dataset, corpus: Corpus) -> None:
     Raises:
         SettingsError: None of the names is a title, or the id of a passage without a title.
     """
-    names = dict.fromkeys(key for question in dataset.questions for key in question.supporting)
+    names = dict.fromkeys(
+        key for question in dataset.questions for first in question.supporting for key in question.standing_for(first)
+    )
     if not names or not _are_unknown(names, corpus):
         return
     first = corpus.passage(0)
@@ -83,9 +90,10 @@ def check_gold_known(dataset: Dataset, corpus: Corpus) -> None:
 
 def gold_in(dataset: Dataset, index: Index) -> dict[str, object]:
     """Count the gold documents of a data set, and those of them that a collection lacks; log a warning on these."""
-    names = sorted({key for question in dataset.questions for key in question.supporting})
-    missing = sorted(set(names) - index.known_values(dataset.key_field, names))
-    found = {"documents": len(names), "missing": len(missing), "field": dataset.key_field, "example": missing[:1]}
+    needed = {key: question.standing_for(key) for question in dataset.questions for key in question.supporting}
+    known = index.known_values(dataset.key_field, sorted(set[str]().union(*needed.values())))
+    missing = sorted(key for key, keys in needed.items() if keys.isdisjoint(known))
+    found = {"documents": len(needed), "missing": len(missing), "field": dataset.key_field, "example": missing[:1]}
     if missing:
         logger.warning("%s", gold_words(found))
     return found
@@ -93,7 +101,9 @@ def gold_in(dataset: Dataset, index: Index) -> dict[str, object]:
 
 def without_gold(dataset: Dataset) -> Dataset:
     """Return a data set whose gold documents are unknown, so that recall has no figure; its digests stay."""
-    questions = (replace(question, supporting=(), distractors=(), facts=()) for question in dataset.questions)
+    questions = (
+        replace(question, supporting=(), alternatives=(), distractors=(), facts=()) for question in dataset.questions
+    )
     return replace(dataset, questions=tuple(questions))
 
 

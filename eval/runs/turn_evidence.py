@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import JudgetreeError, UserError
-from ...modules.judge.gold import also_of
 from ...modules.memory.turns import QaPair
 from ...modules.retriever.contract import ChunkRetriever
 from ..datasets.questions import EvalQuestion
 from ..metrics.conversation import QueryForm, query_forms
 from ..metrics.retrieval import FoundKey
-from ..rows.from_results import key_of
+from ..rows.from_results import document_keys
 from ..rows.store import RunRow
 from ..rows.turn_facts import ReusedChunk
 
@@ -60,14 +59,14 @@ class TurnEvidenceReader:
             known = [chunk_id for chunk_id in known if chunk_id in joined]
         forms = query_forms(question, standalone) if question.supporting and self._retriever else {}
         again = [standalone] if tree is not None and known else []
-        hits = {text: await self._search(text) for text in dict.fromkeys([*forms.values(), *again])}
+        hits = {text: await self._search(text, question) for text in dict.fromkeys([*forms.values(), *again])}
         by_itself = hits.get(standalone, {}) if tree is not None else {}
         return TurnEvidence(
             reused=tuple(ReusedChunk(key=earlier[each], chunk_id=each) for each in known if each not in by_itself),
             retrieved={form: tuple(hits[text].values()) for form, text in forms.items()},
         )
 
-    async def _search(self, query: str) -> _Hits:
+    async def _search(self, query: str, question: EvalQuestion) -> _Hits:
         if self._retriever is None:
             return {}
         try:
@@ -79,9 +78,10 @@ class TurnEvidenceReader:
             return {}
         ids = [str(chunk.metadata["chunk_id"]) for chunk, _ in hits]
         return {
-            chunk_id: self._found_key(chunk.metadata, chunk_id) for chunk_id, (chunk, _) in zip(ids, hits, strict=True)
+            chunk_id: self._found_key(chunk.metadata, question, chunk_id)
+            for chunk_id, (chunk, _) in zip(ids, hits, strict=True)
         }
 
-    def _found_key(self, metadata: Mapping[str, object], chunk_id: str) -> FoundKey:
-        key, also = key_of(metadata, self._key_field, chunk_id), also_of(metadata, self._key_field)
+    def _found_key(self, metadata: Mapping[str, object], question: EvalQuestion, chunk_id: str) -> FoundKey:
+        key, also = document_keys(metadata, question, self._key_field, chunk_id)
         return (key, *also) if also else key

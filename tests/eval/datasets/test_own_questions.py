@@ -91,6 +91,24 @@ def test_columns_with_names_of_their_own(tmp_path: Path) -> None:
         load_own_questions(file, columns={"frage": "Frage"})
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_list_in_a_list_names_documents_of_which_any_one_will_do(tmp_path: Path, as_text: bool) -> None:
+    def read(supporting: object) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        cell = json.dumps(supporting) if as_text else supporting
+        (question,) = load_own_questions(keep_questions([{"question": "One?", "supporting": cell}], tmp_path)).questions
+        return question.supporting, question.alternatives
+
+    assert read(["c", ["a", "b"], ["d"]]) == (("c", "a", "d"), (("a", "b"),))
+    assert read([["a", "b", "a"], []]) == (("a",), (("a", "b"),))
+    for twice in (["a", ["a", "b"]], ["b", ["a", "b"]], [["a", "b"], ["b", "c"]], [["a", "b"], ["a", "c"]]):
+        with pytest.raises(
+            LoadingError, match=r"'[ab]' stands in a list of documents of which any one will do, and once"
+        ):
+            read(twice)
+    with pytest.raises(LoadingError, match="is a list where a text is allowed"):
+        read([[["a"]]])
+
+
 def test_gold_documents_are_files_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for name in ("a.md", "b.md"):

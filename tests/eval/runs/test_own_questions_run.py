@@ -12,6 +12,7 @@ from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation import RunStore
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
+from judgetree.evaluation.question_files.kept_questions import keep_questions
 from judgetree.modules.errors import CollectionError, LoadingError, ModelSetupError, SettingsError
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
@@ -88,6 +89,39 @@ def test_documents_with_the_same_text_are_all_found_by_one_chunk(
     assert len(lines) == 1, "the same search is the same line"
     ((chunk,),) = lines
     assert {*chunk.keys} == {"0.txt", "1.txt", "4.txt"}
+
+
+def test_of_alternative_gold_documents_any_one_will_do(tmp_path: Path, settings: Settings) -> None:
+    shelf = {"crane.txt": "The crane of yard Ost lifts 40 tons.", "coal.txt": "Coal is black.", "log.txt": "40 tons."}
+    for name, text in shelf.items():
+        (tmp_path / "shelf" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "shelf" / name).write_text(text)
+    needs = {"either": [["log.txt", "crane.txt"]], "both": ["log.txt", "crane.txt"], "none": [["log.txt", "coal.txt"]]}
+    asked = [
+        {
+            "id": name,
+            "question": f"What does the crane of yard Ost lift ({name})?",
+            "answer": "40 tons",
+            "supporting": need,
+        }
+        for name, need in needs.items()
+    ]
+    keys: dict[str, object] = {"corpus": f"{tmp_path}/shelf", "topk": 1, "search_type": "sparse", "judge": "noisy"}
+    report = evaluation.run(
+        questions=asked, systems=("judge",), max_rec_depth=0, out=tmp_path / "run", settings=settings, **keys
+    )
+    found = report.questions.set_index("question_id")
+    for column in ("evidence", "recall@1", "all@1", "tree_all", "support_f1"):
+        assert found.loc["either", column] == 1 > found.loc["both", column], column
+        assert found.loc["none", column] == 0, column
+    assert found.loc["either", "mrr"] == found.loc["either", "ndcg@1"] == 1
+    verdicts = {row.question_id: row.chunks[0].verdict for row in RunStore(tmp_path / "run").read_rows()}
+    assert verdicts == {"either": "2", "both": "1", "none": "0"}
+    experiment = evaluation.load_experiment(questions=keep_questions(asked, tmp_path), **keys)
+    evaluation.record(experiment, out=tmp_path / "recorded", depth=0, settings=settings)
+    played = evaluation.replay_recording(tmp_path / "recorded", policies=("breadth",), budgets=(9,)).rows
+    recalls = dict(zip(played["question"], played["recall"], strict=True))
+    assert recalls == {"either": 1, "both": 0.5, "none": 0}
 
 
 def test_a_file_over_a_collection(tmp_path: Path, settings: Settings) -> None:
