@@ -92,7 +92,11 @@ def record(
         context = services.context("judge", 0)
         coverage = record_questions(
             dataset,
-            SearchRecording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest, depth, width)),
+            SearchRecording(
+                Path(out) / FILE_NAME,
+                of=_fingerprint(context, whole.digest, depth, width),
+                dataset=experiment.dataset,
+            ),
             context,
             depth=depth,
             width=width,
@@ -200,7 +204,7 @@ def replay_recording(  # noqa: PLR0913 - a front door, where everything has a de
         of={
             "recording": Path(run).resolve().name,
             "recorded": f"depth {recording.depth}, tries {recording.tries}",
-            "data": recording.of.get("data", "")[:12],
+            "data_set": _data_set(recording),
             "recorded_with": "; ".join(f"{name}: {value}" for name, value in _recorded_with(recording.of).items()),
             "sees_gold": "the judge" if judge or recording.of.get("judge.kind") in SEE_GOLD else "",
             "judgetree": __version__,
@@ -228,6 +232,11 @@ def _check_questions_are_known(recording: SearchRecording, noise: Noise, judge: 
             "The sub-questions of this recording were written by a model: what a wrong one asks about is not known, so "
             f"that chunks it finds can only be judged by what the question needs. Say so: --judge {said}."
         )
+
+
+def _data_set(recording: SearchRecording) -> str:
+    digest = recording.of.get("data", "")[:12]
+    return f"{recording.dataset} (digest {digest})" if recording.dataset and digest else recording.dataset or digest
 
 
 _NAMED = frozenset({"kind", "model", "embedders", "search_type", "topk", "auc", "recall", "batched", "writer", "retry"})

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ...modules.errors import JudgetreeError, UnknownThread, UserError
 from ...modules.redaction import starred
+from ...modules.storage.write_errors import is_full_disk, writing_error
 from .terminal import say
 
 OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -43,6 +44,8 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"{error}{remedy}", USER_ERROR
     if isinstance(error, JudgetreeError):
         return str(error), FAILED
+    if isinstance(error, OSError) and is_full_disk(error):
+        return str(writing_error(error.filename or "The output", error)), FAILED
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be used: {error.strerror}. Check the path and its permissions.", USER_ERROR
     said = " ".join(str(error).split())[:300]

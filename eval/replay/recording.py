@@ -48,11 +48,12 @@ class SearchRecording:
     which replays unfold into trees.
     """
 
-    def __init__(self, file: Path, *, of: Mapping[str, str] | None = None) -> None:
+    def __init__(self, file: Path, *, of: Mapping[str, str] | None = None, dataset: str = "") -> None:
         """Read the file, or begin it.
 
         ``of`` is the fingerprint of search, judge and writer, with ``depth`` and ``tries``, of a recording that grows;
-        None takes that of the file, and only reads, also while another process records.
+        None takes that of the file, and only reads, also while another process records. ``dataset`` is the spec of the
+        data set, which pages name; that of the file goes before.
 
         Raises:
             LoadingError: There is no file and ``of`` is None, or it has another format, is damaged, or is a recording
@@ -60,6 +61,7 @@ class SearchRecording:
         """
         self.file = file
         self.of: dict[str, str] = dict(of or {})
+        self.dataset = dataset
         self.questions: dict[str, RecordedQuestion] = {}
         """All that were to be recorded, by id."""
         self._done: set[str] = set()
@@ -74,7 +76,7 @@ class SearchRecording:
             raise LoadingError(f"{file} does not exist. `judgetree eval record` makes a recording.")
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._write({FORMAT_KEY: format_of("recording"), "of": self.of})
+            self._write({FORMAT_KEY: format_of("recording"), "of": self.of, "dataset": dataset})
 
     @property
     def depth(self) -> int:
@@ -174,7 +176,7 @@ class SearchRecording:
 
     def _read(self, of: Mapping[str, str] | None) -> None:
         read = RecordingFile(self.file)
-        self.of = read.of
+        self.of, self.dataset = read.of, read.dataset
         names = sorted(name for name in {*self.of, *(of or {})} if self.of.get(name) != (of or {}).get(name))
         if of is not None and names:
             parts = "; ".join(f"{name}: {self.of.get(name)!r:.80} then, {of.get(name)!r:.80} now" for name in names)

@@ -139,6 +139,7 @@ class RecordingFile:
             found = content.get(FORMAT_KEY) if isinstance(content, dict) else None
             check_format(found, "recording", where=str(file), remedy="Record it again in another folder.")
             self.of = _OF.validate_python(content.get("of"))
+            self.dataset = str(content.get("dataset", ""))
             _Fingerprint.model_validate(self.of)
         except (ValueError, RecursionError) as error:
             raise self.damage(1, error) from error

@@ -29,14 +29,15 @@ def write_atomic(path: Path, content: str | bytes, *, private: bool = False) -> 
 
     Args:
         path: The file, whose folder exists.
-        content: Bytes, or text that is written in UTF-8.
+        content: Bytes, or text that is written in UTF-8; bytes of a path that are none stand as ``\\udcff``, which JSON
+            reads as them.
         private: As in ``replacing``.
 
     Raises:
         WritingError: The file could not be written, and is unchanged.
     """
     with replacing(path, private=private) as out:
-        out.write(content.encode("utf-8") if isinstance(content, str) else content)
+        out.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 @contextmanager

@@ -38,6 +38,13 @@ def test_a_closed_stream_fails_no_command(closed: str) -> None:
     assert ("max_rec_depth" in done.stdout) == (closed == "2>&-")
 
 
+def test_output_that_a_full_device_refuses_is_said_in_a_sentence() -> None:
+    line = f"exec {sys.executable} -m judgetree.app config > /dev/full"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The output could not be written: No space left on device.")
+
+
 def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from typing import get_args
 

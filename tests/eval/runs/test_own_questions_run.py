@@ -119,8 +119,9 @@ def test_of_alternative_gold_documents_any_one_will_do(tmp_path: Path, settings:
     assert verdicts == {"either": "2", "both": "1", "none": "0"}
     experiment = evaluation.load_experiment(questions=keep_questions(asked, tmp_path), **keys)
     evaluation.record(experiment, out=tmp_path / "recorded", depth=0, settings=settings)
-    played = evaluation.replay_recording(tmp_path / "recorded", policies=("breadth",), budgets=(9,)).rows
-    recalls = dict(zip(played["question"], played["recall"], strict=True))
+    played = evaluation.replay_recording(tmp_path / "recorded", policies=("breadth",), budgets=(9,))
+    assert str(played.of["data_set"]).startswith("questions:")
+    recalls = dict(zip(played.rows["question"], played.rows["recall"], strict=True))
     assert recalls == {"either": 1, "both": 0.5, "none": 0}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import stat
@@ -35,6 +36,12 @@ def test_file_that_does_not_fit_leaves_the_old_one_and_nothing_beside_it(folder:
         write_atomic(file, "x" * 60_000)
     assert list(file.parent.iterdir()) == [file]
     assert file.read_text(encoding="utf-8") == "before"
+
+
+def test_bytes_of_a_path_that_are_not_utf8_are_read_back_out_of_json(folder: Path) -> None:
+    path = os.fsdecode(b"q\xff.csv")
+    write_atomic(folder / "f.json", json.dumps({"questions": path}, ensure_ascii=False))
+    assert json.loads((folder / "f.json").read_text(encoding="utf-8")) == {"questions": path}
 
 
 def _write_often(path: Path, letter: str, times: int) -> None:
