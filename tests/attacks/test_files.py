@@ -22,6 +22,7 @@ PATIENT = replace(LIMITS, seconds=60.0)
 
 
 @pytest.mark.parametrize("name", CONTENTS)
+@pytest.mark.slow
 def test_a_hostile_file_is_read_or_skipped_within_its_limits(tmp_path: Path, name: str) -> None:
     file = SourceFile(path=tmp_path / name, source=name)
     file.path.write_bytes(CONTENTS[name]())

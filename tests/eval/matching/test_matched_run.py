@@ -88,6 +88,7 @@ def test_limits_hold_for_pilot_and_run_together(bench: RunBench) -> None:
     assert run_matched(more, bench.out, settings=bench.settings).stopped_by, "what the pilot paid counts"
 
 
+@pytest.mark.slow
 def test_it_is_measured_by_those_that_can(bench: RunBench) -> None:
     with pytest.raises(SettingsError, match="run_matched"):
         bench.run()

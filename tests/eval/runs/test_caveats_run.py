@@ -73,6 +73,7 @@ def rows(bench: RunBench) -> dict[tuple[str, str], RunRow]:
         ({"finish_reason": "length"}, "reply_cut", "1 cut-off reply"),
     ],
 )
+@pytest.mark.slow
 def test_caveats_stand_in_row_tree_report_and_page(
     bench: RunBench, changes: dict[str, object], kind: CaveatKind, words: str
 ) -> None:

@@ -18,6 +18,7 @@ UNUSABLE = sorted(set(FAILURES) - {"error-500", "error-400"})
 
 
 @pytest.mark.parametrize(("failure", "system"), [*((failure, "naive") for failure in UNUSABLE), (UNUSABLE[0], "judge")])
+@pytest.mark.slow
 def test_a_limit_of_calls_holds_over_all_starts_of_a_run_whose_questions_fail(
     bench: RunBench, failure: str, system: str
 ) -> None:

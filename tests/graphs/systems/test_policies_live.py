@@ -292,6 +292,7 @@ def test_a_cancelled_search_decides_nothing_without_the_branches_that_have_heard
 
 @pytest.mark.parametrize("policy", ["breadth", "best_first", "wider", "mcts:tries=2"])
 @pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.slow
 def test_a_search_that_is_cut_off_again_and_again_ends_with_the_same_grants(
     tmp_path: Path, policy: str, width: int
 ) -> None:

@@ -98,6 +98,7 @@ async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
 @pytest.mark.parametrize("policy", ["breadth", "best_first", "mcts:tries=2"])
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_a_tree_that_is_cut_off_again_and_again_ends_with_the_same_links(
     tmp_path: Path, policy: str, width: int, seed: int
 ) -> None:

@@ -203,6 +203,7 @@ class TestEmbedded:
         assert len(texts(embedded, embedded_name)) == 100
 
     @pytest.mark.parametrize("removed", [set(), {"0050", "1340"}])
+    @pytest.mark.slow
     def test_words_and_vectors_score_as_in_one_step(
         self, embedded: MilvusConnection, embedded_name: str, removed: set[str]
     ) -> None:

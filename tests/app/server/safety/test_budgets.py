@@ -83,6 +83,7 @@ def test_a_key_is_charged_what_the_endpoint_bills_whatever_it_replies(
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_questions_at_once_exceed_a_day_by_no_more_than_what_was_in_flight(
     settings: Settings, scripted: ScriptedServer, door: Door
 ) -> None:
