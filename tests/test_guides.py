@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands there, one block after the other, and its shell commands exist."""
+"""README, tutorials and how-to pages: their Python runs as it stands there, and their commands and settings exist."""
 
 from __future__ import annotations
 
@@ -24,27 +24,39 @@ from tests.app.server.serving import serving
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text(encoding="utf-8")
+PAGES = {"README.md": README} | {
+    path.relative_to(REPO / "docs").as_posix(): path.read_text(encoding="utf-8")
+    for folder in ("tutorials", "how-to")
+    for path in sorted((REPO / "docs" / folder).glob("*.md"))
+}
+GUIDES = "\n".join(PAGES.values())
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = GUIDES) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
-def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_blocks_of_each_page_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(REPO / "data", "data")
     rows = load_standards_qa("data/standards_qa.jsonl")
     with ScriptedServer(rows, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
         monkeypatch.setenv("JUDGETREE_LLM", f"{server.base_url}#scripted")
         with judgetree.open_index("standards", judgetree.load_settings(), data_path=Path("data/standards")) as index:
             index.get_index_done()
-        namespace: dict[str, object] = {"questions": [row.question for row in rows[:2]]}
+        given = {"questions": [row.question for row in rows[:2]], "rows": rows[:30]}
         with serving(judgetree.load_settings()) as address:
-            for block in blocks("python"):
-                code = block.replace("http://127.0.0.1:8808", address)
-                exec(compile(code, "README.md", "exec"), namespace)
-        for part in ({"judge": namespace["LengthJudge"]}, {"system": namespace["build"]}):
-            assert judgetree.ask(rows[0].question, collection="standards", **part).status == "answered"
+            for name, page in PAGES.items():
+                namespace: dict[str, object] = {**given}
+                for block in blocks("python", page):
+                    code = block.replace("http://127.0.0.1:8808", address)
+                    exec(compile(code, name, "exec"), namespace)
+                for part, kind in (("LengthJudge", "judge"), ("build", "system")):
+                    if part in namespace:
+                        own = {kind: namespace[part]}
+                        assert judgetree.ask(rows[0].question, collection="standards", **own).status == "answered"
     said = capsys.readouterr().out
     assert "35 minutes answered" in said
     assert "1.5 times the rated load history 3" in said
@@ -56,7 +68,7 @@ def test_the_commands_exist(command: str) -> None:
     assert main([command, "--help"]) == 0
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README)) - {"what"}))
 def test_the_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (REPO / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -73,6 +85,7 @@ OPTIONS = {option for options in OPTIONS_OF.values() for option in options}
 OTHER_PROGRAMS = {
     "--help",
     "--questions",
+    "--dialogues",
     "--port",
     "--data-dir",
     "--host",
@@ -87,11 +100,11 @@ OTHER_PROGRAMS = {
     "--ntasks-per-node",
 }
 """Options of the scripted server, ``milvus-lite``, Docker and benchmarks, which stand beside those of ``judgetree``."""
-PROSE = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
+PROSE = re.sub(r"^```.*?^```", "", GUIDES, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_the_options_exist() -> None:
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", GUIDES))
     assert named - OPTIONS - OTHER_PROGRAMS == set()
 
 
@@ -103,7 +116,7 @@ def test_each_example_takes_the_options_that_it_is_given(line: str) -> None:
 
 
 def test_the_settings_exist() -> None:
-    named = {name.lower() for name in re.findall(r"\bJUDGETREE_([A-Z_]+)\b", README)}
+    named = {name.lower() for name in re.findall(r"\bJUDGETREE_([A-Z_]+)\b", GUIDES)}
     assert named - Settings.model_fields.keys() - {"bench_hotpotqa"} == set()
 
 
@@ -117,10 +130,12 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 
 def test_the_extras_are_all_told() -> None:
     extras = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert set(re.findall(r"^\| `([a-z]+)` \|", README.partition("| extra |")[2].partition("\n\n")[0], re.M)) == set(
-        extras
-    )
-    installed = re.findall(r'pip install .*"\.\[([a-z,]+)\]"', README)
+    assert set(
+        re.findall(
+            r"^\| `([a-z]+)` \|", PAGES["how-to/install.md"].partition("| extra |")[2].partition("\n\n")[0], re.M
+        )
+    ) == set(extras)
+    installed = re.findall(r'pip install .*"(?:\.|judgetree)\[([a-z,]+)\]"', GUIDES)
     assert installed
     assert {extra for extras_of_line in installed for extra in extras_of_line.split(",")} <= set(extras)
 
@@ -130,11 +145,6 @@ def test_the_notebooks_are_all_told() -> None:
     assert [path.name for path in (REPO / "notebooks").glob("*.ipynb") if path.name not in listed] == []
 
 
-def test_what_is_said_to_be_missing_is_missing() -> None:
-    assert "conversations list" in COMMANDS
-    assert "not there at all" not in README
-
-
 def test_the_model_files_are_told_with_their_licences() -> None:
     told = (REPO / "docs" / "model-files.md").read_text(encoding="utf-8")
     for name in (
@@ -142,7 +152,7 @@ def test_the_model_files_are_told_with_their_licences() -> None:
         *(file.name for file in (*astuple(find_minilm()), *astuple(find_multilingual()))),
     ):
         assert re.search(rf"`{re.escape(name)}`.*Apache-2\.0", told), name
-    assert "docs/model-files.md" in README
+    assert "model-files.md" in PAGES["how-to/install.md"]
 
 
 def test_what_the_demo_leaves_in_the_checkout_is_ignored() -> None:
