@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import tomllib
 from dataclasses import astuple
@@ -34,6 +35,42 @@ GUIDES = "\n".join(PAGES.values())
 
 def blocks(language: str, text: str = GUIDES) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def steps(page: str) -> list[tuple[str, str, str]]:
+    """Language and content of each block, and the file that the words before it name."""
+    found = re.findall(r"(?:^Put this into `(\w+\.py)`:\n\n|)^```(python|sh)\n(.*?)^```", page, re.M | re.S)
+    return [(language, block, file) for file, language, block in found]
+
+
+LEFT_OUT = ("chat", "serve")
+"""Commands that go on until they are ended."""
+
+
+@pytest.mark.slow
+def test_the_tutorials_run_command_by_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(REPO / "data", "data")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    rows = load_standards_qa("data/standards_qa.jsonl")
+    with ScriptedServer(rows, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
+        monkeypatch.setenv("JUDGETREE_LLM", f"{server.base_url}#scripted")
+        for name in ("first-question", "your-own-questions", "your-own-judge", "conversation-and-page"):
+            namespace: dict[str, object] = {"questions": [row.question for row in rows[:2]], "rows": rows}
+            for language, block, file in steps(PAGES[f"tutorials/{name}.md"]):
+                if language == "python":
+                    if file:
+                        Path(file).write_text(block, encoding="utf-8")
+                    exec(compile(block, name, "exec"), namespace)
+                for words in map(shlex.split, block.splitlines() if language == "sh" else ()):
+                    if words[0] == "judgetree" and words[1] not in LEFT_OUT:
+                        assert main(words[1:]) == 0, words
+    assert Path("flange.html").stat().st_size > 10_000
+    assert {path.name for path in Path("runs").iterdir()} >= {"mine", "notebook", "fair", "judges"}
+    said = capsys.readouterr().out
+    assert "212 °C" in said
+    assert "1.5 times the rated load from history" in said
 
 
 @pytest.mark.slow
@@ -129,12 +166,9 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 
 
 def test_the_extras_are_all_told() -> None:
+    table = PAGES["how-to/install.md"].partition("| extra |")[2].partition("\n\n")[0]
     extras = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert set(
-        re.findall(
-            r"^\| `([a-z]+)` \|", PAGES["how-to/install.md"].partition("| extra |")[2].partition("\n\n")[0], re.M
-        )
-    ) == set(extras)
+    assert set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)) == set(extras)
     installed = re.findall(r'pip install .*"(?:\.|judgetree)\[([a-z,]+)\]"', GUIDES)
     assert installed
     assert {extra for extras_of_line in installed for extra in extras_of_line.split(",")} <= set(extras)
