@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
-from ...modules.reader.formed import without_form
+from ...modules.reader.answer_forms import without_form
 
 QUERY = "FIELDqueryFIELD"
 """Placeholder of the query in the messages that ``template_of`` takes."""

@@ -28,8 +28,9 @@ from ...modules.calls.usage import CallMeter
 from ...modules.config.answer_form import USUAL_FORM, AnswerForm
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.insert_block import without_block
+from ...modules.reader.answer_forms import form_tokens, refuses
 from ...modules.reader.evidence import split_evidence
-from ...modules.reader.formed import form_tokens, in_form, refuses
+from ...modules.reader.formed import in_form
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.strategies import digested, read_evidence
 from ..threads.amounts import evidence_room

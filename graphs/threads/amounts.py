@@ -15,8 +15,8 @@ from ...modules.calls.prices import Prices, dollars, load_prices
 from ...modules.calls.record import INTERRUPTED, NOTHING, UNRESERVED, BudgetSource, CallRecord, Spend
 from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.errors import SettingsError
+from ...modules.reader.answer_forms import form_tokens
 from ...modules.reader.evidence import render_evidence
-from ...modules.reader.formed import form_tokens
 from ...modules.reader.prompts import reader_messages
 from ..config.limits import Limits
 from .context import RagContext, RunContext

@@ -23,7 +23,7 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9_ -]")
 _StopText = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Part(BaseModel):
+class MessagePart(BaseModel):
     """A part of a message: a text, or a picture, a file, a recording or a refusal, none of which is read."""
 
     type: str
@@ -46,7 +46,7 @@ class Message(BaseModel):
     """A message of the conversation as the client holds it."""
 
     role: Role
-    content: str | list[Part] | None = None
+    content: str | list[MessagePart] | None = None
 
     @property
     def text(self) -> str:

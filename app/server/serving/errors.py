@@ -126,7 +126,7 @@ def as_api_error(error: Exception) -> ApiError:
 
 def failure_words(message: str) -> str:
     """Return why a question failed, as its sender may read it."""
-    if not hides_causes.get():
+    if not hides_causes.get(False):
         return without_secrets(message)
     if message:
         logger.warning("a question failed: %s", without_secrets(message))
@@ -135,7 +135,7 @@ def failure_words(message: str) -> str:
 
 def _shown(error: JudgetreeError, status: int) -> str:
     words = without_secrets(str(error))
-    if not hides_causes.get():
+    if not hides_causes.get(False):
         return words
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _ADDRESS.sub("…", words)

@@ -29,8 +29,8 @@ from ....modules.memory.prompts import (
 )
 from ....modules.memory.rewrites import Rewrite, read_rewrite
 from ....modules.memory.turns import QaPair, merge_refs, rag_thread_of
+from ....modules.reader.answer_forms import refuses
 from ....modules.reader.evidence import render_evidence, split_evidence
-from ....modules.reader.formed import refuses
 from ....modules.reader.prompts import reader_messages
 from ....modules.reader.refusals import is_refusal
 from ....modules.reader.strategies import digested

@@ -142,6 +142,7 @@ def test_json_by_schema_is_parsed_by_the_client(client: openai.OpenAI, scripted:
         ({"type": "json_object"}, ['Here: {"a": 1}'], '{"a": 1}'),
         ({"type": "json_object"}, ["the drum", '{"a": 1}'], '{"a": 1}'),
         ({"type": "json_schema", "json_schema": SCHEMA}, ['{"a": 1}', '{"vessel": "drum"}'], '{"vessel": "drum"}'),
+        ({"type": "json_object"}, ['{"a": NaN}', '{"a": "\\ud800"}'], '{"a": "?"}'),
         ({"type": "text"}, ["the drum"], "the drum"),
     ],
 )
@@ -269,7 +270,7 @@ def test_instructions_beyond_the_prompt_are_refused(client: openai.OpenAI) -> No
         ask(client, FIRST, {"role": "system", "content": "long " * 4001})
 
 
-def test_the_description_tells_of_instructions(address: str) -> None:
-    document = httpx.get(f"{address}/openapi.json").json()
+def test_the_description_tells_of_instructions(http: httpx.Client) -> None:
+    document = http.get("/openapi.json").json()
     said = document["components"]["schemas"]["ChatRequest"]["properties"]["messages"]["description"]
     assert "instructions to the model that writes the answer" in said.replace("\n", " ")
