@@ -91,7 +91,7 @@ _ASK_LATER = "Ask again later; the log of the server says why."
 _MODEL_FAILED = f"A model of the server did not answer as it should. {_ASK_LATER}"
 _QUESTION_FAILED = f"The question failed, by a model of the server or a limit. {_ASK_LATER}"
 _SERVER_FAILED = f"A part of the server does not work. {_ASK_LATER}"
-_ADDRESS = re.compile(r"(?:[\w+.-]+://|(?<![\w.:/])/[^\s'\"/<>]+/)[^\s'\"<>]*[^\s'\"<>.,:;)]")
+_ADDRESS = re.compile(r"(?:(?<![\w+.-])[\w+.-]{1,40}+://|(?<![\w.:/])/[^\s'\"/<>]{1,200}+/)[^\s'\"<>]*+")
 """Addresses, and absolute paths of files."""
 _NO_OBJECT = "The body is no JSON object. Send one, with the header Content-Type: application/json."
 _NO_OBJECT_FAULTS = (("json_invalid", 2), ("missing", 1), ("model_attributes_type", 1), ("dict_type", 1))
@@ -138,9 +138,14 @@ def _shown(error: JudgetreeError, status: int) -> str:
     if not hides_causes.get(False):
         return words
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _ADDRESS.sub("…", words)
+        return _ADDRESS.sub(lambda found: f"…{_end_of(found[0])}", words)
     logger.warning("request failed: %s", words)
     return _MODEL_FAILED if isinstance(error, ModelCallError) else _SERVER_FAILED
+
+
+def _end_of(address: str) -> str:
+    """Return the punctuation behind an address, which is no part of it."""
+    return address[len(address.rstrip(".,:;)")) :]
 
 
 def answer_of(error: ApiError) -> JSONResponse:
