@@ -68,6 +68,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
     ] = None,
+    lenient: Annotated[
+        bool,
+        typer.Option("--lenient", help="Ignore chat parameters without an effect, such as tools, in place of 400."),
+    ] = False,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log each request as a JSON document.")] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
     config: RagConfig,
@@ -108,7 +112,8 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "max_shutdown_seconds": shutdown_seconds,
     }
     options = ServerOptions.model_validate(
-        {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
+        {"host": host, "port": port, "needs_keys": keys, "lenient": lenient}
+        | {k: v for k, v in given.items() if v is not None}
     )
     options = within_descriptors(options)
     settings = config.applied_to(load_settings())

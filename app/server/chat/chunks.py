@@ -23,6 +23,7 @@ from ....modules.calls.prices import Prices, usage_by_model
 from ....modules.calls.record import CallRecord, caveats_of, is_declined
 from ....modules.calls.usage import UsageTotals
 from ....modules.memory.costs import cost_of_turn
+from ....modules.reader.prompts import REFUSAL
 from ..serving.errors import ErrorBody
 from .answers import FinishReason
 
@@ -43,6 +44,8 @@ class GrowingCompletion:
     """Name of the conversation as its owner knows it."""
     wants_markdown: bool = False
     """Whether the list of sources stands behind the answer."""
+    is_json: bool = False
+    """Whether the answer is JSON, which nothing may stand behind."""
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
     parent_turn_id: str = ""
@@ -81,7 +84,7 @@ class GrowingCompletion:
         message: Json = {
             "role": "assistant",
             "content": result.answer + self._markdown(result),
-            "refusal": result.answer if is_declined(result.answer, result.answer_calls) else None,
+            "refusal": self._refusal(result),
             "annotations": self._annotations(result),
         }
         if thinking:
@@ -115,8 +118,8 @@ class GrowingCompletion:
         if annotations := self._annotations(result):
             yield self.chunk({"annotations": annotations})
         yield self._event("status", {"description": "", "done": True, "hidden": True})
-        if is_declined(result.answer, result.answer_calls):
-            yield self.chunk({"refusal": result.answer})
+        if refusal := self._refusal(result):
+            yield self.chunk({"refusal": refusal})
         yield self.chunk({}, finish_reason=finish_reason_of(result.answer_calls), judgetree=self._own(result))
 
     def _event(self, kind: str, data: Mapping[str, object]) -> Json:
@@ -134,8 +137,13 @@ class GrowingCompletion:
             for source in self.sources
         ]
 
+    def _refusal(self, result: TurnResult) -> str | None:
+        if is_declined(result.answer, result.answer_calls):
+            return result.answer
+        return REFUSAL if self.is_json and result.status == "refused" else None
+
     def _markdown(self, result: TurnResult) -> str:
-        if not (self.wants_markdown and self.sources):
+        if self.is_json or not (self.wants_markdown and self.sources):
             return ""
         lines = [f"{s.number}. [{_plain(s.source)}]({self._url_of(s, result)})" for s in self.sources]
         return "\n\nSources:\n" + "\n".join(lines)

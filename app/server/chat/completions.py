@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,20 +15,21 @@ from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, Er
 from ....graphs.conversation.turn.result import TurnResult
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
-from ..serving.errors import ApiError, as_api_error
+from ..serving.errors import ApiError, as_api_error, failure_words
 from ..serving.served import FAST, Served, ServedBy
 from ..serving.streams import json_event, question_stream, while_connected
 from ..serving.turns import TurnEvents
+from ..serving.unnamed import new_name
 from .answers import ANSWERS
 from .chunks import GrowingCompletion, Json, data_of
 from .fast import answer_fast
 from .history import ConversationPlace, place_of
+from .parameters import IGNORED, ignored_parameters, named_in_header
 from .requests import ChatRequest
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 
 _CHAT_HEADERS = ("X-OpenWebUI-Chat-Id", "X-Chat-Id")
-_NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-636861747300")
 _END = ServerSentEvent(data="[DONE]", sep="\n")
 
 
@@ -50,11 +50,17 @@ async def chat_completions(request: Request, body: ChatRequest, served: ServedBy
     ``chat_id`` or ``thread_id``. Without any, the messages are the history. An edited or repeated message starts a
     branch. A request with the ``Idempotency-Key`` of an earlier one gets its turn.
     """
+    ignored = ignored_parameters(body.model_extra or {}, lenient=served.options.lenient)
+    body.check_is_text()
     check_question(body.question, served.options, param="messages")
-    if body.model == FAST:
-        return await answer_fast(request, body, served, caller)
-    if body.response_format is not None and body.response_format.type != "text":
-        raise ApiError(422, f"Only the model {FAST} answers in JSON.", param="response_format")
+    answer = answer_fast if body.model == FAST else _answer
+    response = await answer(request, body, served, caller)
+    if ignored:
+        response.headers[IGNORED] = named_in_header(ignored)
+    return response
+
+
+async def _answer(request: Request, body: ChatRequest, served: Served, caller: Caller) -> Response:
     question = await _question(request, body, served, caller)
     if not body.stream:
         return JSONResponse(await while_connected(request, _whole(question)))
@@ -66,7 +72,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     model = await served.find_model(caller, body.model)
     request_id = request.headers.get("Idempotency-Key", "")
     named = _conversation_of(request, body)
-    name = named or _new_name(request_id)
+    name = named or new_name(request_id)
     conversations = await served.conversations(model)
     conversation = conversations.conversation(caller.stored_name(name))
     parent: str | None = None
@@ -83,13 +89,14 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
         request_id=request_id,
         regenerate=bool(place and place.is_repeated and not request_id),
         chat_history=place.foreign_history if place else (),
-        keys=body.judgetree.keys(served.limits_of(caller)),
+        keys=body.judgetree.keys(served.limits_of(caller)) | body.answer_keys(),
     )
     completion = GrowingCompletion(
         model=model.id,
         conversation=name,
         base_url=str(request.base_url),
         prices=served.prices,
+        is_json=body.json_format is not None,
         wants_markdown=body.judgetree.sources == "markdown",
     )
     return _Question(body=body, events=events, completion=completion)
@@ -100,11 +107,6 @@ def _conversation_of(request: Request, body: ChatRequest) -> str:
     named = [request.headers.get(header) for header in _CHAT_HEADERS]
     named += [body.metadata.chat_id if body.metadata else None, body.chat_id, body.thread_id]
     return next((name for name in named if name), "")
-
-
-def _new_name(request_id: str) -> str:
-    """Name a conversation of one question; a request that is sent again finds it by its id."""
-    return f"chat-{uuid.uuid5(_NAMESPACE, request_id).hex if request_id else uuid.uuid4().hex}"
 
 
 async def _whole(question: _Question) -> Json:
@@ -126,7 +128,7 @@ async def _whole(question: _Question) -> Json:
                     result = event.result
     assert result is not None, "a turn ends with its result"
     if result.turn is None:
-        raise ApiError(502, result.error, kind="api_error", code="turn_failed")
+        raise ApiError(502, failure_words(result.error), kind="api_error", code="turn_failed")
     question.completion.parent_turn_id = result.turn["parent_turn_id"]
     return question.completion.whole(result, "".join(thinking))
 
@@ -140,7 +142,7 @@ async def _stream(question: _Question, events: TurnEvents) -> AsyncIterator[Serv
                 for chunk in completion.chunks(event):
                     yield _sent(chunk)
                 if isinstance(event, ErrorEvent):
-                    failure = ApiError(502, event.message, kind="api_error", code="turn_failed")
+                    failure = ApiError(502, failure_words(event.message), kind="api_error", code="turn_failed")
                 elif isinstance(event, DoneEvent) and question.body.wants_usage:
                     yield _sent(completion.usage_chunk(event.result.usage))
         except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event

@@ -135,7 +135,9 @@ class ConversationList(BaseModel):
     object: Literal["list"] = "list"
     data: list[ConversationItem]
     total: int
-    """Number of the caller's conversations."""
+    """Number of the caller's conversations, without the hidden ones."""
+    hidden: int
+    """Number of those that are left out, since their requests named none."""
     limit: int
     offset: int
 

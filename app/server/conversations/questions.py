@@ -20,11 +20,10 @@ from ....graphs.conversation.turn.events import (
 )
 from ....graphs.conversation.turn.result import TurnResult
 from ....modules.calls.prices import Prices
-from ....modules.settings import without_secrets
 from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
-from ..serving.errors import as_api_error
+from ..serving.errors import as_api_error, failure_words
 from ..serving.request_keys import QuestionKeys
 from ..serving.served import ServedBy
 from ..serving.streams import EventStream, described_events, json_event, question_stream
@@ -105,15 +104,18 @@ async def stop(name: Name, served: ServedBy, caller: CallerBy) -> None:
 
 async def _sent(events: TurnEvents, caller: Caller, prices: Prices) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a turn; an error that is not among them is the last."""
-    is_told = False
+    failed: list[ErrorEvent] = []  # whose words are those of an error that follows
     async with aclosing(events):
         try:
             async for event in events:
-                is_told = isinstance(event, ErrorEvent)
-                yield _event(event.type, document_of(event, caller, prices))
+                if isinstance(event, ErrorEvent):
+                    failed.append(event)
+                    continue
+                for each in (*failed, event):
+                    yield _event(each.type, document_of(each, caller, prices))
+                failed.clear()
         except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
-            if not is_told:
-                yield _event("error", {"type": "error", "message": as_api_error(error).body.message})
+            yield _event("error", {"type": "error", "message": as_api_error(error).body.message})
 
 
 def document_of(event: ConversationEvent, caller: Caller, prices: Prices) -> Json:
@@ -124,7 +126,7 @@ def document_of(event: ConversationEvent, caller: Caller, prices: Prices) -> Jso
         case SessionEvent():
             return {**event_document(event), "name": caller.shown_name(event.name)}
         case ErrorEvent():
-            return {"type": event.type, "message": without_secrets(event.message)}
+            return {"type": event.type, "message": failure_words(event.message)}
     return event_document(event)
 
 
@@ -136,7 +138,7 @@ def _done(result: TurnResult, caller: Caller, prices: Prices) -> Json:
         "branch": result.branch,
         "status": result.status,
         "answer": result.answer,
-        "error": without_secrets(result.error),
+        "error": failure_words(result.error),
         "resumed": result.resumed,
         "stopped": result.tree is not None and "stopped" in result.tree.spent_limits,
         "wall_s": round(result.wall_s, 3),

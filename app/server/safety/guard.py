@@ -7,7 +7,7 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..keys.book import KeyBook
-from ..serving.errors import ApiError, answer_of, as_api_error
+from ..serving.errors import ApiError, answer_of, as_api_error, hides_causes
 from ..serving.options import ServerOptions
 from ..serving.validity import Validity, key_ended
 from .answer_headers import add_headers
@@ -51,9 +51,11 @@ class Guard:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._proxies.see_through(scope)
         answer = _Answer(send)
+        hides_causes.set(False)
         try:
             with self._connections.request(scope):
                 key_id = await self._check(scope)
+                hides_causes.set(bool(key_id))
                 answer.body = self._bodies.body_of(scope, receive)
                 with self._watch.request(scope, key_id) as answer.validity:
                     async with asyncio.timeout(self._max_s_of(scope)) as answer.waiting:

@@ -43,6 +43,8 @@ class ServerOptions(BaseModel):
     """Folder with evaluation runs; None serves none."""
     expire_days: int | None = Field(default=None, ge=1)
     """Days after which conversations without a new turn are deleted, once a day; None keeps them."""
+    lenient: bool = False
+    """Whether parameters of chat completions that the server has no use for, such as ``tools``, are ignored."""
     needs_keys: bool = False
     """Whether a request needs a key; always so on other addresses than loopback."""
     max_body_bytes: int = Field(default=1_000_000, ge=1_000)

@@ -38,6 +38,7 @@ from .admission import QuestionAdmissions, per_question_of
 from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
+from .unnamed import is_unnamed
 
 logger = logging.getLogger(__name__)
 
@@ -192,12 +193,18 @@ class Served:
         """Return the id and the model calls of a conversation's open turn, unless a process is answering it."""
         return await (await self.any_conversations()).conversation(name).aabandoned_calls()
 
-    async def conversation_page(self, caller: Caller, *, limit: int, offset: int) -> ConversationPage:
+    async def conversation_page(self, caller: Caller, *, limit: int, offset: int, unnamed: bool) -> ConversationPage:
         """Return a part of the caller's conversations, the most recently updated first, under the names that are kept.
 
-        Other conversations are not read.
+        Other conversations are not read, nor are those whose requests named none unless ``unnamed`` is set.
         """
-        return await (await self.any_conversations()).apage(limit, offset=offset, prefix=caller.stored_name(""))
+        prefix = caller.stored_name("")
+
+        def is_hidden(stored: str) -> bool:
+            return not unnamed and is_unnamed(stored.removeprefix(prefix))
+
+        conversations = await self.any_conversations()
+        return await conversations.apage(limit, offset=offset, prefix=prefix, is_hidden=is_hidden)
 
     async def conversation(self, caller: Caller, name: str) -> Conversation:
         """Return an existing conversation of the caller, to be changed, over any model.

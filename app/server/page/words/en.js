@@ -8,7 +8,7 @@ export default {
   "colours.auto": "Colours: as the system", "colours.light": "Colours: light", "colours.dark": "Colours: dark",
   "key.name": "Key", "key.needed": "A key is needed", "key.hint": "Key of this server, kept until this tab is closed", "key.keep": "Use it",
 
-  "list.name": "Conversations", "list.new": "New question", "list.more": "Show more", "list.empty": "No conversation yet.",
+  "list.name": "Conversations", "list.new": "New question", "list.more": "Show more", "list.empty": "No conversation yet.", "list.calls": ["{n} call of a program", "{n} calls of programs"],
   "list.delete": "Delete “{title}”", "list.sure": "Delete “{title}” with all its branches and trees?",
 
   "ask.new": "New question", "ask.chat": "Chat", "ask.tree": "Tree", "ask.sides": "What is shown", "ask.log": "Turns", "ask.question": "Question", "ask.placeholder": "Ask your documents …",

@@ -8,7 +8,7 @@ export default {
   "colours.auto": "配色：跟随系统", "colours.light": "配色：浅色", "colours.dark": "配色：深色",
   "key.name": "密钥", "key.needed": "需要密钥", "key.hint": "本服务器的密钥，关闭标签页后即清除", "key.keep": "使用",
 
-  "list.name": "会话", "list.new": "新问题", "list.more": "显示更多", "list.empty": "还没有会话。",
+  "list.name": "会话", "list.new": "新问题", "list.more": "显示更多", "list.empty": "还没有会话。", "list.calls": "程序的 {n} 次调用",
   "list.delete": "删除“{title}”", "list.sure": "删除“{title}”及其全部分支和搜索树？",
 
   "ask.new": "新问题", "ask.chat": "对话", "ask.tree": "搜索树", "ask.sides": "显示内容", "ask.log": "对话记录", "ask.question": "问题", "ask.placeholder": "向资料提问……",

@@ -104,7 +104,6 @@ def test_titles_come_from_one_call_and_are_no_turns(http: httpx.Client, scripted
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"model": f"{COLLECTION}/judge", "response_format": {"type": "json_object"}}, "Only the model fast answers"),
         ({"response_format": {"type": "json_schema"}}, "needs json_schema"),
         ({"response_format": {"type": "xml"}}, "response_format.type"),
     ],

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 
 from judgetree.app.scripted.answers import ChatReply
@@ -236,3 +237,22 @@ def test_a_question_goes_on_after_a_lost_connection(page: Page, site: str, model
         page.wait("document.querySelectorAll('.node.query.answered').length === 2")
         assert all("ERR_" in said for said in page.console())
         page.open("about:blank")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_calls_of_programs_are_shown_by_a_switch(page: Page, site: str) -> None:
+    body = {"model": "standards/naive", "messages": [{"role": "user", "content": PLAIN}]}
+    assert httpx.post(f"{site}/v1/chat/completions", json=body, timeout=60).status_code == 200
+    shown = (
+        "return [...document.querySelectorAll('.conversations .name')].filter((each) => each.textContent === %r).length"
+    )
+    page.open(f"{site}/?again")
+    page.wait("document.querySelector('.sidebar label input') && !document.querySelector('.sidebar label').hidden")
+    before = page.run(shown % PLAIN)
+    page.click(".sidebar label input")
+    page.wait(f"(() => {{ {shown % PLAIN} }})() === {before + 1}")
+    assert "call" in page.text(".sidebar label")
+    look(page, "ask-calls")
+    page.click(".sidebar label input")
+    page.wait(f"(() => {{ {shown % PLAIN} }})() === {before}")
