@@ -48,9 +48,9 @@ class JobAnswer(BaseModel):
     id: str
     collection: str
     status: JobStatus
-    """``failed`` also if only some files could not be read; the others are indexed."""
+    """``failed`` also if only some files were refused or could not be read; the others are indexed."""
     files: list[str]
-    """Names under which the files are kept."""
+    """Names under which the files are kept, without those that were refused."""
     done: int
     """Chunks that are embedded."""
     total: int
