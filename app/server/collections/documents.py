@@ -75,7 +75,10 @@ async def upload_documents(
     files of the collection stay as they are.
     """
     if not served.may_use(caller, name):
-        raise ApiError.not_found("collection", name)
+        allowed = ", ".join(served.usable_names(caller) or ()) or "none"
+        raise ApiError(
+            404, f"There is no collection {name!r:.200} that you may fill. You may fill: {allowed}.", param="name"
+        )
     check_documents_name(name, served.settings)
     return _answer(await uploads.add(caller, name, [(file.filename or "", file.file) for file in files]))
 

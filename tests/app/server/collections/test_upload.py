@@ -258,8 +258,12 @@ def clients(settings: Settings, **grants: list[str] | None) -> Iterator[dict[str
 
 
 def test_a_key_fills_what_it_is_granted_and_sees_its_own_jobs(settings: Settings) -> None:
-    with clients(settings, ada=["kitchen"], eve=["kitchen", COLLECTION]) as each:
-        assert send(each["ada"], KETTLES).status_code == 404
+    with clients(settings, ada=["kitchen"], eve=["kitchen", COLLECTION], max=None) as each:
+        refused = send(each["ada"], KETTLES)
+        assert refused.status_code == 404
+        assert refused.json()["error"]["message"].endswith("You may fill: kitchen.")
+        fillable = [each[name].get("/v1/collections").json()["may_fill"] for name in ("ada", "eve", "max")]
+        assert fillable == [["kitchen"], sorted(["kitchen", COLLECTION]), None]
         job = upload(each["ada"], KETTLES, "kitchen")
         assert job["status"] == "done"
         assert each["eve"].get(f"/v1/jobs/{job['id']}").status_code == 404
