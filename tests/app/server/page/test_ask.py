@@ -46,6 +46,7 @@ def held(model: ScriptedServer, words: str) -> Iterator[threading.Event]:
 def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: ScriptedServer) -> None:
     with held(model, SUB_QUESTION) as going:
         ask(page, QUESTION)
+        page.wait("document.querySelector('.tree-pane.live .node.query')")
         page.wait("document.querySelector('.node.chunk.verdict-1')")
         page.wait("document.querySelectorAll('.node.query.open').length === 2")
         page.wait("document.querySelectorAll('.node.chunk.verdict-pending').length === 3")
@@ -129,7 +130,18 @@ def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page
     assert page.run(questions) == [PLAIN, NEXT]
     page.reload()
     page.wait("document.querySelectorAll('.turn').length === 2")
+    for _ in range(2):  # taken back once
+        page.wait("document.querySelectorAll('.turn').length === 2")
+        page.click(".turn:last-child [aria-label='Delete this turn']")
+        page.click("dialog .danger")
+        page.wait("document.querySelectorAll('.turn').length === 1")
+        look(page, "ask-deleted")
+        page.click(".notice button")
+    page.wait("document.querySelectorAll('.turn').length === 2")
     page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.click("dialog .danger")
+    page.wait("document.querySelector('.notice')")
+    page.reload()  # ends the time to take it back
     page.wait("document.querySelectorAll('.turn').length === 1")
     page.click("[aria-label='Rename this branch']")
     page.wait("document.querySelector('dialog input')")

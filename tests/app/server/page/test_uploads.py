@@ -91,7 +91,7 @@ def test_an_uploaded_file_is_indexed_and_answers_a_question(
     ask(page, FIRST)
     wait_for_answer(page)
     assert "the drum" in page.text(".answer")
-    assert "a.md" in page.text(".source-chip").splitlines()
+    assert page.text(".source-name").split("\n") == ["Norm A", "a.md"]
 
 
 def test_a_conversation_goes_on_in_its_collection_and_new_ones_not_in_that_of_an_evaluation(
