@@ -63,6 +63,27 @@ def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: Scripte
 
 @needs_driver
 @pytest.mark.slow
+def test_the_state_says_when_the_answer_is_written(page: Page, model: ScriptedServer) -> None:
+    going = threading.Event()
+
+    def hold(request: ReceivedRequest) -> ChatReply | None:
+        if request.prompt.kind == "read":
+            assert going.wait(60)
+        return None
+
+    model.responses = hold
+    try:
+        ask(page, PLAIN)
+        page.wait("document.querySelector('.basis.running')?.innerText === 'Writing the answer …'")
+        going.set()
+        wait_for_answer(page)
+    finally:
+        going.set()
+        model.responses = None
+
+
+@needs_driver
+@pytest.mark.slow
 def test_a_stopped_question_is_answered_from_what_was_found(page: Page, model: ScriptedServer) -> None:
     with held(model, SUB_QUESTION):
         ask(page, QUESTION)
@@ -248,3 +269,23 @@ def test_a_question_goes_on_after_a_lost_connection(page: Page, site: str, model
         page.wait("document.querySelectorAll('.node.query.answered').length === 2")
         assert all("ERR_" in said for said in page.console())
         page.open("about:blank")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_a_first_visit_shows_what_will_grow_and_offers_a_question(page: Page, model: ScriptedServer) -> None:
+    page.wait("document.activeElement === document.querySelector('.composer textarea')")
+    page.wait("document.querySelector('.example button')")
+    assert "sub-question" in str(page.run("return document.querySelector('.growing').getAttribute('aria-label')"))
+    look(page, "ask-first")
+    offered = page.text(".example button")
+    before = model.requests
+    page.click(".example button")
+    assert page.run("return document.querySelector('.composer textarea').value") == offered
+    assert model.requests == before
+    page.run("document.querySelector('.skip').focus()")
+    look(page, "ask-skip")
+    page.press("Enter")
+    assert page.run("return [document.activeElement.id, location.hash]") == ["main", ""]
+    page.appear(width=390, height=844, dark=True)
+    look(page, "ask-first-phone-dark")

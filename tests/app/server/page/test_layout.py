@@ -30,16 +30,19 @@ TABLE = "\n".join(
     [
         "| " + " | ".join(HEAD) + " |",
         "|---" * len(HEAD) + "|",
-        f"| KV-133 | 212 °C | Kelvarn Council for Plant Standards | Rating F40 | {LONG} | Permanently recommended [1] |",
+        f"| KV-133 | 212 °C | Kelvarn Council for Plant Standards | F40 | {LONG} | Permanently recommended [1] |",
         "| 垫片 | 不超过二百一十二摄氏度 | 设备标准委员会 | 兼容性评级 | 认证编号 | 长期推荐使用，定期检查 |",
     ]
 )
-CHINESE = (
-    "## 壁厚\n\n"
-    + "容器的壁厚为四十毫米，必须每年检查一次，" * 12
-    + "\n\n1. 先关闭阀门\n2. 再检查压力[1]\n\n"
-    + "壁" * 300
-)
+CHINESE = f"""## 壁厚
+
+{"容器的壁厚为四十毫米，必须每年检查一次，" * 12}
+
+1. 先关闭阀门
+2. 再检查压力[1]
+
+{"壁" * 300}
+"""
 ARABIC = """# أنبوب الضغط
 
 تبلغ درجة الحرارة القصوى **212** درجة مئوية [1]، ويجب فحص الحشية كل سنة قبل التشغيل وبعده.
@@ -88,6 +91,5 @@ def test_nothing_is_cut_off_or_wider_than_the_window(talk: Page) -> None:
             for number in range(1, len(ASKED) + 1):
                 talk.run(f"document.querySelector('.turn:nth-child({number})').scrollIntoView()")
                 look(talk, f"layout-{width}-{number}{'-dark' if dark else ''}")
-    assert talk.run(
-        "return [...document.querySelectorAll('.answer ul')].map((one) => getComputedStyle(one).direction)"
-    ) == ["rtl"]
+    directions = "[...document.querySelectorAll('.answer ul')].map((one) => getComputedStyle(one).direction)"
+    assert talk.run(f"return {directions}") == ["rtl"]

@@ -50,12 +50,8 @@ def test_questions_that_one_system_had_right_show_both_trees(page: Page, site: s
     look(page, "run-both-trees")
     assert "212 °C" in page.text(".gold-answer")
     assert page.run("return document.querySelectorAll('.side:last-child .node .gold').length") > 1
-    assert page.run(
-        "return [...document.querySelectorAll('.side select')].map((one) => one.selectedOptions[0].text)"
-    ) == [
-        "naive",
-        "judge",
-    ]
+    chosen = "[...document.querySelectorAll('.side select')].map((one) => one.selectedOptions[0].text)"
+    assert page.run(f"return {chosen}") == ["naive", "judge"]
     page.click(".differences li:nth-child(2) button")
     page.wait("document.querySelectorAll('.side .details').length > 0")
     page.appear(width=360, height=780)

@@ -103,7 +103,7 @@ export class Conversation extends EventTarget {
     } else if (event === "source") live.sources.push(data);
     else if (event === "error") live.error = data.message ?? data.error?.message ?? String(data);
     else if (event === "tree") {
-      live.step = data.node;
+      live.step = stepOf(data);
       if (data.event.root_thread_id && !live.thread) {
         live.thread = data.event.root_thread_id;
         this.#changed("thread");
@@ -178,6 +178,12 @@ export class Conversation extends EventTarget {
     await post(this.#where("/undo"), {}, { keepalive: true });
     await this.load();
   }
+}
+
+// What is done now: the step of the turn, or within its search the work that follows the newest event.
+function stepOf({ node, event: { event, depth } }) {
+  if (depth > 0 || event === "sub_run_done") return "call_new_rag";
+  return { chunks: "judge", verdict: "judge", set_verdict: "judge", answering: "generate", answer: "generate" }[event] ?? node;
 }
 
 /** The name of a new conversation. */

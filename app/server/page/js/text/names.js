@@ -6,7 +6,7 @@ import { make } from "../shell/dom.js";
 export function titleOf({ source, title, row }) {
   const file = fileOf(source ?? "");
   const stem = file.replace(/(?<=.)\.[^.]*$/, "");
-  const given = String(title ?? "").trim();
+  const given = String(title ?? "").replace(/\s+/g, " ").trim();
   if (given && ![stem, source].includes(given)) return given;
   return stem && typeof row === "number" ? `${stem}, row ${row}` : "";
 }
