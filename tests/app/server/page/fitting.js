@@ -19,8 +19,7 @@ const tellsMore = (element) => {
 
 function isInside(node, rect) {
   if (rect.width < 1 || rect.height < 1) return;
-  const start = node.nodeType === Node.TEXT_NODE ? node.parentElement : node.parentElement;
-  for (let box = start; box && box !== document.documentElement; box = box.parentElement) {
+  for (let box = node.parentElement; box && box !== document.documentElement; box = box.parentElement) {
     const style = styleOf(box);
     if (tellsMore(box) || box.matches(CANVAS)) return;
     const edge = box.getBoundingClientRect();
@@ -74,4 +73,5 @@ for (const element of document.body.querySelectorAll("*")) {
     }
   }
 }
+if (document.documentElement.scrollHeight > innerHeight) found.add("the page itself scrolls, besides its parts");
 return [...found];

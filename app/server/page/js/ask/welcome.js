@@ -5,7 +5,7 @@ import { draw, fill, make } from "../shell/dom.js";
 import { say } from "../shell/words.js";
 import { MARKS } from "../tree/model.js";
 
-const SIZE = { width: 92, height: 26 };
+const SIZE = { width: 116, height: 28 };
 // Columns and rows of the picture: a question, its passages, a sub-question, its passage.
 const BOXES = [["query", 0, 1], ["2", 1, 0], ["1", 1, 1], ["0", 1, 2], ["query", 2, 1], ["2", 3, 1]];
 const LINES = [[0, 1], [0, 2], [0, 3], [2, 4], [4, 5]];
@@ -33,18 +33,18 @@ export class Welcome {
 }
 
 function picture() {
-  const place = ([, column, row]) => [6 + column * 118, 6 + row * 40];
+  const place = ([, column, row]) => [2 + column * 130, 4 + row * 40];
   const lines = LINES.map(([from, to]) => {
     const [[x, y], [toX, toY]] = [place(BOXES[from]), place(BOXES[to])];
     const [start, end] = [[x + SIZE.width, y + SIZE.height / 2], [toX, toY + SIZE.height / 2]];
     const middle = (start[0] + end[0]) / 2;
-    return draw("path", { class: `edge verdict-${BOXES[to][0]}`, d: `M${start}C${middle},${start[1]} ${middle},${end[1]} ${end}` });
+    return draw("path", { class: `edge ${BOXES[to][0] === "query" ? "query" : `verdict-${BOXES[to][0]}`}`, d: `M${start}C${middle},${start[1]} ${middle},${end[1]} ${end}` });
   });
   const boxes = BOXES.map((box, at) => {
     const [x, y] = place(box);
-    const words = box[0] === "query" ? say(at ? "tree.subQuestion" : "tree.question") : `${MARKS[box[0]]} · ${say(`source.as.${box[0]}`)}`;
+    const words = box[0] === "query" ? say(at ? "tree.subQuestion" : "tree.question") : `${MARKS[box[0]]} ${say(`source.as.${box[0]}`)}`;
     const text = draw("text", { x: SIZE.width / 2, y: SIZE.height / 2, "text-anchor": "middle", "dominant-baseline": "central" }, document.createTextNode(words));
     return draw("g", { class: `sketch verdict-${box[0]}`, transform: `translate(${x} ${y})` }, draw("rect", { ...SIZE, rx: 6 }), text);
   });
-  return draw("svg", { viewBox: "0 0 458 118", class: "growing", role: "img", "aria-label": say("ask.picture") }, ...lines, ...boxes);
+  return draw("svg", { viewBox: "0 0 510 116", class: "growing", role: "img", "aria-label": say("ask.picture") }, ...lines, ...boxes);
 }

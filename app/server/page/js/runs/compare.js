@@ -25,14 +25,15 @@ export async function compareView(a, b) {
 
 /** Make the table of comparisons: a row two systems by a metric, with the two means, the difference and its interval. */
 export function comparisonTable(found) {
-  const bound = Math.max(...found.map((each) => Math.max(Math.abs(each.low ?? each.difference), Math.abs(each.high ?? each.difference))), 1e-6);
+  const widest = (metric) => Math.max(...found.filter((each) => each.metric === metric).flatMap((each) => [each.difference, each.low, each.high]).map(Math.abs), 1e-6);
+  const bounds = Object.fromEntries(found.map(({ metric }) => [metric, widest(metric)]));
   const side = (name, mean, metric) => make("td", null, name, " ", make("strong", null, figure(mean, metric)));
   const rows = found.map((each) => [
     make("th", { scope: "row", class: each.is_shown ? "shown" : null }, metricName(each.metric)),
     side(each.a, each.mean_a, each.metric), side(each.b, each.mean_b, each.metric),
     make("td.figure", null, make("strong", null, signed(each.difference, each.metric)), " ",
       make("small", null, typeof each.low === "number" ? `${signed(each.low, each.metric)} … ${signed(each.high, each.metric)}` : ""),
-      whisker({ mean: each.difference, low: each.low, high: each.high }, { least: -bound, most: bound, zero: 0 })),
+      whisker({ mean: each.difference, low: each.low, high: each.high }, { least: -bounds[each.metric], most: bounds[each.metric], zero: 0 })),
     make("td.number", null, probability(each.adjusted_p_value ?? each.p_value)), make("td.number", null, number(each.n)),
     make("td.verdict-words", { lang: "en" }, each.verdict)]);
   const holder = table(["metric", "first", "second", "difference", "p", "n", "verdict"].map((name) => say(`compare.${name}`)), rows, say("run.comparisons"));
