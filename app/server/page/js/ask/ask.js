@@ -72,6 +72,7 @@ export class AskView {
     this.conversation.removeEventListener("changed", this.listener);
     this.conversation.removeHidden().catch(warn);
     window.removeEventListener("pagehide", this.leaving);
+    this.offering?.abort();
     this.watching?.abort();
     this.pane.close();
   }
@@ -100,6 +101,7 @@ export class AskView {
     const rest = this.live ? this.live.element : open && openTurn(open, { onResume: () => this.#resumeOpen(open) });
     fill(this.log, ...(turns.length || rest ? [...turns, rest] : [this.welcome.element]));
     this.composer.busy = conversation.isRunning;
+    if (!conversation.hidden) this.offering?.abort(); // it is deleted, or shown again
     this.branches.draw();
     this.list.draw();
     if (!conversation.live) this.#showTree(shown);
@@ -143,7 +145,8 @@ export class AskView {
     if (!conversation.canHide(turn)) return conversation.undo(); // the server says why not
     if (!(await confirmed(say("turn.sure", { question: turn.query }), say("delete")))) return undefined;
     conversation.hide(turn);
-    const isTakenBack = await offer(say("turn.deleted"), say("turn.takeBack"));
+    this.offering = new AbortController();
+    const isTakenBack = await offer(say("turn.deleted"), say("turn.takeBack"), this.offering.signal);
     if (conversation.hidden !== turn) return undefined; // deleted meanwhile, since something else was done
     return isTakenBack ? conversation.showHidden() : conversation.removeHidden();
   }

@@ -16,11 +16,12 @@ export function warn(error) {
   show(error instanceof Error ? error.message : String(error), { className: "alarm" });
 }
 
-/** Show a message with something that can be done for a while; resolves to whether it was. */
-export function offer(text, action) {
+/** Show a message with something that can be done for a while, until the signal; resolves to whether it was. */
+export function offer(text, action, signal) {
   return new Promise((resolve) => {
     const taken = make("button", { type: "button", on: { click: () => { resolve(true); box.remove(); } } }, action);
     const box = show(text, { lasts: OFFERED_MS, content: [taken], onEnd: () => resolve(false) });
+    signal.addEventListener("abort", () => { resolve(false); box.remove(); });
   });
 }
 
