@@ -13,7 +13,7 @@ from .words import VERDICT_MARKS, VERDICT_WORDS, format_origin, format_skip
 
 def draw_chunk_html(query: QueryNode, chunk: ChunkNode) -> str:
     """Draw a chunk of a query as an HTML document that needs no other file; its text stands as it is, in lines."""
-    name = chunk.source or chunk.chunk_id
+    name = chunk.name
     rows = "".join(f"<tr><th>{word}</th><td>{html_text(said)}</td></tr>" for word, said in _rows(query, chunk) if said)
     body = "\n".join(
         [

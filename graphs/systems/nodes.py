@@ -238,8 +238,9 @@ async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) ->
 
 
 def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
-    """Make the meter of the answer's calls, one of which may be the call reserved for the thread."""
+    """Emit that the answer is written now, and make the meter of its calls, one of which may be reserved for it."""
     context = runtime.context
+    emit(runtime, "answering", node="generate")
     return CallMeter(node="generate", budget=context.budget, held_by=context.thread_id, calls=context.calls)
 
 

@@ -13,6 +13,7 @@ from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
 from ...modules.judge.contract import Score, VerdictStatus
+from ...modules.passage_names import passage_name, title_of
 from ..search.candidate import SkipReason
 from ..threads.handed_on import handed_on
 from ..threads.snapshots import ThreadStatus
@@ -108,6 +109,16 @@ class ChunkNode:
     def source(self) -> str:
         """File or record of the chunk, relative to the index root; ``""`` if unknown."""
         return self._text("source")
+
+    @property
+    def title(self) -> str:
+        """Title of the chunk's document; ``""`` if the name of its file says as much."""
+        return title_of(self.metadata)
+
+    @property
+    def name(self) -> str:
+        """Short name for people: title, else source, else id."""
+        return passage_name(self.source, self.title, self.chunk_id)
 
     @property
     def reason(self) -> str:

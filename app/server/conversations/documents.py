@@ -33,6 +33,8 @@ class Source(BaseModel):
     chunk_id: str
     source: str
     """Name or address of its document."""
+    title: str = ""
+    """Title of its document; empty if the name of its file says as much."""
     score: int | None
     """The judge's score, 0 to 2; null without one."""
     thread_id: str

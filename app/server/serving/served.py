@@ -120,6 +120,11 @@ class Served:
         served = self.options.collections
         return caller.may_use(collection) and (served is None or collection in served)
 
+    def usable_names(self, caller: Caller) -> list[str] | None:
+        """Return the names of the collections, existing or not, that a caller may search and fill; None for any."""
+        named = caller.collections if self.options.collections is None else self.options.collections
+        return None if named is None else sorted(name for name in named if self.may_use(caller, name))
+
     async def models(self, caller: Caller) -> list[ServedModel]:
         """Return what the caller may ask: each collection under each system, and the systems without a search.
 

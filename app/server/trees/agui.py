@@ -130,7 +130,7 @@ def _outcome(node: QueryNode) -> dict[str, object]:
 
 
 def _format_verdict(chunk: ChunkNode) -> str:
-    parts = [f"{chunk.source or chunk.chunk_id}: {VERDICT_WORDS[chunk.verdict_label]}.", chunk.reason]
+    parts = [f"{chunk.name}: {VERDICT_WORDS[chunk.verdict_label]}.", chunk.reason]
     if chunk.next_query:
         parts.append(f"Asks: {chunk.next_query}")
     return " ".join(part for part in parts if part)

@@ -13,6 +13,7 @@ from ....modules.calls.growing_text import Delta
 from ....modules.judge.insert_block import BELONGS, left_in, quoted_in, report_of
 from ....modules.memory.costs import used_models
 from ....modules.memory.turns import ChunkRef, best_refs
+from ....modules.passage_names import title_of
 from ...rag.run_start import RagInput
 from ...rag.search_tree import SearchTree
 from ...threads.interrupts import INTERRUPTS
@@ -79,6 +80,8 @@ def ref_of(metadata: Mapping[str, Any], thread_id: str) -> ChunkRef:
         retrieval_score=metadata.get("retrieval_score"),
         thread_id=thread_id,
     )
+    if title := title_of(metadata):
+        ref["title"] = title
     if BELONGS in metadata:
         quoted = quoted_in(metadata)
         ref["key_passage"], ref["reason"] = quoted["key_passage"], quoted["reason"]

@@ -20,8 +20,8 @@ def test_follow_ups_are_answered_and_answers_alone_go_to_stdout(chat: Cli) -> No
     done = chat(FIRST, "", THICKNESS, AGAIN, PAINT, COST)
     assert (done.status, done.out.splitlines()) == (0, ["the drum", "40 mm", "the drum", "grey", REFUSAL])
     assert f"understood as: {STANDALONE_THICKNESS}" in done.err
-    assert "[1] b.md · score 2\nturn 2 on main" in done.err
-    assert "(from the conversation)\n[1] a.md · score 2\nturn 3 on main · 3 calls" in done.err
+    assert "[1] Drums (b.md) · score 2\nturn 2 on main" in done.err
+    assert "(from the conversation)\n[1] Norm A (a.md) · score 2\nturn 3 on main · 3 calls" in done.err
     assert "(no answer: neither the conversation nor the documents say it)\nturn 5 on main" in done.err
     assert "come back: judgetree chat -c notes --conversation s\n" in done.err
 

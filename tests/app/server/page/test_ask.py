@@ -47,6 +47,7 @@ def held(model: ScriptedServer, words: str) -> Iterator[threading.Event]:
 def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: ScriptedServer) -> None:
     with held(model, SUB_QUESTION) as going:
         ask(page, QUESTION)
+        page.wait("document.querySelector('.tree-pane.live .node.query')")
         page.wait("document.querySelector('.node.chunk.verdict-1')")
         page.wait("document.querySelectorAll('.node.query.open').length === 2")
         page.wait("document.querySelectorAll('.node.chunk.verdict-pending').length === 3")
@@ -59,6 +60,27 @@ def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: Scripte
     page.wait("document.querySelectorAll('.node.query.answered').length === 2")  # the tree comes by a stream of its own
     page.wait("document.querySelector('.conversations .current')")
     look(page, "ask-answered")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_the_state_says_when_the_answer_is_written(page: Page, model: ScriptedServer) -> None:
+    going = threading.Event()
+
+    def hold(request: ReceivedRequest) -> ChatReply | None:
+        if request.prompt.kind == "read":
+            assert going.wait(60)
+        return None
+
+    model.responses = hold
+    try:
+        ask(page, PLAIN)
+        page.wait("document.querySelector('.basis.running')?.innerText === 'Writing the answer …'")
+        going.set()
+        wait_for_answer(page)
+    finally:
+        going.set()
+        model.responses = None
 
 
 @needs_driver
@@ -131,6 +153,18 @@ def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page
     page.reload()
     page.wait("document.querySelectorAll('.turn').length === 2")
     page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.click("dialog .danger")
+    page.wait("document.querySelectorAll('.turn').length === 1")
+    look(page, "ask-deleted")
+    page.click(".notice button")
+    page.wait("document.querySelectorAll('.turn').length === 2")
+    page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.click("dialog .danger")
+    page.wait("document.querySelector('.notice')")
+    page.click("[href='#/runs']")  # ends the time to take it back
+    page.wait("document.querySelector('.runs') && !document.querySelector('.notice')")
+    page.wait("performance.getEntriesByType('resource').some((one) => one.name.endsWith('/undo'))")
+    page.run("history.back()")
     page.wait("document.querySelectorAll('.turn').length === 1")
     page.click("[aria-label='Rename this branch']")
     page.wait("document.querySelector('dialog input')")
@@ -256,3 +290,23 @@ def test_calls_of_programs_are_shown_by_a_switch(page: Page, site: str) -> None:
     look(page, "ask-calls")
     page.click(".sidebar label input")
     page.wait(f"(() => {{ {shown % PLAIN} }})() === {before}")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_a_first_visit_shows_what_will_grow_and_offers_a_question(page: Page, model: ScriptedServer) -> None:
+    page.wait("document.activeElement === document.querySelector('.composer textarea')")
+    page.wait("document.querySelector('.example button')")
+    assert "sub-question" in str(page.run("return document.querySelector('.growing').getAttribute('aria-label')"))
+    look(page, "ask-first")
+    offered = page.text(".example button")
+    before = model.requests
+    page.click(".example button")
+    assert page.run("return document.querySelector('.composer textarea').value") == offered
+    assert model.requests == before
+    page.run("document.querySelector('.skip').focus()")
+    look(page, "ask-skip")
+    page.press("Enter")
+    assert page.run("return [document.activeElement.id, location.hash]") == ["main", ""]
+    page.appear(width=390, height=844, dark=True)
+    look(page, "ask-first-phone-dark")

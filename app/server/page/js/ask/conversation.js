@@ -19,6 +19,7 @@ export class Conversation extends EventTarget {
     this.document = null;
     /** @type {LiveTurn|null} */
     this.live = null;
+    this.hidden = null; // the newest turn, which is deleted unless it is shown again
   }
 
   #changed(what) {
@@ -31,6 +32,7 @@ export class Conversation extends EventTarget {
 
   /** Read all turns; a conversation that does not exist yet has none. */
   async load() {
+    await this.removeHidden();
     try {
       this.document = await get(this.#where());
     } catch (error) {
@@ -48,7 +50,8 @@ export class Conversation extends EventTarget {
   /** The turns from the first to the newest of the active branch. */
   get shownPath() {
     const branch = this.document?.branches.find((each) => each.name === this.document.active_branch);
-    return branch ? this.pathTo(branch.head_turn_id) : [];
+    const found = branch ? this.pathTo(branch.head_turn_id) : [];
+    return this.hidden ? found.filter((turn) => turn.turn_id !== this.hidden.turn_id) : found;
   }
 
   /** The turns from the first to a given one. */
@@ -61,7 +64,7 @@ export class Conversation extends EventTarget {
 
   /** Turns that follow the same turn, oldest first, the given one among them. */
   siblings(turn) {
-    return this.turns.filter((each) => each.parent_turn_id === turn.parent_turn_id);
+    return this.turns.filter((each) => each.parent_turn_id === turn.parent_turn_id && each.turn_id !== this.hidden?.turn_id);
   }
 
   /**
@@ -70,6 +73,7 @@ export class Conversation extends EventTarget {
    * @param {Record<string, unknown>} options  Model, limits, and where the question belongs.
    */
   async ask(question, options) {
+    await this.removeHidden().catch(() => {}); // what cannot be deleted stays, and the question comes after it
     const parent = options.parent_turn_id ?? this.shownPath.at(-1)?.turn_id ?? NO_PARENT;
     this.live = { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
     this.leaving = new AbortController();
@@ -99,7 +103,7 @@ export class Conversation extends EventTarget {
     } else if (event === "source") live.sources.push(data);
     else if (event === "error") live.error = data.message ?? data.error?.message ?? String(data);
     else if (event === "tree") {
-      live.step = data.node;
+      live.step = stepOf(data);
       if (data.event.root_thread_id && !live.thread) {
         live.thread = data.event.root_thread_id;
         this.#changed("thread");
@@ -145,11 +149,41 @@ export class Conversation extends EventTarget {
     await this.load();
   }
 
+  /** Whether the newest turn of the active branch can be deleted: it is of this branch, and nothing follows it. */
+  canHide(turn) {
+    return turn.branch === this.document.active_branch && !this.turns.some((each) => each.parent_turn_id === turn.turn_id);
+  }
+
+  /** Hide the newest turn of the active branch until it is deleted or shown again. */
+  hide(turn) {
+    this.hidden = turn;
+    this.#changed("turns");
+  }
+
+  /** Show the hidden turn again. */
+  showHidden() {
+    this.hidden = null;
+    this.#changed("turns");
+  }
+
+  /** Delete the hidden turn, if there is one, also while the page is left. */
+  async removeHidden() {
+    if (!this.hidden) return;
+    this.hidden = null;
+    await this.undo();
+  }
+
   /** Delete the newest turn of the active branch. */
   async undo() {
-    await post(this.#where("/undo"), {});
+    await post(this.#where("/undo"), {}, { keepalive: true });
     await this.load();
   }
+}
+
+// What is done now: the step of the turn, or within its search the work that follows the newest event.
+function stepOf({ node, event: { event, depth } }) {
+  if (depth > 0 || event === "sub_run_done") return "call_new_rag";
+  return { chunks: "judge", verdict: "judge", set_verdict: "judge", answering: "generate", answer: "generate" }[event] ?? node;
 }
 
 /** The name of a new conversation. */

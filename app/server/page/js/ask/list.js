@@ -71,7 +71,7 @@ export class ConversationList {
     const words = [say("turns", { n: item.turns }), item.branches.length > 1 && say("branches", { n: item.branches.length }), timeAgo(item.updated_at)];
     return make("li", { class: isCurrent ? "current" : null },
       make("a", { href: address(["c", item.name]), "aria-current": isCurrent ? "page" : null },
-        make("span.name", null, item.title || item.name), make("span.faint", null, words.filter(Boolean).join(" · "))),
+        make("span.name", { dir: "auto", title: item.title || item.name }, item.title || item.name), make("span.faint", null, words.filter(Boolean).join(" · "))),
       iconButton("bin", say("list.delete", { title: item.title || item.name }), () => this.#remove(item)));
   }
 

@@ -110,6 +110,12 @@ export function totalsOf(document) {
 export function textOf(node) {
   if (node.kind === "query") return [node.data.query, node.data.answer, node.data.error].join("\n");
   if (node.kind === "fold") return "";
-  const { source, reason, next_query, sub_answer } = node.data.metadata;
-  return [node.data.text, source, reason, next_query, sub_answer].filter(Boolean).join("\n");
+  const { source, title, reason, next_query, sub_answer } = node.data.metadata;
+  return [node.data.text, source, title, reason, next_query, sub_answer].filter(Boolean).join("\n");
+}
+
+/** The tree of a question before its search has begun: the root alone. */
+export function seedOf(question) {
+  const root = { thread_id: "", query: question, status: "open", answer: "", answer_status: "", error: "", depth: 0, set_suffices: null, linked_from: "", evidence: "", chunks: [], usage: [] };
+  return { fingerprint: {}, root };
 }

@@ -56,6 +56,7 @@ export class TreePane {
   /** Say why there is no tree. */
   explain(text) {
     this.document = null;
+    this.element.classList.remove("live");
     fill(this.hint, make("p", null, text));
     this.hint.hidden = false;
     this.tools.hidden = this.totals.hidden = this.picture.element.hidden = true;
