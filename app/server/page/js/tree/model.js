@@ -25,11 +25,43 @@ export const queryId = (query) => `q:${query.thread_id}`;
 /** Id of the node of a chunk, which two queries may both have found. */
 export const chunkId = (query, chunk) => `c:${query.thread_id}/${chunk.chunk_id}`;
 
+/** Id of the node that chunks of a query share which do not help. */
+export const foldId = (query) => `f:${query.thread_id}`;
+
+/**
+ * Ids of the nodes that lead to the answer, the root among them: chunks that the reader saw and that help, questions that
+ * such chunks asked and that were answered. The root alone while it has no answer.
+ * @returns {Set<string>}
+ */
+export function leadingOf({ root }) {
+  const found = new Set();
+  const walk = (query) => {
+    found.add(queryId(query));
+    for (const chunk of query.chunks) {
+      if (!chunk.metadata.shown_place || verdictOf(chunk) === "0") continue;
+      found.add(chunkId(query, chunk));
+      chunk.sub_runs.filter((below) => below.answer_status === "answered").forEach(walk);
+    }
+  };
+  walk(root);
+  return found;
+}
+
+/**
+ * Ids of the questions that led nowhere: they have ended, and do not lead to the answer, once there is one.
+ * @returns {Set<string>}
+ */
+export function deadOf({ root }, leading) {
+  const isOver = root.status !== "open";
+  const isDead = (query) => query.status !== "open" && !leading.has(queryId(query)) && (isOver || query.answer_status !== "answered");
+  return new Set([...queriesOf(root)].filter(isDead).map(queryId));
+}
+
 /**
  * Make the nodes of a tree.
  * @param {any} document  A search tree as the server writes it.
  * @param {{closed?: Set<string>, folds?: boolean, opened?: Set<string>}} [options]  Nodes that are closed; whether chunks
- *   that do not help share one node, besides the folds that were opened.
+ *   that do not help share one node; closed nodes and folds that are open nevertheless.
  * @returns {TreeNode}
  */
 export function nodesOf(document, { closed = new Set(), folds = false, opened = new Set() } = {}) {
@@ -37,7 +69,7 @@ export function nodesOf(document, { closed = new Set(), folds = false, opened = 
     const node = newNode(queryId(query), "query", query, query, parent);
     const all = query.chunks.map((chunk) => chunkNode(query, chunk, node));
     node.hidden = all;
-    node.isClosed = closed.has(node.id) && all.length > 0;
+    node.isClosed = closed.has(node.id) && !opened.has(node.id) && all.length > 0;
     node.children = node.isClosed ? [] : folded(node, all);
     return node;
   };
@@ -45,13 +77,13 @@ export function nodesOf(document, { closed = new Set(), folds = false, opened = 
     const node = newNode(chunkId(query, chunk), "chunk", chunk, query, parent);
     const all = chunk.sub_runs.map((below) => queryNode(below, node));
     node.hidden = all;
-    node.isClosed = closed.has(node.id) && all.length > 0;
+    node.isClosed = closed.has(node.id) && !opened.has(node.id) && all.length > 0;
     node.children = node.isClosed ? [] : all;
     return node;
   };
   const folded = (parent, chunks) => {
     const useless = chunks.filter((node) => verdictOf(node.data) === "0" && !node.hidden.length);
-    const id = `f:${parent.data.thread_id}`;
+    const id = foldId(parent.data);
     if (!folds || useless.length < 2 || opened.has(id)) return chunks;
     const fold = newNode(id, "fold", { chunks: useless.map((node) => node.data) }, parent.data, parent);
     return [...chunks.filter((node) => !useless.includes(node)), fold];
