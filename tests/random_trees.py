@@ -69,7 +69,7 @@ class _Maker:
 
 
 def tree_of(nodes: int) -> SearchTree:
-    """A finished tree of 232 queries and chunks or less: of five chunks two ask in vain, and one leads to the answer."""
+    """A finished tree of at most 232 nodes: of five chunks two ask in vain, and one leads to the answer."""
     left = nodes
 
     def query(thread_id: str, parent: str | None, depth: int, *, is_answered: bool) -> QueryNode:
@@ -92,7 +92,8 @@ def tree_of(nodes: int) -> SearchTree:
         metadata: dict[str, JsonScalar] = {"rank": rank, "source": "kv-133.md", "reason": "It names the gasket."}
         metadata |= {"verdict": "judged", "score": 1 if rank < 3 else 0, "shown_place": rank + 1}
         asks = rank < 3 and left > 1 and depth < 3
-        below = query(f"{thread_id}.{rank}", thread_id, depth + 1, is_answered=is_answered and rank == 0) if asks else None
+        found = is_answered and rank == 0
+        below = query(f"{thread_id}.{rank}", thread_id, depth + 1, is_answered=found) if asks else None
         return ChunkNode(
             chunk_id=f"{thread_id}/{rank}",
             text="The gasket of a flange of Rating F40 is made of Dorsan.",

@@ -20,8 +20,9 @@ pane.show(DOCUMENT);
 SMALLEST = """
 const frame = document.querySelector(".tree-frame");
 const scale = new DOMMatrix(getComputedStyle(frame.querySelector(".stage")).transform).a;
+const isText = (each) => each.nodeType === 3 && each.data.trim();
 const sizes = [...frame.querySelectorAll(".node, .node *")]
-  .filter((one) => [...one.childNodes].some((each) => each.nodeType === 3 && each.data.trim()) && !one.closest(".unseen"))
+  .filter((one) => [...one.childNodes].some(isText) && !one.closest(".unseen"))
   .map((one) => parseFloat(getComputedStyle(one).fontSize) * scale);
 return { outline: frame.classList.contains("outline"), smallest: Math.min(...sizes) };
 """
@@ -30,6 +31,7 @@ const { left, right, top, bottom } = document.querySelector(".tree-frame").getBo
 return [...document.querySelectorAll(".node")].map((one) => one.getBoundingClientRect())
   .filter((box) => box.left < left - 1 || box.right > right + 1 || box.top < top - 1 || box.bottom > bottom + 1).length;
 """
+CLICK = "[...document.querySelectorAll('.tree-tools button')].find((one) => one.innerText === '{}').click()"
 CARDS = "return document.querySelectorAll('.node').length"
 
 
@@ -61,10 +63,10 @@ def test_dead_branches_are_closed_and_all_can_be_shown(page: Page) -> None:
     assert page.run(leading) == ["1", "3", "5", "7"]
     assert page.run("return document.querySelectorAll('.node.query.refused[aria-expanded=true]').length") == 0
     assert page.run("return document.querySelectorAll('.node.query.refused[aria-expanded=false]').length") > 1
-    page.run("[...document.querySelectorAll('.tree-tools button')].find((one) => one.innerText === 'Show all').click()")
+    page.run(CLICK.format("Show all"))
     assert page.run(CARDS) == 96
     page.click("[aria-label='Show as an outline']")
     look(page, "tree-96-all")
     assert page.run(CUT) == 0
-    page.run("[...document.querySelectorAll('.tree-tools button')].find((one) => one.innerText === 'Fold useless').click()")
+    page.run(CLICK.format("Fold useless"))
     assert page.run(CARDS) < 48

@@ -48,12 +48,12 @@ export function leadingOf({ root }) {
 }
 
 /**
- * Ids of the questions that led nowhere: they have ended, and do not lead to the answer, once there is one.
+ * Ids of the questions that do not lead to the answer; before there is one, of those that ended without an answer of their own.
  * @returns {Set<string>}
  */
 export function deadOf({ root }, leading) {
   const isOver = root.status !== "open";
-  const isDead = (query) => query.status !== "open" && !leading.has(queryId(query)) && (isOver || query.answer_status !== "answered");
+  const isDead = (query) => !leading.has(queryId(query)) && (isOver || !(query.status === "open" || query.answer_status === "answered"));
   return new Set([...queriesOf(root)].filter(isDead).map(queryId));
 }
 
