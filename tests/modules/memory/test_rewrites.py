@@ -75,6 +75,7 @@ def test_chinese_chatter_is_cut_off(reply: str) -> None:
         "Name the oil of class Delta",
         "New Zealand: which oil is used there?",
         "Okay Industries makes which flange?",
+        "Done deals of 1962",
         "问题单编号KS-1属于哪个等级？",
         "新型号KV-133的压力是多少？",
         "Which of (a) and (b) is green?",
@@ -89,8 +90,12 @@ def test_a_question_that_only_looks_like_chatter_is_left_alone(question: str) ->
     ("reply", "problem"),
     [
         ("", "empty"),
-        ("Sure!", "empty"),
-        ("Here is the rewritten question:", "empty"),
+        *(
+            (reply, "no question")
+            for reply in ("Sure!", "ok", "OK.", "**Ok**", "Yes, sure", "Done", "none", "好的", "好的。")
+        ),
+        ('{"question": "ok"}', "no question"),
+        ("Here is the rewritten question:", "no question"),
         (REFUSAL, "refused"),
         ("Which oil? " * 40, "longer than 64 tokens"),
         (f"{OIL}\nWhich oil does KS-1 need?", "2 lines"),
