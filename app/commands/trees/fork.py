@@ -51,7 +51,7 @@ def fork(
 
     The question needs the models and prompts that it was asked with. The same fork again costs nothing.
     """
-    with busy("starting"):
+    with busy():
         from ....graphs.forks.change import parsed_change
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles

@@ -90,10 +90,7 @@ def test_a_question_that_only_looks_like_chatter_is_left_alone(question: str) ->
     ("reply", "problem"),
     [
         ("", "empty"),
-        *(
-            (reply, "no question")
-            for reply in ("Sure!", "ok", "OK.", "**Ok**", "Yes, sure", "Done", "none", "好的", "好的。")
-        ),
+        *((reply, "no question") for reply in ("Sure!", "ok", "OK.", "**Ok**", "Yes, sure", "Done", "none", "好的")),
         ('{"question": "ok"}', "no question"),
         ("Here is the rewritten question:", "no question"),
         (REFUSAL, "refused"),
