@@ -29,7 +29,7 @@ _HELP: Mapping[str, str] = {
     "/resume": "continue the unanswered turn; in a terminal Enter does so too",
     "/undo": "remove the newest turn",
     "/rename NAME": "give this branch another name",
-    "/set NAME VALUE": "ask the following questions with another llm, thinking, topk, …; without VALUE as the chat began",
+    "/set NAME VALUE": "ask what follows with another llm, thinking, topk, …; without VALUE as the chat began",
     "/set": "what can be set, and what is",
     "/draw FILE": "draw the conversation: .svg, .html, .json or .dot",
     "/help": "show this",

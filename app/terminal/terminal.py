@@ -152,7 +152,7 @@ def prepare_streams() -> None:
 
 def is_live(stream: TextIO) -> bool:
     """Return whether a drawing on the stream can be redrawn: a terminal with cursor movements."""
-    return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+    return _real(stream).isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
 def width() -> int:
@@ -162,7 +162,13 @@ def width() -> int:
 
 def notes() -> Console:
     """Return the console on standard error: what it prints stands above the bars and lines that it redraws."""
-    return _console_on(getattr(sys.stderr, "rich_proxied_file", sys.stderr))
+    return _console_on(_real(sys.stderr))
+
+
+def _real(stream: TextIO) -> TextIO:
+    """Return the stream behind the one that rich puts into its place while it redraws."""
+    found: TextIO = getattr(stream, "rich_proxied_file", stream)
+    return found
 
 
 @lru_cache(maxsize=1)
