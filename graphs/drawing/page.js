@@ -123,11 +123,7 @@ function listen() {
 const root = collect(TREE.root, "query", null, entries);
 for (const entry of entries) entry.text = textOf(entry);
 document.getElementById("nodes").append(make("ul", "", render(root)));
-for (const entry of entries) if (entry.kind === "query" && !entry.data.dead) {
-  reveal(entry);
-  entry.unfold();
-  entry.card.open = true;
-}
+openLiving(entries);
 fitPicture(document.querySelector(".picture"));
 addVerdictBoxes();
 listen();

@@ -182,6 +182,15 @@ function reveal(entry) {
   return render(entry);
 }
 
+// Open all questions but those that led nowhere.
+function openLiving(entries) {
+  for (const entry of entries) if (entry.kind === "query" && !entry.data.dead) {
+    reveal(entry);
+    entry.unfold();
+    entry.card.open = true;
+  }
+}
+
 // Close the picture at the top if its smallest words, of 8.5 units, would have less than 9 px: the cards say the same. It
 // then opens in its actual size.
 function fitPicture(picture) {

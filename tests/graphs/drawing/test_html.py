@@ -233,7 +233,7 @@ def test_a_picture_that_is_too_small_to_be_read_is_closed_for_the_cards(tmp_path
 
 def test_an_answer_of_several_lines_keeps_them() -> None:
     root = answered("t0", "Root?", "One.\n\n- Two\n- Three", chunk("a", "text"))
-    assert '<p class="answer ">One.\n\n- Two\n- Three</p>' in SearchTree(root=root).to_html(picture=False)
+    assert '<p class="answer " tabindex="0">One.\n\n- Two\n- Three</p>' in SearchTree(root=root).to_html(picture=False)
 
 
 @needs_browser
