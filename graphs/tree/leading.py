@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .nodes import QueryNode, walk_queries
+from .nodes import ChunkNode, QueryNode, walk_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,8 @@ class Leading:
 def find_leading(root: QueryNode) -> Leading:
     """Find the chunks that readers saw and that help, and the sub-questions that they asked and that were answered.
 
-    A chunk leads to the answer if its query does; the root does. The page of the server has the same rule.
+    A chunk leads to the answer if its query does; the root does. Where it is not kept what the reader saw, all that
+    helps counts. The page of the server has the same rule.
     """
     queries, chunks, dead = {root.thread_id}, set(), set()
     is_over = root.status != "open"
@@ -31,8 +32,16 @@ def find_leading(root: QueryNode) -> Leading:
             if is_over or not (query.status == "open" or query.answer_status == "answered"):
                 dead.add(query.thread_id)
             continue
-        for chunk in query.shown_chunks:
-            if chunk.verdict_label != "0":
-                chunks.add((query.thread_id, chunk.chunk_id))
-                queries |= {each.thread_id for each in chunk.sub_runs if each.answer_status == "answered"}
+        for chunk in _read_chunks(query):
+            chunks.add((query.thread_id, chunk.chunk_id))
+            queries |= {each.thread_id for each in chunk.sub_runs if each.answer_status == "answered"}
     return Leading(queries=frozenset(queries), chunks=frozenset(chunks), dead=frozenset(dead))
+
+
+def _read_chunks(query: QueryNode) -> list[ChunkNode]:
+    """Return the chunks that help and that the reader saw, once there is an answer."""
+    if query.answer_status is None:
+        return []
+    if query.shown_chunks:
+        return [chunk for chunk in query.shown_chunks if chunk.verdict_label != "0"]
+    return [chunk for chunk in query.chunks if chunk.verdict_label in ("1", "2")]

@@ -167,7 +167,7 @@ def test_browser_shows_the_tree_and_runs_nothing_of_its_text(tmp_path: Path) -> 
 
     assert shown_nodes(dom) == [
         "query card finished leads",
-        "chunk card verdict-1",
+        "chunk card verdict-1 leads",
         "query card finished",
         "chunk card verdict-unknown",
     ]
@@ -184,7 +184,7 @@ def test_browser_search_opens_highlights_and_counts_what_matches(tmp_path: Path)
 
     assert ">1 of 7 nodes match</output>" in dom
     assert "<mark>needle</mark> in the depth" in dom
-    chain = ["chunk card verdict-1", "query card finished", "chunk card verdict-1"]
+    chain = ["chunk card verdict-1 leads", "query card finished", "chunk card verdict-1"]
     assert shown_nodes(dom) == ["query card finished leads", *chain]
 
 
@@ -196,7 +196,7 @@ def test_browser_filters_by_verdict_and_keeps_what_leads_there(tmp_path: Path) -
     assert ">2 of 7 nodes match</output>" in dom
     assert shown_nodes(dom) == [
         "query card finished leads",
-        "chunk card verdict-1",
+        "chunk card verdict-1 leads",
         "query card finished",
         "chunk card verdict-cancelled",
         "chunk card verdict-unknown",

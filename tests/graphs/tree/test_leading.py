@@ -20,3 +20,10 @@ def test_answers_may_still_be_needed_while_there_is_none() -> None:
     root = replace(tree_of(96).root, status="open", answer_status=None)
     assert "1.1" in find_leading(root).dead  # refused
     assert "1.0" not in find_leading(root).dead
+
+
+def test_where_it_is_not_kept_what_was_read_all_that_helps_counts() -> None:
+    root = tree_of(6).root
+    plain = [replace(chunk, metadata={**chunk.metadata, "shown_place": None}) for chunk in root.chunks]
+    leading = find_leading(replace(root, chunks=tuple(plain)))
+    assert leading.chunks == {("1", f"1/{rank}") for rank in range(3)}

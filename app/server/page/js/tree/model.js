@@ -37,14 +37,21 @@ export function leadingOf({ root }) {
   const found = new Set();
   const walk = (query) => {
     found.add(queryId(query));
-    for (const chunk of query.chunks) {
-      if (!chunk.metadata.shown_place || verdictOf(chunk) === "0") continue;
+    for (const chunk of readChunks(query)) {
       found.add(chunkId(query, chunk));
       chunk.sub_runs.filter((below) => below.answer_status === "answered").forEach(walk);
     }
   };
   walk(root);
   return found;
+}
+
+// Where it is not kept what the reader saw, all that helps counts.
+function readChunks(query) {
+  if (!query.answer_status) return [];
+  const shown = query.chunks.filter((chunk) => chunk.metadata.shown_place);
+  if (shown.length) return shown.filter((chunk) => verdictOf(chunk) !== "0");
+  return query.chunks.filter((chunk) => ["1", "2"].includes(verdictOf(chunk)));
 }
 
 /**
