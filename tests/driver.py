@@ -77,9 +77,9 @@ class Page:
     def appear(self, *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
         """Take a size, down to that of phones, and prefer dark or light colours."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self._chrome("Emulation.setDeviceMetricsOverride", **size)
+        self.chrome("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._chrome("Emulation.setEmulatedMedia", features=[scheme])
+        self.chrome("Emulation.setEmulatedMedia", features=[scheme])
 
     def console(self) -> list[str]:
         """What scripts wrote since the last look, errors among it."""
@@ -96,7 +96,7 @@ class Page:
         assert isinstance(found, dict)
         return str(found[_ELEMENT])
 
-    def _chrome(self, command: str, **parameters: object) -> None:
+    def chrome(self, command: str, **parameters: object) -> None:
         """Send a command of Chrome's own protocol."""
         self._post("goog/cdp/execute", cmd=command, params=parameters)
 

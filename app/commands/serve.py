@@ -81,7 +81,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
     Limits, such as --max-llm-calls, are the most that a request may ask for. Other keys are defaults: a request may
     have more --topk, up to 100, and its own --search-type, --thinking and --policy.
     """
-    with busy("starting"):
+    with busy():
         try:
             from ..server.application import create_app
             from ..server.safety.descriptors import within_descriptors

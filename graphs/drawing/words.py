@@ -147,8 +147,8 @@ def format_answer(node: QueryNode) -> str:
 def format_origin(chunk: ChunkNode) -> str:
     """Format a chunk's origin: round, rank, retrieval score, title and source, as far as known."""
     parts = [f"round {chunk.round}"] if chunk.found_by else []
-    if chunk.rank is not None:
-        parts.append(f"#{chunk.rank}")
+    if chunk.position is not None:
+        parts.append(f"#{chunk.position}")
     if chunk.retrieval_score is not None:
         parts.append(f"{chunk.retrieval_score:.3f}")
     if chunk.linked_by:

@@ -74,7 +74,7 @@ def _by_chunk(kind: DifferenceKind, pair: QueryPair, said: _Said) -> Iterator[Di
 
 
 def _place(chunk: ChunkNode | None, _: ChunkPair) -> str:
-    return "" if chunk is None else f"#{chunk.rank}" if chunk.rank is not None else "found"
+    return "" if chunk is None else f"#{chunk.position}" if chunk.position is not None else "found"
 
 
 def _verdict(chunk: ChunkNode | None, pair: ChunkPair) -> str:

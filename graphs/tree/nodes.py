@@ -90,6 +90,11 @@ class ChunkNode:
         return given if isinstance(given, int) else None
 
     @property
+    def position(self) -> int | None:
+        """Its rank as drawings, tables and names show it, 1 for the best; None if unknown."""
+        return None if self.rank is None else self.rank + 1
+
+    @property
     def found_by(self) -> str:
         """Query of the round that found the chunk; ``""`` for systems that do not search in rounds."""
         return self._text("found_by")

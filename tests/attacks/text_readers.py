@@ -448,6 +448,10 @@ EXCUSED: Mapping[str, str] = {
     "modules.index.parsers.pdf.tables.is_number": "reads a cell, character by character",
     "modules.index.parsers.pdf.bands.begins_with_mark": "reads the first words of a line, digit by digit",
     "evaluation.reports.report._fenced": "finds runs of one character",
+    **dict.fromkeys(
+        ("app.server.page.bundle.bundle", "app.server.page.bundle._joined", "app.server.page.bundle._as_function"),
+        "reads the page's own files",
+    ),
     "evaluation.datasets.own_questions._QuestionReader.dataset": "looks for numbers of a fixed length",
 }
 """Functions that need no reader of their own, with the reason."""

@@ -118,7 +118,7 @@ class ConversationItem(BaseModel):
     collection: str
     """Collection that it searched last, or that its unanswered first question searches; empty for none."""
     turns: int
-    """Number of turns on the active branch."""
+    """Number of turns on all branches."""
     branches: list[str]
     active_branch: str
     created_at: str

@@ -41,7 +41,7 @@ class ConversationSummary:
     collection: str
     """Name and address of the collection that it searches; ``""`` before the first search."""
     turns: int
-    """Number of turns on the active branch."""
+    """Number of turns on all branches."""
     branches: tuple[Branch, ...]
     active_branch: str
     open_turn: OpenTurn | None
@@ -264,7 +264,7 @@ def summary_of(state: ConversationState) -> ConversationSummary:
         conversation_id=state["conversation_id"],
         title=state["title"],
         collection=state["collection"],
-        turns=state["branches"][state["active_branch"]]["head_number"],
+        turns=sum(branch["head_number"] - branch["fork_number"] for branch in state["branches"].values()),
         branches=tuple(state["branches"].values()),
         active_branch=state["active_branch"],
         open_turn=state["open_turn"],

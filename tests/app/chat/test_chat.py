@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.chat.slash_commands import HELP
+from judgetree.app.chat.slash_commands import help_text
 from judgetree.app.commands.chat import command_to_return, new_name
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.terminal.terminal import width
+from judgetree.graphs.drawing.layout import columns
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.conftest import CHAIN, COLLECTION, Cli
 from tests.app.talks import AGAIN, COST, FIRST, PAINT, STANDALONE_THICKNESS, THICKNESS
@@ -120,7 +122,14 @@ def test_a_conversation_is_drawn_by_the_name_of_the_file(chat: Cli, tmp_path: Pa
 
 def test_help_names_every_command_and_quit_ends_the_chat(chat: Cli) -> None:
     done = chat("/help", "/quit", "never asked")
-    assert (done.status, done.out) == (0, f"{HELP}\n")
+    assert (done.status, done.out) == (0, f"{help_text(width())}\n")
+
+
+@pytest.mark.parametrize("room", [60, 80])
+def test_help_fits_a_narrow_terminal(room: int) -> None:
+    text = help_text(room)
+    assert max(map(columns, text.splitlines())) <= room
+    assert " ".join(text.split()) == " ".join(help_text(200).split())
 
 
 def test_a_question_may_begin_with_a_slash_behind_a_blank(chat: Cli) -> None:
@@ -189,7 +198,7 @@ def test_a_mistake_ends_a_pipe_with_its_remedy(
 ) -> None:
     done = chat(*lines, "/help", options=options)
     assert done.status == 2
-    assert HELP not in done.out
+    assert help_text(width()) not in done.out
     assert advice in done.err
 
 

@@ -39,8 +39,8 @@ export default {
   "branch.choose": "Branch", "branch.option": ["{name} · {n} turn", "{name} · {n} turns"], "branch.rename": "Rename this branch", "branch.newName": "Name", "branch.delete": "Delete this branch", "branch.sure": "Delete branch “{name}” with its own turns?",
 
   "tree.name": "Search tree", "tree.empty": "The search tree of a question grows here.", "tree.noSearch": "This turn searched for nothing. {basis}.",
-  "tree.search": "Search the tree", "tree.filter": "Verdicts", "tree.match": "{at} of {found}", "tree.matches": ["{n} match", "{n} matches"], "tree.outline": "Show as an outline", "tree.fold": "Fold useless", "tree.foldHint": "Chunks of a question that do not help share one card",
-  "tree.smaller": "Zoom out", "tree.larger": "Zoom in", "tree.fit": "Show the whole tree", "tree.folded": ["{n} does not help", "{n} do not help"],
+  "tree.search": "Search the tree", "tree.filter": "Verdicts", "tree.match": "{at} of {found}", "tree.matches": ["{n} match", "{n} matches"], "tree.outline": "Show as an outline", "tree.fold": "Fold useless", "tree.all": "Show all", "tree.foldHint": "Folded, chunks that do not help share one card, and questions that led nowhere are closed",
+  "tree.smaller": "Zoom out", "tree.larger": "Zoom in", "tree.fit": "Fit into the window", "tree.folded": ["{n} does not help", "{n} do not help"],
   "tree.question": "Question", "tree.subQuestion": "Sub-question", "tree.linked": "taken over", "tree.searching": "searching …", "tree.failed": "Failed: {error}", "tree.noAnswerYet": "No answer yet", "tree.noAnswer": "No answer",
   "tree.answer": "Answer", "tree.depth": "Depth", "tree.suffices": "Chunks suffice", "tree.linkedFrom": "Taken over from", "tree.thread": "Thread", "tree.evidence": "Evidence as the reader saw it",
   "state.open": "runs", "state.failed": "failed", "state.refused": "no answer in what was found", "state.answered": "answered",

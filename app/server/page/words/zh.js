@@ -39,8 +39,8 @@ export default {
   "branch.choose": "分支", "branch.option": "{name} · {n} 轮", "branch.rename": "重命名此分支", "branch.newName": "名称", "branch.delete": "删除此分支", "branch.sure": "删除分支“{name}”及其自己的各轮？",
 
   "tree.name": "搜索树", "tree.empty": "问题的搜索树会在这里生长。", "tree.noSearch": "这一轮没有检索。{basis}。",
-  "tree.search": "在树中查找", "tree.filter": "评判结果", "tree.match": "第 {at}/{found} 处", "tree.matches": "{n} 处匹配", "tree.outline": "显示为大纲", "tree.fold": "折叠无用片段", "tree.foldHint": "同一问题下无用的片段合为一张卡片",
-  "tree.smaller": "缩小", "tree.larger": "放大", "tree.fit": "显示整棵树", "tree.folded": "{n} 个无用片段",
+  "tree.search": "在树中查找", "tree.filter": "评判结果", "tree.match": "第 {at}/{found} 处", "tree.matches": "{n} 处匹配", "tree.outline": "显示为大纲", "tree.fold": "折叠无用片段", "tree.all": "全部显示", "tree.foldHint": "折叠时，同一问题下无用的片段合为一张卡片，没有结果的问题收起",
+  "tree.smaller": "缩小", "tree.larger": "放大", "tree.fit": "适合窗口", "tree.folded": "{n} 个无用片段",
   "tree.question": "问题", "tree.subQuestion": "子问题", "tree.linked": "沿用", "tree.searching": "检索中……", "tree.failed": "失败：{error}", "tree.noAnswerYet": "尚无答案", "tree.noAnswer": "没有答案",
   "tree.answer": "答案", "tree.depth": "深度", "tree.suffices": "片段是否足够", "tree.linkedFrom": "沿用自", "tree.thread": "线程", "tree.evidence": "阅读者所见的依据",
   "state.open": "进行中", "state.failed": "失败", "state.refused": "找到的内容里没有答案", "state.answered": "已回答",

@@ -196,7 +196,7 @@ def test_the_tree_is_walked_and_searched_by_keys(page: Page) -> None:
     page.press("ArrowRight")
     assert page.run(focused) == "node chunk verdict-0"
     page.press("ArrowLeft")
-    assert page.run(focused) == "node query answered"
+    assert page.run(focused) == "node query answered leading"
     page.press("ArrowLeft")
     page.wait("document.querySelectorAll('.node').length === 1")
     page.press("ArrowRight")
