@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from ....modules.storage.texts import is_storable
+from ..serving.options import SourcesForm
 from ..serving.request_keys import QuestionKeys
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -72,8 +73,9 @@ class ResponseFormat(BaseModel):
 class TurnOptions(QuestionKeys):
     """judgetree's own options of one question; what is missing is as the server has it."""
 
-    sources: Literal["annotations", "markdown"] = "annotations"
-    """``markdown`` adds the list of sources to the answer, for clients that show neither annotations nor events."""
+    sources: SourcesForm | None = None
+    """Where sources are named: in ``annotations``, in a list behind the answer (``markdown``), which all clients show,
+    in both or nowhere; null for the server's ``--sources``."""
 
 
 class Metadata(BaseModel):

@@ -82,6 +82,8 @@ class NoAnswerInTime(MilvusFailure):
         )
 
 
+NO_RETRY = {"X-Should-Retry": "false"}
+"""Header by which OpenAI's clients do not send a request again."""
 _NO_OBJECT = "The body is no JSON object. Send one, with the header Content-Type: application/json."
 _NO_OBJECT_FAULTS = (("json_invalid", 2), ("missing", 1), ("model_attributes_type", 1), ("dict_type", 1))
 """Kinds of faults of a whole body, each with the length of its place: the body, and for JSON where it breaks off."""
@@ -108,7 +110,8 @@ def as_api_error(error: Exception) -> ApiError:
         return error
     if isinstance(error, JudgetreeError):
         status, kind = next(((s, k) for cls, s, k in _STATUS if isinstance(error, cls)), (500, "api_error"))
-        return ApiError(status, without_secrets(str(error)), kind=kind)
+        headers = NO_RETRY if status == 502 else None
+        return ApiError(status, without_secrets(str(error)), kind=kind, headers=headers)
     logger.error("request failed", exc_info=error)
     return ApiError(500, "The server failed. Its log says why.", kind="api_error")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from ....modules.calls.growing_text import Delta
@@ -68,10 +69,17 @@ class SourceEvent:
     score: int | None
     """The judge's score, 0 to 2; None without one."""
     text: str
+    title: str = ""
+    """Title of its document; ``""`` if it is unknown."""
     key_passage: str = ""
     """Quotation of ``text`` that the answer needs; ``""`` without one, and without ``insert_block``."""
     reason: str = ""
     """Why the chunk belongs to the answer, or why that is unknown; ``""`` without ``insert_block``."""
+
+    @property
+    def name(self) -> str:
+        """The title, or the source where the title is only its file's name, or missing."""
+        return self.source if self.title in ("", PurePosixPath(self.source).stem) else self.title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +139,7 @@ def _source_event(number: int, chunk: Document, refs: Sequence[ChunkRef]) -> Sou
         source=str(metadata.get("source", "")),
         score=score if isinstance(score, int) else None,
         text=chunk.page_content,
+        title=str(metadata.get("title") or ""),
         key_passage=ref.get("key_passage", ""),
         reason=ref.get("reason", ""),
     )
