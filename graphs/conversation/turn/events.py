@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from ....modules.calls.growing_text import Delta
 from ....modules.memory.turns import MAX_THINKING_CHARS, ChunkRef
+from ....modules.passage_names import passage_name, title_of
 from ...threads.context import RunEvent
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SourceEvent:
     """The judge's score, 0 to 2; None without one."""
     text: str
     title: str = ""
-    """Title of its document; ``""`` if it is unknown."""
+    """Title of its document; ``""`` if the name of its file says as much."""
     key_passage: str = ""
     """Quotation of ``text`` that the answer needs; ``""`` without one, and without ``insert_block``."""
     reason: str = ""
@@ -78,8 +78,8 @@ class SourceEvent:
 
     @property
     def name(self) -> str:
-        """The title, or the source where the title is only its file's name, or missing."""
-        return self.source if self.title in ("", PurePosixPath(self.source).stem) else self.title
+        """Short name for people: title, else source, else id."""
+        return passage_name(self.source, self.title, self.chunk_id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def _source_event(number: int, chunk: Document, refs: Sequence[ChunkRef]) -> Sou
         source=str(metadata.get("source", "")),
         score=score if isinstance(score, int) else None,
         text=chunk.page_content,
-        title=str(metadata.get("title") or ""),
+        title=title_of(metadata),
         key_passage=ref.get("key_passage", ""),
         reason=ref.get("reason", ""),
     )

@@ -181,7 +181,7 @@ def test_chat_completions_have_grace_only_where_the_server_says_so(
             lines = same.iter_lines()
             next(lines)
             gate.open()
-            assert '"content":"the drum"' in "".join(lines)
+            assert '"answer":"the drum"' in "".join(lines)
         assert [each["turns"] for each in get(http, "/v1/conversations")["data"]] == [1, 0]
 
 
