@@ -26,7 +26,7 @@ from ....modules.memory.costs import cost_of_turn
 from ..serving.errors import ErrorBody
 from ..serving.options import SourcesForm
 from .answers import FinishReason
-from .sources import AnswerSources, Json, Links
+from .sources import AnswerLinks, AnswerSources, Json
 
 _VOID = "\n\n---\n\n"
 """What stands between a void beginning and the answer, for clients that cannot take text back."""
@@ -37,7 +37,7 @@ class GrowingCompletion:
     """One chat completion while it grows."""
 
     model: str
-    links: Links
+    links: AnswerLinks
     prices: Prices
     conversation: str = ""
     """Name of the conversation as its owner knows it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -26,13 +25,12 @@ from .chunks import GrowingCompletion, data_of
 from .fast import answer_fast
 from .history import ConversationPlace, place_of
 from .requests import ChatRequest
-from .sources import Json, Links
+from .sources import AnswerLinks, Json
 from .tasks import is_task_prompt
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 
 _CHAT_HEADERS = ("X-OpenWebUI-Chat-Id", "X-Chat-Id")
-_OPEN_WEBUI_AGENT = re.compile(r"Python/\S+ aiohttp/")
 _HOW_IT_IS_SENT = {"stream", "stream_options"}
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-636861747300")
 _END = ServerSentEvent(data="[DONE]", sep="\n")
@@ -99,7 +97,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     completion = GrowingCompletion(
         model=model.id,
         conversation=caller.shown_name(events.name) or name,
-        links=Links.of(request, caller),
+        links=AnswerLinks.of(request, caller),
         prices=served.prices,
         sources_form=body.judgetree.sources or served.options.sources,
         is_open_webui=_is_open_webui(request),
@@ -110,7 +108,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
 def _is_open_webui(request: Request) -> bool:
     """Return whether Open WebUI sends a request; unless it forwards who asks, only its HTTP client shows that."""
     agent = request.headers.get("User-Agent", "")
-    return _CHAT_HEADERS[0] in request.headers or _OPEN_WEBUI_AGENT.match(agent) is not None
+    return _CHAT_HEADERS[0] in request.headers or (agent.startswith("Python/") and " aiohttp/" in agent)
 
 
 def _thread_header(thread_id: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ _CITATION = re.compile(r"\[(\d{1,3}(?:, ?\d{1,3})*)\]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Links:
+class AnswerLinks:
     """Addresses of what a server shows of an answer, for whoever has its caller's key or reads the answer."""
 
     base_url: str
@@ -56,7 +56,7 @@ class AnswerSources:
     result: TurnResult
     text: str
     """The answer as the client has it."""
-    links: Links
+    links: AnswerLinks
 
     @cached_property
     def _events(self) -> Sequence[SourceEvent]:
@@ -68,9 +68,9 @@ class AnswerSources:
         """Places of the numbers that the answer cites, by number of the source."""
         numbers = {source.number for source in self._events}
         spans: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for found in _CITATION.finditer(self.text):
-            for number in numbers.intersection(map(int, found[1].split(","))):
-                spans[number].append(found.span())
+        for cited, span in citations_in(self.text):
+            for number in numbers & cited:
+                spans[number].append(span)
         return spans
 
     @property
@@ -154,6 +154,15 @@ class AnswerSources:
         chunks = self.result.turn["chunks"] if self.result.turn else []
         thread = next((ref["thread_id"] for ref in chunks if ref["chunk_id"] == source.chunk_id), "")
         return self.links.chunk(thread, source.chunk_id)
+
+
+def citations_in(text: str) -> list[tuple[set[int], tuple[int, int]]]:
+    """Return the numbers that a text cites, each with the place of its brackets.
+
+    >>> citations_in("The drum [1] is thick [2, 3].")
+    [({1}, (9, 12)), ({2, 3}, (22, 28))]
+    """
+    return [({int(number) for number in found[1].split(",")}, found.span()) for found in _CITATION.finditer(text)]
 
 
 def _plain(text: str) -> str:
