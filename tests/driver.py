@@ -71,6 +71,23 @@ class Page:
         """Type into an element; the text for a file input is a path."""
         self._post(f"element/{self._found(selector)}/value", text=text)
 
+    def open_tab(self, address: str) -> str:
+        """Open an address in another tab, which is looked at from now on; returns the tab before, for ``turn_to``."""
+        before = str(self._get("window"))
+        opened = self._post("window/new", type="tab")
+        assert isinstance(opened, dict)
+        self.turn_to(opened["handle"])
+        self.open(address)
+        return before
+
+    def turn_to(self, tab: str) -> None:
+        """Look at another tab."""
+        self._post("window", handle=tab)
+
+    def close_tab(self) -> None:
+        """Close the tab that is looked at."""
+        self._session.delete("window")
+
     def reload(self) -> None:
         self._post("refresh")
 

@@ -10,6 +10,7 @@ import typer
 
 from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import DependencyError, SettingsError
+from ..server.serving.options import SourcesForm
 from ..terminal.terminal import busy, say
 from .config_options import takes
 
@@ -37,6 +38,23 @@ def serve(  # noqa: PLR0913 - one parameter an option
     name_llm: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=MODEL", help="Model that requests may choose by this name, may be repeated."),
+    ] = None,
+    sources: Annotated[
+        SourcesForm | None,
+        typer.Option(
+            help="Where chat completions name sources: annotations, a list behind the answer, both or nowhere; "
+            "default: annotations."
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=3_600,
+            metavar="S",
+            help="Seconds for which a question runs on after its connection was lost; default: 30 of the web page, "
+            "else 0.",
+        ),
     ] = None,
     runs: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with evaluation runs to show; default: none.")
@@ -102,6 +120,8 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "config": config,
         "fast_llm": fast_llm,
         "llms": _named(name_llm or []),
+        "sources": sources,
+        "grace_s": grace,
         "runs": runs,
         "expire_days": expire_days,
         "max_runs": max_runs,

@@ -1,4 +1,4 @@
-"""The model ``fast``: one call without a search, for titles and tags."""
+"""The model ``fast``: one call without a search, for titles and tags of chat clients."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ..serving.served import FAST, Served
 from ..serving.streams import event_stream, json_event, while_connected
 from .chunks import GrowingCompletion, data_of, finish_reason_of
 from .requests import ChatRequest
+from .sources import AnswerLinks
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
@@ -48,7 +49,7 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
         answer = await while_connected(request, background_loop().arun(asking))
     ended = finish_reason_of(meter.records)
     said: dict[str, object] = {"content": answer.text, "refusal": answer.refusal or None}
-    completion = GrowingCompletion(model=FAST, base_url=str(request.base_url), prices=served.prices)
+    completion = GrowingCompletion(model=FAST, links=AnswerLinks.of(request, caller), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:
         return JSONResponse(completion.whole_of({"role": "assistant", **said}, usage, ended))

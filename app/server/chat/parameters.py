@@ -10,6 +10,8 @@ from ..serving.errors import ApiError
 
 IGNORED = "X-Judgetree-Ignored"
 """Header of an answer that names the parameters that had no effect."""
+_OFFERS = frozenset({"tools", "functions"})
+"""What a model may leave unused, so that an answer without it is allowed: Open WebUI offers its tools with each chat."""
 _NEUTRAL = frozenset({"user", "store"})
 """Parameters that say nothing of the answer, whatever their value."""
 _NOT_IN_HEADERS = re.compile(r"[^\w.-]", re.ASCII)
@@ -33,9 +35,7 @@ _ONE_SAMPLING = "the sampling is set by temperature and seed alone"
 _TEXT_ALONE = "answers are text"
 REFUSED: Mapping[str, Refused] = {
     "n": Refused(because=_ONE, neutral=(1,)),
-    "tools": Refused(because=_NO_TOOLS, neutral=([],)),
     "tool_choice": Refused(because=_NO_TOOLS, neutral=("none", "auto")),
-    "functions": Refused(because=_NO_TOOLS, neutral=([],)),
     "function_call": Refused(because=_NO_TOOLS, neutral=("none", "auto")),
     "logprobs": Refused(because=_NO_LOGPROBS, neutral=(False,)),
     "top_logprobs": Refused(because=_NO_LOGPROBS, neutral=(0,)),
@@ -62,7 +62,7 @@ def ignored_parameters(given: Mapping[str, object], *, lenient: bool) -> list[st
     ignored = []
     for name, value in given.items():
         refused = REFUSED.get(name)
-        if value is None or name in _NEUTRAL or (refused and value in refused.neutral):
+        if value is None or name in _NEUTRAL or (refused and value in refused.neutral) or (name in _OFFERS and not value):
             continue
         if refused and not lenient:
             raise ApiError(400, f"Leave out {name}: {refused.because}.", param=name, code="unsupported_parameter")

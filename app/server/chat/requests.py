@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 from ....modules.config.answer_form import MAX_INSTRUCTIONS, USUAL_FORM, AnswerForm
 from ....modules.storage.texts import is_storable
 from ..serving.errors import ApiError
+from ..serving.options import SourcesForm
 from ..serving.request_keys import QuestionKeys
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -100,8 +101,9 @@ class ResponseFormat(BaseModel):
 class TurnOptions(QuestionKeys):
     """judgetree's own options of one question; what is missing is as the server has it."""
 
-    sources: Literal["annotations", "markdown"] = "annotations"
-    """``markdown`` adds the list of sources to the answer, for clients that show neither annotations nor events."""
+    sources: SourcesForm | None = None
+    """Where sources are named: in ``annotations``, in a list behind the answer (``markdown``), which all clients show,
+    in both or nowhere; null for the server's ``--sources``."""
 
 
 class Metadata(BaseModel):

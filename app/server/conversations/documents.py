@@ -29,7 +29,7 @@ class Source(BaseModel):
     """A chunk that an answer rests on."""
 
     number: int
-    """Its place, from 1, best first."""
+    """Its place, from 1: first what the reader was shown, by its numbers there, then others, best first."""
     chunk_id: str
     source: str
     """Name or address of its document."""

@@ -10,10 +10,11 @@ from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 from sse_starlette import ServerSentEvent
 
-from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent
-from ..serving.asking import DetachedTask, asked, check_question
+from ....graphs.conversation.turn.events import DoneEvent, ErrorEvent
+from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error
+from ..serving.running import QuestionEvents, identity_of
 from ..serving.served import Served, ServedBy
 from ..serving.streams import described_events, question_stream
 from ..serving.unnamed import new_name
@@ -23,7 +24,6 @@ from .turn_lines import TurnLines
 
 router = APIRouter(tags=["knowledge chat"])
 
-Events = DetachedTask[ConversationEvent]
 _STREAM: dict[str, object] = {
     "content": described_events(data="^(SESSION|THINK|CONTENT|SOURCE|RESTART|ERROR|DONE): "),
     "description": "Named events, as the data of server-sent events.",
@@ -50,7 +50,7 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
     return question_stream(_lines(TurnLines(name=name), events), events, served.options)
 
 
-async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> Events:
+async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> QuestionEvents:
     model, llm = await chosen_model(served, caller, body.model_id or "")
     conversations = await served.conversations(model)
     filter_id = body.insert_block_llm_id
@@ -69,10 +69,12 @@ async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Ca
         body.question,
         parent_turn_id=body.parent_turn_id,
         keys=keys,
+        identity=identity_of(caller, "knowledge", body.model_dump()),
+        grace_s=served.options.grace_of(),
     )
 
 
-async def _lines(lines: TurnLines, events: Events) -> AsyncIterator[ServerSentEvent]:
+async def _lines(lines: TurnLines, events: QuestionEvents) -> AsyncIterator[ServerSentEvent]:
     """Yield all events of an answer; an error is the last before ``DONE``."""
     is_done = False
     failed: list[ErrorEvent] = []  # whose words are those of an error that follows

@@ -93,6 +93,8 @@ _QUESTION_FAILED = f"The question failed, by a model of the server or a limit. {
 _SERVER_FAILED = f"A part of the server does not work. {_ASK_LATER}"
 _ADDRESS = re.compile(r"(?:(?<![\w+.-])[\w+.-]{1,40}+://|(?<![\w.:/])/[^\s'\"/<>]{1,200}+/)[^\s'\"<>]*+")
 """Addresses, and absolute paths of files."""
+NO_RETRY = {"X-Should-Retry": "false"}
+"""Header by which OpenAI's clients do not send a request again."""
 _NO_OBJECT = "The body is no JSON object. Send one, with the header Content-Type: application/json."
 _NO_OBJECT_FAULTS = (("json_invalid", 2), ("missing", 1), ("model_attributes_type", 1), ("dict_type", 1))
 """Kinds of faults of a whole body, each with the length of its place: the body, and for JSON where it breaks off."""
@@ -119,7 +121,8 @@ def as_api_error(error: Exception) -> ApiError:
         return error
     if isinstance(error, JudgetreeError):
         status, kind = next(((s, k) for cls, s, k in _STATUS if isinstance(error, cls)), (500, "api_error"))
-        return ApiError(status, _shown(error, status), kind=kind)
+        headers = NO_RETRY if status == 502 else None
+        return ApiError(status, _shown(error, status), kind=kind, headers=headers)
     logger.error("request failed", exc_info=error)
     return ApiError(500, "The server failed. Its log says why.", kind="api_error")
 

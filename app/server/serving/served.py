@@ -38,6 +38,7 @@ from .admission import QuestionAdmissions, per_question_of
 from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
+from .running import RunningQuestions
 from .unnamed import is_unnamed
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class Served:
         self.prices = load_prices(settings.home)
         self.admissions = QuestionAdmissions(options, KeyLedger(tables), self.prices, self._abandoned_calls)
         """Places for questions, and the budgets of keys."""
+        self.running = RunningQuestions()
         self._opened: dict[ServedModel, Conversations] = {}
         self._gate = CallGate(settings.max_concurrency)  # one for all models
         self._opening = asyncio.Lock()
@@ -250,6 +252,7 @@ class Served:
 
     async def close(self) -> None:
         """End running questions after their checkpoints, and free collections and stores."""
+        await self.running.aclose()
         self._opened.clear()
         await self.trees.aclose()
         await self._resources.aclose()

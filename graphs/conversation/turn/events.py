@@ -59,7 +59,11 @@ class ContentEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceEvent:
-    """A chunk that the answer rests on; one event for each, best first, before the ``DoneEvent``."""
+    """A chunk that the answer rests on; one event for each, before the ``DoneEvent``.
+
+    First come those that the reader was shown, by their numbers there, which an answer may cite; then others, best
+    first.
+    """
 
     type: ClassVar = "source"
     number: int

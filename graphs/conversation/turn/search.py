@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -55,7 +56,9 @@ async def found_by(final: RagState, thread_id: str, context: TurnContext) -> dic
         for query, chunk in walk_chunks(root)
         if query is not root and chunk.score
     ]
-    best = best_refs([*refs.values(), *below])
+    shown = {str(chunk.metadata["chunk_id"]): chunk.metadata.get("shown_place") or math.inf for chunk in found}
+    # First what the reader was shown, in its order: an answer cites passages by their numbers there.
+    best = sorted(best_refs([*refs.values(), *below]), key=lambda ref: shown.get(ref["chunk_id"], math.inf))
     return {
         "chunks": [_quoting(ref, refs.get(ref["chunk_id"], ref)) for ref in best],
         "insert_block": report_of(final.get("similar_chunks", ())),

@@ -175,9 +175,8 @@ def test_json_of_an_unknown_answer_is_a_refusal(client: openai.OpenAI, scripted:
     ("name", "value"),
     [
         ("n", 2),
-        ("tools", [TOOL]),
         ("tool_choice", "required"),
-        ("functions", [TOOL["function"]]),
+        ("function_call", {"name": "search"}),
         ("logprobs", True),
         ("top_logprobs", 3),
         ("logit_bias", {"50256": -100}),
@@ -193,6 +192,17 @@ def test_what_would_change_the_answer_is_refused_by_name(
     with pytest.raises(openai.BadRequestError, match=f"Leave out {name}: ") as caught:
         ask(client, model=model, **{name: value})
     assert (caught.value.param, caught.value.code, received) == (name, "unsupported_parameter", [])
+
+
+@pytest.mark.parametrize("choice", [{}, {"tool_choice": "auto"}])
+def test_tools_that_are_only_offered_stay_unused(client: openai.OpenAI, choice: dict[str, str]) -> None:
+    raw = client.chat.completions.with_raw_response.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": QUESTION}],
+        tools=[TOOL],  # type: ignore[list-item]
+        **choice,  # type: ignore[arg-type]
+    )
+    assert raw.headers["x-judgetree-ignored"] == "tools"
 
 
 def test_a_lenient_server_ignores_it_and_says_so(settings: Settings) -> None:

@@ -106,7 +106,7 @@ def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page, model
     ask(page, QUESTION)
     wait_for_answer(page)
     model.responses = None
-    page.click(".source-chip")
+    page.click(".sources li:last-child .source-chip")
     page.wait("document.querySelector('dialog .document')?.innerText.includes('withstands up to 212 °C')")
     look(page, "ask-source")
     page.press("Escape")
@@ -310,3 +310,38 @@ def test_a_first_visit_shows_what_will_grow_and_offers_a_question(page: Page, mo
     assert page.run("return [document.activeElement.id, location.hash]") == ["main", ""]
     page.appear(width=390, height=844, dark=True)
     look(page, "ask-first-phone-dark")
+
+
+@pytest.mark.slow
+@needs_driver
+def test_a_reload_and_a_second_tab_show_the_running_question_and_cost_nothing(
+    page: Page, model: ScriptedServer
+) -> None:
+    is_growing = "document.querySelectorAll('.turn.live + *').length === 0 && document.querySelector('.turn.live')"
+    has_tree = "document.querySelectorAll('.node.chunk.verdict-pending').length === 3"
+    before = model.requests
+    with held(model, SUB_QUESTION) as going:
+        ask(page, QUESTION)
+        page.wait(has_tree)
+        page.reload()
+        page.wait(f"{is_growing} && {has_tree}")
+        address = str(page.run("return location.href"))
+        first = page.open_tab(address)
+        page.wait(f"{is_growing} && {has_tree}")
+        look(page, "ask-second-tab")
+        going.set()
+        wait_for_answer(page)
+        assert "212 °C" in page.text(".answer")
+        page.close_tab()
+        page.turn_to(first)
+        wait_for_answer(page)
+        assert "212 °C" in page.text(".answer")
+    spent = model.requests - before
+    page.run("location.hash = '#/'")
+    page.wait("document.querySelector('.welcome')")
+    before = model.requests
+    ask(page, QUESTION)
+    wait_for_answer(page)
+    alone = model.requests - before
+    assert (spent["judge"], spent["read"]) == (alone["judge"], alone["read"])
+    assert page.run("return document.querySelectorAll('.turn').length") == 1

@@ -59,6 +59,17 @@ export class AskView {
     const reading = [this.list.load()];
     if (!this.isNew && !this.conversation.isRunning) reading.push(this.conversation.load().then(() => this.#followCollection()));
     await Promise.all(reading.map((each) => each.catch(warn)));
+    await this.#join();
+  }
+
+  // Watch a question that the server is answering already; returns whether there was one.
+  async #join() {
+    const { conversation } = this;
+    kept.set(conversation.name, conversation);
+    const hasJoined = await conversation.join().catch(warn);
+    kept.delete(conversation.name);
+    if (hasJoined) await this.list.load().catch(warn);
+    return hasJoined;
   }
 
   // What is asked next belongs to the collection that the conversation has searched, unless another one is chosen.
@@ -174,13 +185,18 @@ export class AskView {
     await this.list.load().catch(warn);
   }
 
-  #resume() {
-    const { question, place } = this.asked ?? { question: this.conversation.live.question, place: null };
-    this.#ask(question, place);
+  async #resume() {
+    if (this.asked) return this.#ask(this.asked.question, this.asked.place);
+    this.conversation.dismiss(); // it was asked elsewhere, and may run, have ended, or be open
+    return this.#try(async () => {
+      await this.conversation.load();
+      await this.#join();
+    });
   }
 
-  #resumeOpen(open) {
-    this.#ask(open.query, { parent_turn_id: open.parent_turn_id, ...(open.request_id && { request_id: open.request_id }) });
+  async #resumeOpen(open) {
+    if (await this.#join()) return;
+    await this.#ask(open.query, { parent_turn_id: open.parent_turn_id, ...(open.request_id && { request_id: open.request_id }) });
   }
 
   #stop() {

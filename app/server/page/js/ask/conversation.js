@@ -20,6 +20,8 @@ export class Conversation extends EventTarget {
     /** @type {LiveTurn|null} */
     this.live = null;
     this.hidden = null; // the newest turn, which is deleted unless it is shown again
+    /** Whether a question runs. */
+    this.isRunning = false;
   }
 
   #changed(what) {
@@ -75,17 +77,39 @@ export class Conversation extends EventTarget {
   async ask(question, options) {
     await this.removeHidden().catch(() => {}); // what cannot be deleted stays, and the question comes after it
     const parent = options.parent_turn_id ?? this.shownPath.at(-1)?.turn_id ?? NO_PARENT;
-    this.live = { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
-    this.leaving = new AbortController();
+    await this.#watch(newLive(question, parent), stream("POST", this.#where("/questions"), { body: { question, ...options } }));
+  }
+
+  /**
+   * Watch the question that the server is answering, asked in another tab or before a reload, until its turn is saved.
+   * Returns whether there was one.
+   */
+  async join() {
+    const open = this.document?.open_turn;
+    if (!open || this.isRunning) return false;
+    const events = stream("GET", this.#where("/questions"));
+    try {
+      await events.next(); // the session, which is known
+    } catch (error) {
+      if (error.status !== 409) throw error;
+      await this.load(); // it may have ended meanwhile
+      return false;
+    }
+    await this.#watch(newLive(open.query, open.parent_turn_id), events);
+    return true;
+  }
+
+  async #watch(live, events) {
+    this.live = live;
+    this.isRunning = true;
     this.#changed("turns");
     try {
-      const events = stream("POST", this.#where("/questions"), { body: { question, ...options }, signal: this.leaving.signal });
       for await (const { event, data } of events) this.#take(event, JSON.parse(data));
       if (!this.live.error) await this.#saved();
     } catch (error) {
       if (this.live) this.live.error = error instanceof Failure ? error.message : say("ask.lost");
     } finally {
-      this.leaving = null;
+      this.isRunning = false;
       this.#changed("turns");
     }
   }
@@ -110,11 +134,6 @@ export class Conversation extends EventTarget {
       }
     } else if (event === "done" && data.error) live.error = data.error;
     this.#changed("live");
-  }
-
-  /** Whether a question runs. */
-  get isRunning() {
-    return this.leaving !== null && this.leaving !== undefined;
   }
 
   /** Stop searching, and answer from what was found. */
@@ -184,6 +203,11 @@ export class Conversation extends EventTarget {
 function stepOf({ node, event: { event, depth } }) {
   if (depth > 0 || event === "sub_run_done") return "call_new_rag";
   return { chunks: "judge", verdict: "judge", set_verdict: "judge", answering: "generate", answer: "generate" }[event] ?? node;
+}
+
+/** @returns {LiveTurn} */
+function newLive(question, parent) {
+  return { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
 }
 
 /** The name of a new conversation. */
