@@ -11,7 +11,7 @@ from ..serving.errors import ApiError
 IGNORED = "X-Judgetree-Ignored"
 """Header of an answer that names the parameters that had no effect."""
 _OFFERS = frozenset({"tools", "functions"})
-"""What a model may leave unused, so that an answer without it is allowed: Open WebUI offers its tools with each chat."""
+"""What a model may leave unused, so that an answer without it is allowed: Open WebUI offers tools with each chat."""
 _NEUTRAL = frozenset({"user", "store"})
 """Parameters that say nothing of the answer, whatever their value."""
 _NOT_IN_HEADERS = re.compile(r"[^\w.-]", re.ASCII)
@@ -62,7 +62,8 @@ def ignored_parameters(given: Mapping[str, object], *, lenient: bool) -> list[st
     ignored = []
     for name, value in given.items():
         refused = REFUSED.get(name)
-        if value is None or name in _NEUTRAL or (refused and value in refused.neutral) or (name in _OFFERS and not value):
+        is_empty = value is None or (name in _OFFERS and not value)
+        if is_empty or name in _NEUTRAL or (refused and value in refused.neutral):
             continue
         if refused and not lenient:
             raise ApiError(400, f"Leave out {name}: {refused.because}.", param=name, code="unsupported_parameter")

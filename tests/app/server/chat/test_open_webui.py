@@ -90,7 +90,7 @@ def test_two_questions_are_two_turns_and_nothing_else_is_judged(
     for prompt in (TITLE, TAGS, FOLLOW_UPS):
         assert client.task(prompt, max_tokens=1000)
     assert scripted.requests["judge"] - before == judged > 0
-    kept = http.get("/v1/conversations").json()["data"]
+    kept = http.get("/v1/conversations?unnamed=true").json()["data"]
     assert [(each["turns"], each["branches"]) for each in kept] == [(turns, ["main"]) for turns in conversations]
     assert shown_sources(first) == [("Norm A", ["# Norm A\n\nNorm A names the drum."])]
     assert [name for name, _ in shown_sources(second)] == ["Drums"]

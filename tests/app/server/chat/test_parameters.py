@@ -198,7 +198,7 @@ def test_what_would_change_the_answer_is_refused_by_name(
 def test_tools_that_are_only_offered_stay_unused(client: openai.OpenAI, choice: dict[str, str]) -> None:
     raw = client.chat.completions.with_raw_response.create(
         model=MODEL,
-        messages=[{"role": "user", "content": QUESTION}],
+        messages=[{"role": "user", "content": FIRST}],
         tools=[TOOL],  # type: ignore[list-item]
         **choice,  # type: ignore[arg-type]
     )
