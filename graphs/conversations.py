@@ -109,17 +109,25 @@ class Conversations:
     asummaries = async_twin(summaries)
 
     @blocking
-    async def page(self, limit: int | None = None, *, offset: int = 0, prefix: str = "") -> ConversationPage:
+    async def page(
+        self,
+        limit: int | None = None,
+        *,
+        offset: int = 0,
+        prefix: str = "",
+        is_hidden: Callable[[str], bool] = lambda _: False,
+    ) -> ConversationPage:
         """Return a part of ``summaries``, of which alone the states are read, and the number of all.
 
         Args:
             limit: Most conversations; None for all.
             offset: Conversations before the first.
             prefix: What their names begin with, in ASCII.
+            is_hidden: Says by its name whether a conversation is left out, and counted as hidden.
         """
         opened = await self.services.open()
         with self.services.store_errors():
-            return await opened.store.page(limit, offset=offset, prefix=prefix)
+            return await opened.store.page(limit, offset=offset, prefix=prefix, is_hidden=is_hidden)
 
     apage = async_twin(page)
 

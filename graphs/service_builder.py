@@ -21,7 +21,7 @@ from ..modules.llm.call_gate import CallGate
 from ..modules.llm.contract import ChatLLM
 from ..modules.llm.factory import create_llm
 from ..modules.llm.rate_limit import Admissions
-from ..modules.llm.tuned import bounded, with_sampling
+from ..modules.llm.tuned import bounded, check_takes, with_sampling
 from ..modules.prebuilt.files import is_prebuilt
 from ..modules.progress import StageProgress
 from ..modules.reader.evidence_choice import EvidenceChoice
@@ -73,7 +73,8 @@ class ServiceBuilder:
 
     def tuned(self, llm: ChatLLM) -> ChatLLM:
         """Return a model with temperature, thinking and the longest prompt of the settings."""
-        return self.bounded(with_sampling(llm, temperature=self.settings.temperature, thinking=self.settings.thinking))
+        settings = self.settings
+        return self.bounded(with_sampling(llm, temperature=settings.temperature or None, thinking=settings.thinking))
 
     def bounded(self, llm: ChatLLM) -> ChatLLM:
         """Return a model with the longest prompt of the settings."""
@@ -138,6 +139,7 @@ class ServiceBuilder:
     ) -> RagContext:
         """Return the services as the context of a graph, with the limits and choices of the configuration."""
         config = self.keys.config
+        check_takes(reader, config.answer_form.options)
         return RagContext(
             reader=reader,
             retriever=retriever,
@@ -151,6 +153,7 @@ class ServiceBuilder:
             evidence=config.part(EvidenceChoice),
             context_tokens=self.settings.llm_max_tokens,
             strategy=config.strategy,
+            answer_form=config.answer_form,
             prompts=self.prompts,
             prices=prices,
             tools=tools,

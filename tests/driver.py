@@ -71,15 +71,32 @@ class Page:
         """Type into an element; the text for a file input is a path."""
         self._post(f"element/{self._found(selector)}/value", text=text)
 
+    def open_tab(self, address: str) -> str:
+        """Open an address in another tab, which is looked at from now on; returns the tab before, for ``turn_to``."""
+        before = str(self._get("window"))
+        opened = self._post("window/new", type="tab")
+        assert isinstance(opened, dict)
+        self.turn_to(opened["handle"])
+        self.open(address)
+        return before
+
+    def turn_to(self, tab: str) -> None:
+        """Look at another tab."""
+        self._post("window", handle=tab)
+
+    def close_tab(self) -> None:
+        """Close the tab that is looked at."""
+        self._session.delete("window")
+
     def reload(self) -> None:
         self._post("refresh")
 
     def appear(self, *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
         """Take a size, down to that of phones, and prefer dark or light colours."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self._chrome("Emulation.setDeviceMetricsOverride", **size)
+        self.chrome("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._chrome("Emulation.setEmulatedMedia", features=[scheme])
+        self.chrome("Emulation.setEmulatedMedia", features=[scheme])
 
     def console(self) -> list[str]:
         """What scripts wrote since the last look, errors among it."""
@@ -96,7 +113,7 @@ class Page:
         assert isinstance(found, dict)
         return str(found[_ELEMENT])
 
-    def _chrome(self, command: str, **parameters: object) -> None:
+    def chrome(self, command: str, **parameters: object) -> None:
         """Send a command of Chrome's own protocol."""
         self._post("goog/cdp/execute", cmd=command, params=parameters)
 

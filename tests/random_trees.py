@@ -66,3 +66,39 @@ class _Maker:
 
     def text(self, most: int) -> str:
         return " ".join(self.rng.choices(_WORDS, k=self.rng.randint(0, most)))
+
+
+def tree_of(nodes: int) -> SearchTree:
+    """A finished tree of at most 232 nodes: of five chunks two ask in vain, and one leads to the answer."""
+    left = nodes
+
+    def query(thread_id: str, parent: str | None, depth: int, *, is_answered: bool) -> QueryNode:
+        nonlocal left
+        ranks = range(min(5, left - 1))
+        left -= 1 + len(ranks)
+        chunks = [chunk(thread_id, rank, depth, is_answered=is_answered) for rank in ranks]
+        return QueryNode(
+            thread_id=thread_id,
+            query=f"Which gasket of the flange withstands step {thread_id} of the test in KV-133?",
+            parent_thread_id=parent,
+            depth=depth,
+            answer="Dorsan" if is_answered else "The documents do not say.",
+            status="finished",
+            answer_status="answered" if is_answered else "refused",
+            chunks=tuple(chunks),
+        )
+
+    def chunk(thread_id: str, rank: int, depth: int, *, is_answered: bool) -> ChunkNode:
+        metadata: dict[str, JsonScalar] = {"rank": rank, "source": "kv-133.md", "reason": "It names the gasket."}
+        metadata |= {"verdict": "judged", "score": 1 if rank < 3 else 0, "shown_place": rank + 1}
+        asks = rank < 3 and left > 1 and depth < 3
+        found = is_answered and rank == 0
+        below = query(f"{thread_id}.{rank}", thread_id, depth + 1, is_answered=found) if asks else None
+        return ChunkNode(
+            chunk_id=f"{thread_id}/{rank}",
+            text="The gasket of a flange of Rating F40 is made of Dorsan.",
+            metadata=metadata,
+            sub_runs=(below,) if below else (),
+        )
+
+    return SearchTree(root=query("1", None, 0, is_answered=True))

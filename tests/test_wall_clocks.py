@@ -55,6 +55,9 @@ PURPOSES = {
     "app/commands/chat.py new_name: datetime.now": SHOWN + ": a name, which a random part makes unique",
     "app/server/chat/chunks.py GrowingCompletion: time.time": SHOWN,
     "app/server/keys/book.py _now: datetime.now": SHOWN,
+    "app/server/keys/links.py LinkSigner.has_signed: time.time": EXPIRY
+    + "links to what their holder may see; with a clock that is late they open longer",
+    "app/server/keys/links.py LinkSigner.query: time.time": EXPIRY + "links, as has_signed reads it",
     "app/server/keys/spending.py KeyLedger.__init__: time.time": EXPIRY
     + "the day of a budget; what is noted under a later day counts, so going back gives no second one",
     "app/server/runs/figures.py _last_answer: RunStore(run.path).rows_file.stat().st_mtime": SHOWN,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...graphs.conversation.conversation import FIRST, Conversation
+from ...graphs.drawing.layout import wrap
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.turns import QaPair
@@ -17,24 +18,36 @@ from ..terminal.terminal import say, width
 from .set_options import SetOptions, read_options
 from .words import ORIGINS, branches_text, turns_text
 
-HELP = """\
-Write a question, or one of these:
-  /branch           list the branches; * is the active one
-  /branch NAME      switch to another branch
-  /branch N         the same as /after N, unless a branch has that number for its name
-  /after N          the next question follows turn N of this branch, on a branch of its own; 0 starts a new path
-  /history          the turns of this branch
-  /tree [N]         the search tree of turn N; of the newest one without N
-  /regenerate       ask the newest question again, on a branch of its own
-  /resume           continue the unanswered turn; in a terminal Enter does so too
-  /undo             remove the newest turn
-  /rename NAME      give this branch another name
-  /set NAME VALUE   ask the following questions with another llm, thinking, topk, …; without VALUE as the chat began
-  /set              what can be set, and what is
-  /draw FILE        draw the conversation: .svg, .html, .json or .dot
-  /help             show this
-  /quit             leave, as Ctrl-D does
-A question that begins with a slash needs a blank before it. Ctrl-C stops an answer; /resume continues its turn."""
+_HELP: Mapping[str, str] = {
+    "/branch": "list the branches; * is the active one",
+    "/branch NAME": "switch to another branch",
+    "/branch N": "the same as /after N, unless a branch has that number for its name",
+    "/after N": "the next question follows turn N of this branch, on a branch of its own; 0 starts a new path",
+    "/history": "the turns of this branch",
+    "/tree [N]": "the search tree of turn N; of the newest one without N",
+    "/regenerate": "ask the newest question again, on a branch of its own",
+    "/resume": "continue the unanswered turn; in a terminal Enter does so too",
+    "/undo": "remove the newest turn",
+    "/rename NAME": "give this branch another name",
+    "/set NAME VALUE": "ask what follows with another llm, thinking, topk, …; without VALUE as the chat began",
+    "/set": "what can be set, and what is",
+    "/draw FILE": "draw the conversation: .svg, .html, .json or .dot",
+    "/help": "show this",
+    "/quit": "leave, as Ctrl-D does",
+}
+_HELP_END = (
+    "A question that begins with a slash needs a blank before it. Ctrl-C stops an answer; /resume continues its turn."
+)
+
+
+def help_text(columns: int) -> str:
+    """Return what can be written, in lines of at most so many columns, from 40 on."""
+    room = max(map(len, _HELP)) + 4
+    lines = ["Write a question, or one of these:"]
+    for command, meaning in _HELP.items():
+        first, *more = wrap(meaning, columns - room, max_lines=20)
+        lines += [f"  {command:<{room - 2}}{first}", *(f"{'':<{room}}{line}" for line in more)]
+    return "\n".join([*lines, *wrap(_HELP_END, columns, max_lines=20)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +198,7 @@ class ChatCommands:
         say(f"The following questions are asked with {name} {self._options.shown(name)}.", style="dim")
 
     def _help(self, _: str) -> None:
-        self._write(HELP)
+        self._write(help_text(max(width(), 40)))
 
     def _quit(self, _: str) -> None:
         raise Leave

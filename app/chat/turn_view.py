@@ -60,7 +60,7 @@ class ShownTurn:
             self._thinking.end()
         match event:
             case SessionEvent():
-                self._status.show("starting")
+                self._status.show(STEPS["load_history"])
             case ThinkingEvent():
                 self._thinking.grow(event.text, restarted=event.restarted)
             case ContentEvent():
@@ -132,7 +132,6 @@ class StatusLine:
                 refresh_per_second=REFRESH_PER_S,
                 transient=True,
                 redirect_stdout=False,
-                redirect_stderr=False,
             )
             self._live.start()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...graphs.drawing.layout import columns, one_line
 from ...modules.memory.turns import AnsweredFrom, Branch, ChunkRef, OpenTurn, QaPair
+from ...modules.passage_names import full_passage_name
 
 ORIGINS: Mapping[AnsweredFrom, str] = {
     "search": "",
@@ -46,7 +47,7 @@ def source_lines(refs: Sequence[ChunkRef]) -> list[str]:
 def _format_source(ref: ChunkRef) -> str:
     quoted, reason = ref.get("key_passage", ""), ref.get("reason", "")
     words = [
-        one_line(ref["source"]),
+        one_line(full_passage_name(ref["source"], ref.get("title", ""))),
         "" if ref["score"] is None else f"score {ref['score']}",
         f"“{one_line(quoted)}”" if quoted else "",
         one_line(reason),

@@ -74,7 +74,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     config: RagConfig,
 ) -> None:
     """Ask a question; the answer goes to standard output, the growing tree to standard error."""
-    with busy("starting"):
+    with busy():
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
 
@@ -116,7 +116,7 @@ def ask_and_watch(
         UserError: The user must correct something.
         KeyboardInterrupt: Ctrl-C, after a message on how to resume.
     """
-    with busy("starting"):
+    with busy():
         from ..terminal.live_tree import LiveQuery, LiveTree
         from ..terminal.saved import read_saved_tree
         from ..terminal.watching import GrowingAnswer, watching
@@ -129,7 +129,8 @@ def ask_and_watch(
     if not choice.collection and choice.system != "llm" and choice.config.retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     answer = GrowingAnswer()
-    with watching(known) as watcher, choice.open_session(settings, watcher.on_progress) as session:
+    waits_for = f"opening {choice.collection} and searching it" if choice.collection else "waiting for the model"
+    with watching(known, waits_for=waits_for) as watcher, choice.open_session(settings, watcher.on_progress) as session:
 
         def on_event(event: RunEvent) -> None:
             watcher.on_event(event)

@@ -64,7 +64,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     config: RagConfig,
 ) -> None:
     """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
-    with busy("starting"):
+    with busy():
         from ...graphs.conversation.turn.context import ConversationOptions
         from ...graphs.conversations import Conversations
         from ...modules.settings import load_settings
@@ -105,7 +105,7 @@ def _lead(
     from ..chat.turn_view import JsonTurn, ShownTurn
     from ..terminal.typed_lines import TypedLines
 
-    status.show("opening")
+    status.show("opening the collection and the conversation")
     try:
         conversations.prepare()  # before the first question, so that a wrong setting is reported at once
     finally:

@@ -20,7 +20,7 @@ def collections(
     as_json: Json = False,
 ) -> None:
     """List the collections that can be asked."""
-    with busy("starting"):
+    with busy():
         from ...modules.settings import load_settings
 
         settings = load_settings()

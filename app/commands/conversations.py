@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversatio
 @conversations_app.command("list")
 def list_(as_json: Json = False) -> None:
     """List the conversations, the latest first."""
-    with busy("starting"):
+    with busy():
         from ...modules.settings import load_settings
         from ..terminal.saved import saved_summaries
 
@@ -42,7 +42,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the turns of a conversation."""
-    with busy("starting"):
+    with busy():
         from ...graphs.conversation.branches import branch_named
         from ...modules.memory.turns import is_on_path, path_spans
         from ..chat.words import branches_text, format_open_turn, turns_text
@@ -75,7 +75,7 @@ def draw(
     dot: DotFile = None,
 ) -> None:
     """Show all branches of a conversation: as text, or in files."""
-    with busy("starting"):
+    with busy():
         from ..terminal.files import TreeFiles
         from ..terminal.saved import saved_conversation
 
@@ -97,7 +97,7 @@ def delete(
     dry_run: DryRun = False,
 ) -> None:
     """Delete a conversation with its search trees."""
-    with busy("starting"):
+    with busy():
         from ...graphs.conversation.branches import branch_named
         from ...graphs.drawing.words import count_of
         from ..terminal.deleting import may_delete
@@ -129,7 +129,7 @@ def expire(
     as_json: Json = False,
 ) -> None:
     """Delete the conversations without a new question for many days. A script needs no --yes."""
-    with busy("starting"):
+    with busy():
         from ...graphs.conversation.expiry import ExpiryReport
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
@@ -171,7 +171,7 @@ def backfill(
     as_json: Json = False,
 ) -> None:
     """Link turns that another program wrote into the memory to a path, in the order of their times."""
-    with busy("starting"):
+    with busy():
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
         from ..terminal.saved import open_saved

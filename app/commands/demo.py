@@ -51,7 +51,7 @@ def demo(
     ),
 ) -> None:
     """Index the example corpus and ask it a question that takes two steps."""
-    with busy("starting"):
+    with busy():
         from ...modules.llm.factory import is_local
 
     found = find_data(data)
@@ -76,7 +76,7 @@ def find_data(folder: Path) -> DemoData:
     Raises:
         LoadingError: The folder lacks them; they come with the source, not with the installed package.
     """
-    with busy("starting"):
+    with busy():
         from ...evaluation.datasets.standards_qa import load_standards_qa
         from ..scripted.server import find_dialogues
 
@@ -115,7 +115,7 @@ def _model(data: DemoData, *, scripted: bool) -> Iterator[Settings]:
 
 
 def _index(corpus: Path, settings: Settings) -> None:
-    with busy("starting"):
+    with busy():
         from ...graphs.drawing.words import count_of
         from ...modules.index.factory import open_index
 

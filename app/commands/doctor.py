@@ -39,7 +39,7 @@ class Check:
 
 def doctor(as_json: Json = False) -> None:
     """Try everything that a question needs, with a tiny model call; say what to do about what fails."""
-    with busy("starting"):
+    with busy():
         from ...modules.settings import load_settings
 
     settings = load_settings()

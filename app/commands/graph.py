@@ -26,7 +26,7 @@ def show(  # noqa: PLR0913 - one parameter an option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show the passages and phrases that a question reaches in a graph: seeds, best passages, and what joins them."""
-    with busy("starting"):
+    with busy():
         from ...graphs.neighbourhood.shown import show_graph
         from ...modules.index.factory import open_index
         from ...modules.settings import load_settings

@@ -114,7 +114,7 @@ def index(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Bring files into a collection; only what changed costs anything."""
-    with busy("starting"):
+    with busy():
         from ...modules.index.factory import open_index
         from ...modules.index.file_parsers import LoadLimits
         from ...modules.index.writer_lock import LockOptions
@@ -255,7 +255,7 @@ def _write_lines(lines: Iterable[str]) -> None:
 def _made_graphs(collection: str, kinds: Sequence[str], **options: Any) -> Iterator[MadeGraph]:
     """Make graphs, the options those of ``ModelOptions``; without any, no client of a model is loaded."""
     if kinds:
-        with busy("starting"):
+        with busy():
             from ..terminal.graph_making import ModelOptions, make_graphs
 
         yield from make_graphs(collection, kinds, ModelOptions(**options))

@@ -50,7 +50,7 @@ def add(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Make a key and print it, once. Without -c or --all-collections it grants no collection."""
-    with busy("starting"):
+    with busy():
         from ...modules.index.schema import check_documents_name
         from ..server.keys.key import Budget
 
@@ -106,7 +106,7 @@ def revoke(
 
 @contextmanager
 def _book() -> Iterator[KeyBook]:
-    with busy("starting"):
+    with busy():
         from ...modules.settings import load_settings
         from ..server.keys.book import KeyBook
         from ..server.keys.tables import KeyTables

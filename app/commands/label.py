@@ -82,7 +82,7 @@ def _label_on_page(work: Labelling, port: int) -> None:
 
 
 def _summarise(folder: Path, *, as_json: bool) -> None:
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ...evaluation.labels.agreement import agreements, counts_by_annotator
         from ...evaluation.labels.judgements import judgements_of
         from ...evaluation.labels.store import LabelStore

@@ -25,7 +25,7 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Na
 @prompts_app.command("show")
 def show(names: Names = None, *, prompts: Prompts = None, as_json: Json = False) -> None:
     """List all prompts, or show the named ones in full; your own, of --prompts or JUDGETREE_PROMPTS, are in force."""
-    with busy("starting"):
+    with busy():
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
 
@@ -49,7 +49,7 @@ def copy(
     as_json: Json = False,
 ) -> None:
     """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's."""
-    with busy("starting"):
+    with busy():
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
         from ...modules.storage.atomic import write_atomic
@@ -84,7 +84,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Show what FILE changes in judgetree's prompts, or what OTHER changes in FILE; exit status 1 if anything."""
-    with busy("starting"):
+    with busy():
         from ...modules.prompts.reading import load_prompts
         from ...modules.prompts.writing import changed_names, diff_of
 

@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
 
     What --answer costs at most is said before; what the cache has costs nothing.
     """
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ...evaluation.record_and_replay import replay_recording
         from ...evaluation.replay.policies_table import replay_text
         from ...evaluation.replay.readers import ReplayReaders

@@ -10,6 +10,7 @@ import typer
 
 from ...graphs.config.rag_config import RagConfig
 from ...modules.errors import DependencyError, SettingsError
+from ..server.serving.options import SourcesForm
 from ..terminal.terminal import busy, say
 from .config_options import takes
 
@@ -37,6 +38,23 @@ def serve(  # noqa: PLR0913 - one parameter an option
     name_llm: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=MODEL", help="Model that requests may choose by this name, may be repeated."),
+    ] = None,
+    sources: Annotated[
+        SourcesForm | None,
+        typer.Option(
+            help="Where chat completions name sources: annotations, a list behind the answer, both or nowhere; "
+            "default: annotations."
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=3_600,
+            metavar="S",
+            help="Seconds for which a question runs on after its connection was lost; default: 30 of the web page, "
+            "else 0.",
+        ),
     ] = None,
     runs: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with evaluation runs to show; default: none.")
@@ -68,6 +86,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
     ] = None,
+    lenient: Annotated[
+        bool,
+        typer.Option("--lenient", help="Ignore chat parameters without an effect, such as tools, in place of 400."),
+    ] = False,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log each request as a JSON document.")] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Demand a key on loopback too.")] = False,
     config: RagConfig,
@@ -77,7 +99,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
     Limits, such as --max-llm-calls, are the most that a request may ask for. Other keys are defaults: a request may
     have more --topk, up to 100, and its own --search-type, --thinking and --policy.
     """
-    with busy("starting"):
+    with busy():
         try:
             from ..server.application import create_app
             from ..server.safety.descriptors import within_descriptors
@@ -98,6 +120,8 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "config": config,
         "fast_llm": fast_llm,
         "llms": _named(name_llm or []),
+        "sources": sources,
+        "grace_s": grace,
         "runs": runs,
         "expire_days": expire_days,
         "max_runs": max_runs,
@@ -108,7 +132,8 @@ def serve(  # noqa: PLR0913 - one parameter an option
         "max_shutdown_seconds": shutdown_seconds,
     }
     options = ServerOptions.model_validate(
-        {"host": host, "port": port, "needs_keys": keys} | {k: v for k, v in given.items() if v is not None}
+        {"host": host, "port": port, "needs_keys": keys, "lenient": lenient}
+        | {k: v for k, v in given.items() if v is not None}
     )
     options = within_descriptors(options)
     settings = config.applied_to(load_settings())

@@ -50,7 +50,7 @@ def read_settings() -> list[SettingInForce]:
     Raises:
         SettingsError: A value is not allowed.
     """
-    with busy("starting"):
+    with busy():
         from ...modules.settings import Settings, load_settings
         from ...modules.trust.usable import env_file_here
 

@@ -171,6 +171,9 @@ class Endpoints:
                 attempt=attempt,
                 temperature=body.temperature,
                 thinking=body.thinking,
+                max_tokens=body.max_tokens,
+                seed=body.seed,
+                stops=body.stops,
             )
             reply = self._reply(request, behaviour)
             if reply.status != 200:

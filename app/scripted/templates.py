@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
+from ...modules.reader.answer_forms import without_form
 
 QUERY = "FIELDqueryFIELD"
 """Placeholder of the query in the messages that ``template_of`` takes."""
@@ -66,6 +67,7 @@ def find_script(
     Raises:
         PromptMismatch: The system message is known, but the user message follows none of its templates.
     """
+    messages = without_form(messages)
     opened = ((template.opens(messages), template, script) for template, script in scripts)
     known = [each for each in opened if each[0] >= 0]
     for length, template, script in sorted(known, key=lambda each: -each[0]):

@@ -65,6 +65,8 @@ class ChatBody(BaseModel):
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
     response_format: ReceivedFormat | None = None
     stop: str | list[str] | None = None
     chat_template_kwargs: Mapping[str, object] | None = None
@@ -183,6 +185,10 @@ class ReceivedRequest:
     """Temperature of the request; None without one."""
     thinking: bool | None = None
     """Thinking that the request switches on or off; None without a switch."""
+    max_tokens: int | None = None
+    seed: int | None = None
+    stops: tuple[str, ...] = ()
+    """Stop texts; the reply is cut at the first one."""
 
 
 def tokens_of(text: str) -> list[str]:

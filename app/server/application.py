@@ -31,6 +31,7 @@ from .runs.folder import RunsFolder
 from .runs.routes import router as runs_router
 from .safety.connections import Connections
 from .safety.guard import Guard
+from .safety.heads import Heads
 from .safety.key_watch import KeyWatch
 from .safety.start import check_can_start
 from .serving.errors import ErrorAnswer, add_error_handlers
@@ -119,6 +120,7 @@ def create_app(settings: Settings, options: ServerOptions | None = None) -> Fast
     add_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.add_middleware(Heads)
     if settings.telemetry == "otlp":
         app.add_middleware(Tracing)
     app.add_middleware(Guard, options=options, keys=served.keys, connections=connections, watch=watch)

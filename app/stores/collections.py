@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...modules.errors import CollectionError
+from ...modules.passage_names import title_of
 
 if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
     from ...modules.index.connection import MilvusConnection
     from ...modules.settings import Settings
+
+_LOOKED_AT = 20
+"""Chunks of a collection in which a title is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,8 @@ class CollectionSummary:
     embedders: tuple[str, ...] = ()
     analyzer: str = ""
     chunk_size: int = 0
+    example_title: str = ""
+    """Title of one of its documents; ``""`` if the first ones have none but the names of their files."""
     problem: str = ""
     """Why the collection cannot be asked; ``""`` if it can."""
 
@@ -122,10 +130,18 @@ class CollectionReader:
             embedders=tuple(info.embedders.values()),
             analyzer=info.analyzer,
             chunk_size=info.chunk_size,
+            example_title=_example_title(client, name),
         )
         contents = CollectionContents(summary=summary, files=files)
         self._known[name] = seen, contents
         return contents
+
+
+def _example_title(client: MilvusClient, name: str) -> str:
+    from ...modules.index.content import SOURCE, TITLE
+
+    rows = client.query(name, filter="", output_fields=[SOURCE, TITLE, "row"], limit=_LOOKED_AT)
+    return next((title for title in map(title_of, rows) if title), "")
 
 
 def read_collections(settings: Settings) -> Iterator[CollectionSummary]:

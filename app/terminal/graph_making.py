@@ -104,7 +104,7 @@ def make_graphs(collection: str, kinds: Sequence[str], options: ModelOptions) ->
 
 def _triple_graph(collection: str, options: ModelOptions) -> MadeGraph:
     settings = load_settings(llm=options.llm, prompts=options.prompts)
-    with busy("starting"), open_index(collection, settings) as index:
+    with busy("opening the collection"), open_index(collection, settings) as index:
         files = GraphFiles.of(index, settings.home)
     # The collection is closed, so that the other process can read it to the end.
     with files.making(triples.KIND, wait_s=options.wait_s, on_wait=_say_waiting):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TextIO
 
 import typer
@@ -124,7 +125,7 @@ def counting_bar(things: str) -> Iterator[Callable[[int, int, str], None]]:
 
 def bars_of(*columns: ProgressColumn, transient: bool = False) -> Progress:
     """Make bars on standard error with these columns."""
-    return Progress(*columns, console=notes(), transient=transient, redirect_stdout=False, redirect_stderr=False)
+    return Progress(*columns, console=notes(), transient=transient, redirect_stdout=False)
 
 
 PIPE_COLUMNS = 120
@@ -151,7 +152,7 @@ def prepare_streams() -> None:
 
 def is_live(stream: TextIO) -> bool:
     """Return whether a drawing on the stream can be redrawn: a terminal with cursor movements."""
-    return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+    return _real(stream).isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
 def width() -> int:
@@ -160,8 +161,19 @@ def width() -> int:
 
 
 def notes() -> Console:
-    """Return a console on standard error."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    """Return the console on standard error: what it prints stands above the bars and lines that it redraws."""
+    return _console_on(_real(sys.stderr))
+
+
+def _real(stream: TextIO) -> TextIO:
+    """Return the stream behind the one that rich puts into its place while it redraws."""
+    found: TextIO = getattr(stream, "rich_proxied_file", stream)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _console_on(stream: TextIO) -> Console:
+    return Console(file=stream, highlight=False, soft_wrap=True)
 
 
 def say(text: str, *, style: str = "") -> None:
@@ -181,8 +193,8 @@ def agrees(question: str) -> bool:
 
 
 @contextmanager
-def busy(doing: str) -> Iterator[None]:
-    """Show a transient spinner in the terminal during work of some seconds."""
+def busy(doing: str = "loading the program") -> Iterator[None]:
+    """Show a transient spinner in the terminal during work of some seconds, mostly imports."""
     if not is_live(sys.stderr):
         yield
         return

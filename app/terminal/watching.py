@@ -23,13 +23,14 @@ REFRESH_PER_S = 8
 
 
 @contextmanager
-def watching(tree: LiveTree) -> Iterator[LiveView | PlainLog]:
+def watching(tree: LiveTree, *, waits_for: str) -> Iterator[LiveView | PlainLog]:
     """Show a run on standard error: as a drawing in a terminal, as plain lines elsewhere.
 
+    The drawing says what the run ``waits_for`` until something is found.
     The methods of the view may be called from several threads.
     """
     if is_live(sys.stderr):
-        view = LiveView(tree)
+        view = LiveView(tree, waits_for=waits_for)
         try:
             yield view
         finally:
@@ -45,11 +46,12 @@ class LiveView:
     When the root begins to answer, the complete tree stays in the terminal.
     """
 
-    def __init__(self, tree: LiveTree) -> None:
+    def __init__(self, tree: LiveTree, *, waits_for: str) -> None:
+        """``waits_for`` is the status until the first event or progress."""
         self._tree = tree
         self._lock = threading.Lock()
         self._started = time.monotonic()
-        self._stage = "starting"
+        self._stage = waits_for
         self._is_over = False
         self._spinner = Spinner("dots", style="cyan")
         self._console = notes()
@@ -58,7 +60,6 @@ class LiveView:
             get_renderable=self._draw,
             refresh_per_second=REFRESH_PER_S,
             redirect_stdout=False,
-            redirect_stderr=False,
         )
         self._live.start()
 

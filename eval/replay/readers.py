@@ -174,7 +174,8 @@ class ReplayedReading:
                 spending=spending,
                 on_progress=on_setup,
             )
-            llm = with_sampling(model.llm, temperature=self.settings.temperature, thinking=self.settings.thinking)
+            settings = self.settings
+            llm = with_sampling(model.llm, temperature=settings.temperature or None, thinking=settings.thinking)
             answers = self._answer_all(llm, on_progress)
         rows, failed = self._scored(answers)
         used, unanswered = total_usage(self._records), len(self.trees) - len(answers)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
-from ...graphs.tree.nodes import ChunkNode, walk_chunks
+from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
 from ...modules.storage.texts import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..labels.judgements import read_judgements
 from ..labels.store import passage_id
-from ..metrics.retrieval import best_gold_mark
+from ..metrics.retrieval import GoldMark, best_gold_mark
 from ..rows.store import RunRow
 from ..rows.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
@@ -52,7 +52,7 @@ def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
     rows = {row.thread_id: row for row in run.rows}
     asked = [question for question in run.dataset.questions if question.id in records]
     texts = SharedTexts()
-    needed = {each.passage.id for each in read_judgements(run.folder).settled if each.score > 0}
+    needed = needed_passages(run)
     packs = [
         pack([_tree(rows[str(each["thread_id"])], question, run.trees, texts, needed) for each in records[question.id]])
         for question in asked
@@ -117,22 +117,40 @@ def _number(value: object) -> float | int | None:
 
 
 def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts, needed: Collection[str]) -> Json:
-    """Describe the tree of an answer; ``needed`` are the ids of the passages that were labelled 1 or 2."""
     tree = trees.read(row.thread_id)
     if tree is None:
         return None
-    keys = row.keys_by_chunk
-    by_hand = {
-        id(chunk) for node, chunk in walk_chunks(tree.root) if needed and passage_id(node.query, chunk.text) in needed
-    }
+    marks = gold_marks(tree.root, row, question, needed)
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:
         return {
             **describe_chunk(chunk),
             "text": texts.place(printable(chunk.text)),
-            "gold": "fact"
-            if id(chunk) in by_hand
-            else best_gold_mark(question, keys.get(chunk.chunk_id, ()), chunk.text),
+            "gold": marks[id(chunk)],
         }
 
     return query_data(tree.root, describe, transcripts=tree.read_transcripts(), texts=texts)
+
+
+def gold_marks(root: QueryNode, row: RunRow, question: EvalQuestion, needed: Collection[str]) -> dict[int, GoldMark]:
+    """Return the marks of all chunks of an answer's tree by ``id`` of the node: a chunk may be in several queries.
+
+    Args:
+        root: The tree.
+        row: The answer.
+        question: Its question.
+        needed: Ids of the passages that were labelled 1 or 2, which are facts: ``needed_passages``.
+    """
+    keys = row.keys_by_chunk
+
+    def mark(query: QueryNode, chunk: ChunkNode) -> GoldMark:
+        if needed and passage_id(query.query, chunk.text) in needed:
+            return "fact"
+        return best_gold_mark(question, keys.get(chunk.chunk_id, ()), chunk.text)
+
+    return {id(chunk): mark(query, chunk) for query, chunk in walk_chunks(root)}
+
+
+def needed_passages(run: LoadedRun) -> set[str]:
+    """Return the ids of the passages that were labelled 1 or 2 by hand."""
+    return {each.passage.id for each in read_judgements(run.folder).settled if each.score > 0}

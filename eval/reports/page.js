@@ -121,9 +121,7 @@ function treeOf(answer, root) {
   }
   const entries = [];
   const top = render(collect(root, "query", null, entries));
-  entries[0].unfold();
-  entries[0].card.open = true;
-  for (const entry of entries) if (entry.kind === "query" && entry.data.depth === 1 && entry.card) entry.card.open = true;
+  openLiving(entries);
   return [heading, make("div", "tree", make("ul", "", top))];
 }
 

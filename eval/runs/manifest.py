@@ -82,6 +82,7 @@ SHARED = (
     "temperature",
     "thinking",
     "strategy",
+    "answer_form",
     *STRATEGY_PROMPTS,
     "history",
     "conversation",

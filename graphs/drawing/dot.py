@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..threads.snapshots import ThreadStatus
 from ..tree.counts import count_verdicts
+from ..tree.leading import find_leading
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks, walk_queries, walk_shared
 from .boxes import (
     ALARM_INK,
@@ -36,6 +37,7 @@ from .words import (
     format_skip,
     format_tree,
 )
+from .wrapping import FOLD, levels_below
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, over pale tints of it.
 VERDICT_LOOKS: dict[VerdictLabel, Look] = {
@@ -73,10 +75,13 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
 
     Query nodes have the ids ``q0``, ``q1``, …, chunk nodes ``c0``, …, in the order of ``walk_queries`` and
     ``walk_chunks``. With ``fold``, the chunks of a query that do not help share a box ``z0``, ``z1``, … with the
-    query's number, unless it has only one.
+    query's number, unless it has only one. Lines that lead to the answer are thick. A tree that grows downwards stays
+    narrow: chunks go on in further rows.
     """
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
     folded = {node.thread_id: _unhelpful(node, marks) for node in walk_queries(root)} if fold else {}
+    leading = find_leading(root)
+    levels = levels_below(root, folded) if direction == "down" else {}
     lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root, marks.remarks)};"]
     grants = {each.thread_id: format_grant(chunk, each) for _, chunk in walk_chunks(root) for each in chunk.sub_runs}
     lines += [_query_box(names[node.thread_id], node, grants.get(node.thread_id, "")) for node in walk_queries(root)]
@@ -88,16 +93,20 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
         if start := chunk_names.get((parent.thread_id, chunk.linked_from)):
             lines.append(f'  {start} -> {name} [color="#8C8C8C", style=dotted, constraint=false];')
         lines.append(_chunk_box(name, chunk, parent.query, marks.chunks.get((parent.thread_id, chunk.chunk_id))))
-        lines.append(_edge_to_chunk(names[parent.thread_id], name))
+        level = levels.get((parent.thread_id, chunk.chunk_id), 1)
+        leads = (parent.thread_id, chunk.chunk_id) in leading.chunks
+        lines.append(_edge_to_chunk(names[parent.thread_id], name, level, leads=leads))
         for sub_run in chunk.sub_runs:
-            lines.append(f'  {name} -> {names[sub_run.thread_id]} [color="#1F4E79", penwidth=1.6];')
+            width = 3 if leads and sub_run.thread_id in leading.queries else 1.6
+            lines.append(f'  {name} -> {names[sub_run.thread_id]} [color="#1F4E79", penwidth={width}];')
     for parent, chunk, shared in walk_shared(root):
         name = chunk_names[parent.thread_id, chunk.chunk_id]
         lines.append(f'  {name} -> {names[shared.thread_id]} [color="#1F4E79", style=dashed, constraint=false];')
     for thread_id, chunks in folded.items():  # after the others, so that the box is a query's last one
         if chunks:
             name = f"z{names[thread_id][1:]}"
-            lines += [_folded_box(name, chunks), _edge_to_chunk(names[thread_id], name)]
+            level = levels.get((thread_id, FOLD), 1)
+            lines += [_folded_box(name, chunks), _edge_to_chunk(names[thread_id], name, level)]
     return "\n".join([*lines, "}", ""])
 
 
@@ -108,8 +117,9 @@ def _unhelpful(node: QueryNode, marks: Marks) -> list[ChunkNode]:
     return chunks if len(chunks) > 1 else []
 
 
-def _edge_to_chunk(query: str, chunk: str) -> str:
-    return f'  {query} -> {chunk} [color="#8C8C8C", arrowhead=none];'
+def _edge_to_chunk(query: str, chunk: str, level: int, *, leads: bool = False) -> str:
+    more = (f", minlen={level}" if level > 1 else "") + (", penwidth=3" if leads else "")
+    return f'  {query} -> {chunk} [color="#8C8C8C", arrowhead=none{more}];'
 
 
 def _query_box(name: str, node: QueryNode, granted: str) -> str:

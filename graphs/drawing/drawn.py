@@ -93,7 +93,7 @@ class DrawnTree(DrawnGraph):
     def to_text(self, *, width: int = 100, numbers: bool = False) -> str:
         """Draw the tree for a terminal of ``width`` columns; with ``numbers``, nodes stand with their names.
 
-        The name of a query is its number, such as 2; that of its chunk of rank 1 is 2#1.
+        The name of a query is its number, such as 2; that of its first chunk is 2#1.
         """
         root, marks, *_ = self._to_draw()
         return draw_text(root, width=width, marks=replace(marks, numbers=numbers or marks.numbers))

@@ -25,6 +25,7 @@ from ...modules.errors import DependencyError
 from ...modules.reading.deep_json import dumps
 from ...modules.storage.texts import html_text, printable
 from ..tree.counts import count_verdicts
+from ..tree.leading import find_leading
 from ..tree.nodes import ChunkNode, QueryNode, walk_queries
 from .calls import caveat_nouns, format_call, texts_of
 from .layout import one_line, shorten
@@ -116,7 +117,7 @@ def draw_html(
         __package__,
         title=html.escape(shorten(root.query, 80)),
         query=html.escape(one_line(root.query)),
-        answer=html.escape(one_line(format_answer(root))),
+        answer=html.escape(printable(format_answer(root))),
         answer_class="" if answered else "alarm",
         totals="<br>".join(map(html_text, [format_tree(root), *marks.remarks])),
         notes=_notes(fingerprint),
@@ -263,8 +264,12 @@ def query_data(
     for each in walk_queries(node):  # parents first, without recursion
         made[id(each)] = _query_alone(each, describe, transcripts, texts, marks, places[id(each)])
         places |= {id(sub_run): format_grant(chunk, sub_run) for chunk in each.chunks for sub_run in chunk.sub_runs}
+    leading = find_leading(node)
     for each in walk_queries(node):
-        for chunk, data in zip(each.chunks, made[id(each)][1], strict=True):
+        query, chunks = made[id(each)]
+        query |= {"leads": each.thread_id in leading.queries, "dead": each.thread_id in leading.dead}
+        for chunk, data in zip(each.chunks, chunks, strict=True):
+            data["leads"] = (each.thread_id, chunk.chunk_id) in leading.chunks
             data["sub_runs"] = [made[id(sub_run)][0] for sub_run in chunk.sub_runs]
     return made[id(node)][0]
 

@@ -1,7 +1,6 @@
 // The page of one tree: its picture, its search and its address, around the cards of tree.js.
 
 const TREE = JSON.parse(document.getElementById("tree").textContent);
-const QUERIES_OPEN_TO_DEPTH = 1;
 const MATCHES_OPENED = 60;
 
 const entries = [];
@@ -113,20 +112,19 @@ function listen() {
     const entry = named.get(event.target.closest?.("g.node")?.id.replace(/^z/, "q"));
     if (entry) show(entry);
   });
+  const goToRoot = () => document.getElementById("q0").scrollIntoView({ block: "center", inline: "center" });
+  picture?.addEventListener("toggle", () => picture.open && picture.classList.contains("actual-size") && goToRoot());
   document.getElementById("zoom")?.addEventListener("click", () => {
     picture.classList.toggle("actual-size");
-    document.getElementById("q0").scrollIntoView({ block: "center" });
+    goToRoot();
   });
 }
 
 const root = collect(TREE.root, "query", null, entries);
 for (const entry of entries) entry.text = textOf(entry);
 document.getElementById("nodes").append(make("ul", "", render(root)));
-for (const entry of entries) if (entry.kind === "query" && entry.data.depth <= QUERIES_OPEN_TO_DEPTH) {
-  reveal(entry);
-  entry.unfold();
-  entry.card.open = true;
-}
+openLiving(entries);
+fitPicture(document.querySelector(".picture"));
 addVerdictBoxes();
 listen();
 document.getElementById("tools").hidden = false;

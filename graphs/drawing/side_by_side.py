@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ...modules.calls.usage import UsageTotals
+from ...modules.passage_names import full_passage_name, passage_name
 from ...modules.storage.texts import html_text
 from ..tree.alignment import ChunkPair, QueryPair, walk_pairs
 from ..tree.differences import Difference
@@ -84,7 +85,7 @@ def _head_lines(diff: DrawnDiff) -> Iterator[str]:
 
 def _format_difference(each: Difference, width: int) -> str:
     """Format a difference on one line, whose two sides share the room."""
-    place = f"{one_line(each.source or each.chunk_id)} " if each.chunk_id else ""
+    place = f"{one_line(passage_name(each.source, each.title, each.chunk_id))} " if each.chunk_id else ""
     head = f"{shorten(place, width // 3)} {_KINDS[each.kind]}: ".lstrip()
     room = max((width - len(head) - 5) // 2, 12)
     return f"{head}{shorten(_side(each, each.a), room)} → {shorten(_side(each, each.b), room)}"
@@ -119,7 +120,9 @@ def draw_diff_html(diff: DrawnDiff) -> str:
 
 
 def _parting(first: Difference) -> str:
-    where = " · ".join(filter(None, (f"depth {first.depth}", first.query, first.source)))
+    where = " · ".join(
+        filter(None, (f"depth {first.depth}", first.query, full_passage_name(first.source, first.title)))
+    )
     a, b = (_side(first, text) for text in (first.a, first.b))
     return f"<p><b>First divergence</b> ({html_text(where)}): {_KINDS[first.kind]} {html_text(a)} → {html_text(b)}</p>"
 

@@ -84,6 +84,7 @@ def _finish(svg: bytes, title: str) -> str:
     picture.insert(0, style)
     picture.set("font-family", FONT_STACK)
     picture.set("role", "img")
+    picture.set("class", "judgetree-picture")
     for text in picture.iter(f"{{{SVG}}}text"):
         text.attrib.pop("font-family", None)
     for group in picture.iter(f"{{{SVG}}}g"):

@@ -97,7 +97,7 @@ function queryCard(entry) {
     make("span", "said", answer, " ", make("span", "faint", node.cost)),
     ...(node.caveats ?? []).map((line) => words("span", "said alarm", line)),
   );
-  const className = `query card ${node.status === "open" ? "open-thread" : node.status}`;
+  const className = `query card ${node.status === "open" ? "open-thread" : node.status}${node.leads ? " leads" : ""}`;
   return disclosure(className, summary, () => [
     disclosureOf("Evidence as the reader saw it", () => [words("pre", "", node.evidence)], node.evidence),
     disclosureOf(`Model calls: ${node.cost}`, () => [table(node.call_head, node.calls)], node.calls.length),
@@ -136,7 +136,7 @@ function chunkCard(entry) {
   if (chunk.gold) summary.splice(1, 0, goldBadge(chunk.gold));
   if (chunk.sub_run_error) summary.push(words("span", "alarm", `sub-run: ${chunk.sub_run_error}`));
   if (threads.has(chunk.shared)) summary.push(linkTo(threads.get(chunk.shared)));
-  return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
+  return disclosure(`chunk card verdict-${chunk.label}${chunk.leads ? " leads" : ""}`, summary, () => [
     words("pre", "", chunk.text),
     pairs(chunk.notes),
     saidIn(chunk.said, "What the judge was sent and replied"),
@@ -180,6 +180,24 @@ function reveal(entry) {
     }
   }
   return render(entry);
+}
+
+// Open all questions but those that led nowhere.
+function openLiving(entries) {
+  for (const entry of entries) if (entry.kind === "query" && !entry.data.dead) {
+    reveal(entry);
+    entry.unfold();
+    entry.card.open = true;
+  }
+}
+
+// Close the picture at the top if its smallest words, of 8.5 units, would have less than 9 px: the cards say the same. It
+// then opens in its actual size.
+function fitPicture(picture) {
+  const svg = picture?.querySelector("svg");
+  if (!svg || 8.5 * svg.getScreenCTM().a >= 9) return;
+  picture.classList.add("actual-size");
+  picture.open = false;
 }
 
 // All that a search looks through in an entry.

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.caveats.kinds import CAVEATS, Caveats
 from ...modules.errors import LimitName, reason_of
+from ...modules.passage_names import full_passage_name
 from ..search.candidate import SkipReason
 from ..tree.counts import count_saved_by_sharing, count_verdicts, has_no_verdict
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks, walk_queries
@@ -144,15 +145,15 @@ def format_answer(node: QueryNode) -> str:
 
 
 def format_origin(chunk: ChunkNode) -> str:
-    """Format a chunk's origin: round, rank, retrieval score and source, as far as known."""
+    """Format a chunk's origin: round, rank, retrieval score, title and source, as far as known."""
     parts = [f"round {chunk.round}"] if chunk.found_by else []
-    if chunk.rank is not None:
-        parts.append(f"#{chunk.rank}")
+    if chunk.position is not None:
+        parts.append(f"#{chunk.position}")
     if chunk.retrieval_score is not None:
         parts.append(f"{chunk.retrieval_score:.3f}")
     if chunk.linked_by:
         parts.append(f"linked by “{chunk.linked_by}”")
-    return " · ".join([*parts, chunk.source] if chunk.source else parts)
+    return " · ".join(filter(None, [*parts, full_passage_name(chunk.source, chunk.title)]))
 
 
 def format_failed_verdict(root: QueryNode) -> str:

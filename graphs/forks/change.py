@@ -89,7 +89,7 @@ class Change:
             )
         if self.score is not None or self.next_query is not None or self.drop or not of_query:
             raise SettingsError(
-                f"{place.name} is a query; score, next_query and drop belong to chunks. Name a chunk: {place.name}#0."
+                f"{place.name} is a query; score, next_query and drop belong to chunks. Name a chunk: {place.name}#1."
             )
 
     def _check_chunk(self, place: Place, chunk: ChunkNode, *, is_deepest: bool) -> None:

@@ -21,7 +21,7 @@ class AblationEffect:
     """What came of leaving one chunk or branch out."""
 
     node: str
-    """Name of the chunk, such as "2#0"."""
+    """Name of the chunk, such as "2#1"."""
     thread_id: str
     """Thread of the query that found the chunk."""
     chunk_id: str

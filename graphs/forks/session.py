@@ -111,7 +111,7 @@ class TreeSession(ABC):
 
         ::
 
-            fork = session.fork(result.thread_id, "1#0", drop=True)
+            fork = session.fork(result.thread_id, "1#1", drop=True)
             print(fork.answer, fork.tree.saved)
             result.tree.diff(fork.tree)
 

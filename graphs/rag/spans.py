@@ -27,6 +27,7 @@ _OPERATIONS = {"chat": "chat", "embedding": "embeddings", "rerank": "rerank"}
 _REQUEST_OPTIONS = {
     "max_tokens": "gen_ai.request.max_tokens",
     "temperature": "gen_ai.request.temperature",
+    "seed": "gen_ai.request.seed",
     "stop": "gen_ai.request.stop_sequences",
 }
 

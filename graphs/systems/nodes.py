@@ -25,11 +25,13 @@ from ...modules.calls.messages import CallOptions, Message
 from ...modules.calls.record import is_declined, recorded_now
 from ...modules.calls.tokens import is_longer, text_tokens
 from ...modules.calls.usage import CallMeter
+from ...modules.config.answer_form import USUAL_FORM, AnswerForm
 from ...modules.errors import BudgetSpent, LimitName, ModelCallError, UserError
 from ...modules.judge.insert_block import without_block
+from ...modules.reader.answer_forms import form_tokens, refuses
 from ...modules.reader.evidence import split_evidence
+from ...modules.reader.formed import in_form
 from ...modules.reader.prompts import closed_book_messages
-from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ..threads.amounts import evidence_room
 from ..threads.checkpoints import check_storable
@@ -158,6 +160,7 @@ async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
 async def _generated(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> dict[str, object]:
     services, chunks = runtime.context.services, state["similar_chunks"]
     evidence = await _fitting_evidence(state, runtime, meter)
+    form = USUAL_FORM if runtime.context.depth else services.answer_form
     room = evidence_room(state.get("reader_query") or state["query"], runtime.context)
     has_room = room is None or not is_longer(evidence, room)
     if room is not None and not has_room:
@@ -173,12 +176,13 @@ async def _generated(state: RagState, runtime: Runtime[RunContext], meter: CallM
             on_text=_growing(runtime, "answer"),
             on_thinking=_growing(runtime, "thinking"),
             prompts=services.prompts,
+            form=form,
         )
     patches = cut_short_patches(chunks, answer.problem, answer.limit) if answer.limit else []
     if not has_room:
         limit: LimitName = "cost" if services.limits.max_tree_tokens is None else "tokens"
         patches += cut_short_patches(chunks, "the evidence was cut: the budget of this question is spent", limit)
-    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "evidence": evidence}
+    return {**_answered(answer.text, meter, runtime, form), "similar_chunks": patches, "evidence": evidence}
 
 
 async def _cut(evidence: str, state: RagState, room: int) -> str:
@@ -201,6 +205,8 @@ async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter
     """Return the evidence, digested if it is longer than half a prompt of the reader."""
     services, evidence = runtime.context.services, state["evidence"]
     most = services.context_tokens
+    if most is not None and not runtime.context.depth:
+        most = max(most - form_tokens(services.answer_form), most // 2)
     if most is None or not is_longer(evidence, most // 2):
         return evidence
     unheld = replace(meter, held_by="")  # the held call is reserved for the answer
@@ -224,15 +230,17 @@ async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) ->
     """Let the reader answer from its own knowledge."""
     services, meter = runtime.context.services, _answer_meter(runtime)
     messages = closed_book_messages(state["query"], services.prompts)
-    completion = await services.reader.complete(
+    form = services.answer_form
+    completion = await in_form(services.reader, form).complete(
         messages, meter=meter, on_text=_growing(runtime, "answer"), on_thinking=_growing(runtime, "thinking")
     )
-    return _answered(completion.text, meter, runtime)
+    return _answered(completion.text, meter, runtime, form)
 
 
 def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
-    """Make the meter of the answer's calls, one of which may be the call reserved for the thread."""
+    """Emit that the answer is written now, and make the meter of its calls, one of which may be reserved for it."""
     context = runtime.context
+    emit(runtime, "answering", node="generate")
     return CallMeter(node="generate", budget=context.budget, held_by=context.thread_id, calls=context.calls)
 
 
@@ -243,8 +251,8 @@ def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) 
     return lambda delta: emit(runtime, f"{what}_growing", node="generate", text=delta.text, restarted=delta.restarted)
 
 
-def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> dict[str, object]:
-    status = "refused" if is_refusal(answer) or is_declined(answer, meter.records) else "answered"
+def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext], form: AnswerForm) -> dict[str, object]:
+    status = "refused" if refuses(answer, form) or is_declined(answer, meter.records) else "answered"
     emit(runtime, "answer", node="generate", answer=answer, status=status)
     return {"answer": answer, "status": status, "usage": meter.records}
 

@@ -15,6 +15,7 @@ from ...modules.calls.prices import Prices, dollars, load_prices
 from ...modules.calls.record import INTERRUPTED, NOTHING, UNRESERVED, BudgetSource, CallRecord, Spend
 from ...modules.calls.tokens import message_tokens, text_tokens
 from ...modules.errors import SettingsError
+from ...modules.reader.answer_forms import form_tokens
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.prompts import reader_messages
 from ..config.limits import Limits
@@ -204,4 +205,5 @@ def _expected_answer(state: RagState, context: RunContext, ledger: SpendLimits, 
 def answer_amount(query: str, evidence_tokens: int, services: RagContext, ledger: SpendLimits) -> Spend:
     """Return what an answer from so many tokens of evidence is expected to use."""
     prompt = message_tokens(reader_messages(query, "", services.prompts)) + evidence_tokens
+    prompt += form_tokens(services.answer_form)
     return ledger.of_call(services.reader.model, prompt, LIKELY_COMPLETION_TOKENS)

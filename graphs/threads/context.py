@@ -15,6 +15,7 @@ from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prices import Prices
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.record import NOTHING, CallRecord, Spend
+from ...modules.config.answer_form import USUAL_FORM, AnswerForm
 from ...modules.config.reading import AnswerStrategy
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
@@ -116,6 +117,8 @@ class RagContext:
     """Takes out what does not belong to the answer before the root's reader sees it; None leaves all in."""
     strategy: AnswerStrategy = "stuff"
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
+    answer_form: AnswerForm = USUAL_FORM
+    """How the answer of the question is written; those of sub-questions are written as ever."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of the graph's own calls; a judge has those that it was made with."""
     prices: Prices | None = None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.documents import Document
 
+from ...modules.config.answer_form import USUAL_FORM
 from ...modules.digests import text_digest
 from ...modules.judge.sub_questions import ModelWriter
 from ...modules.llm.contract import model_fingerprint, tuning_fingerprint
@@ -47,8 +48,7 @@ def fingerprint_of(
     """
     limits, prompts = services.limits, services.prompts
     parts = {"query": query, "system": system, "repeat": str(repeat), **(extra or {})}
-    reader = model_fingerprint(services.reader) | tuning_fingerprint(services.reader)
-    parts |= {f"reader.{key}": value for key, value in reader.items()}
+    parts |= _writer_of_answers(services)
     if source:
         parts["system.source"] = source
         if prompts:  # its nodes may use any of them
@@ -81,6 +81,12 @@ def fingerprint_of(
         group = TOOL_PROMPTS if services.tools else STEP_PROMPTS[system]
         parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": prompts.version(group)}
     return parts
+
+
+def _writer_of_answers(services: RagContext) -> dict[str, str]:
+    reader = model_fingerprint(services.reader) | tuning_fingerprint(services.reader)
+    form = {} if services.answer_form == USUAL_FORM else {"answer_form": str(services.answer_form)}
+    return {f"reader.{key}": value for key, value in reader.items()} | form
 
 
 def _reading(services: RagContext) -> dict[str, str]:

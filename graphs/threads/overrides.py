@@ -11,7 +11,7 @@ from ...modules.config.retrieval import Retrieval
 from ...modules.errors import SettingsError
 from ...modules.llm.contract import ChatLLM, thinking_of
 from ...modules.llm.langchain_chat import LangChainModel
-from ...modules.llm.tuned import with_sampling
+from ...modules.llm.tuned import check_takes, with_sampling
 from ...modules.retriever.retriever import Retriever
 from ..config.given_keys import GivenKeys
 from ..config.limits import Limits
@@ -38,8 +38,11 @@ async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) 
     reader = services.reader
     if "llm" in names:
         reader = await open_llm(cast(GivenLLM, given["llm"]))
-    thinking = given.config.thinking
-    reader = with_sampling(reader, thinking=thinking_of(services.reader) if thinking is None else thinking)
+    config, thinking = given.config, given.config.thinking
+    thinking = thinking_of(services.reader) if thinking is None else thinking
+    reader = with_sampling(reader, temperature=config.temperature, thinking=thinking)
+    form = config.answer_form if "answer_form" in names else services.answer_form
+    check_takes(reader, form.options)
     retriever = services.retriever
     if changes := search_arguments(given):
         retriever = await asyncio.to_thread(searching, retriever, changes, names)
@@ -47,6 +50,7 @@ async def overridden(services: RagContext, given: GivenKeys, open_llm: OpenLLM) 
     return replace(
         services,
         reader=reader,
+        answer_form=form,
         retriever=retriever,
         limits=services.limits.changed(**limits) if limits else services.limits,
         policy=_choosing(services, given["policy"]) if "policy" in names else services.policy,

@@ -26,6 +26,8 @@ class Difference:
     chunk_id: str = ""
     """``""`` for questions and answers."""
     source: str = ""
+    title: str = ""
+    """Title of the chunk's document; ``""`` if the name of its file says as much."""
     a: str
     """What is in the first tree; ``""`` if nothing is."""
     b: str
@@ -65,13 +67,14 @@ def _by_chunk(kind: DifferenceKind, pair: QueryPair, said: _Said) -> Iterator[Di
                 query=pair.either.query,
                 chunk_id=chunks.either.chunk_id,
                 source=chunks.either.source,
+                title=chunks.either.title,
                 a=a,
                 b=b,
             )
 
 
 def _place(chunk: ChunkNode | None, _: ChunkPair) -> str:
-    return "" if chunk is None else f"#{chunk.rank}" if chunk.rank is not None else "found"
+    return "" if chunk is None else f"#{chunk.position}" if chunk.position is not None else "found"
 
 
 def _verdict(chunk: ChunkNode | None, pair: ChunkPair) -> str:

@@ -269,7 +269,7 @@ def build_frame(root: QueryNode) -> pd.DataFrame:
         {
             "query": parent.query,
             "depth": parent.depth_of(chunk),
-            "rank": None if chunk.rank is None else chunk.rank + 1,
+            "rank": chunk.position,
             "source": chunk.metadata.get("source"),
             "verdict": chunk.verdict_label,
             "score": chunk.score,

@@ -13,6 +13,7 @@ from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.caveats.kinds import CaveatKind
 from ...modules.errors import LimitName
 from ...modules.judge.contract import Score, VerdictStatus
+from ...modules.passage_names import passage_name, title_of
 from ..search.candidate import SkipReason
 from ..threads.handed_on import handed_on
 from ..threads.snapshots import ThreadStatus
@@ -89,6 +90,11 @@ class ChunkNode:
         return given if isinstance(given, int) else None
 
     @property
+    def position(self) -> int | None:
+        """Its rank as drawings, tables and names show it, 1 for the best; None if unknown."""
+        return None if self.rank is None else self.rank + 1
+
+    @property
     def found_by(self) -> str:
         """Query of the round that found the chunk; ``""`` for systems that do not search in rounds."""
         return self._text("found_by")
@@ -108,6 +114,16 @@ class ChunkNode:
     def source(self) -> str:
         """File or record of the chunk, relative to the index root; ``""`` if unknown."""
         return self._text("source")
+
+    @property
+    def title(self) -> str:
+        """Title of the chunk's document; ``""`` if the name of its file says as much."""
+        return title_of(self.metadata)
+
+    @property
+    def name(self) -> str:
+        """Short name for people: title, else source, else id."""
+        return passage_name(self.source, self.title, self.chunk_id)
 
     @property
     def reason(self) -> str:

@@ -1,4 +1,4 @@
-"""Names of the nodes of a search tree, as commands take them: ``2`` is a query, ``2#1`` its chunk of rank 1."""
+"""Names of the nodes of a search tree, as commands take them: ``2`` is a query, ``2#1`` its first chunk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def query_numbers(root: QueryNode) -> dict[str, int]:
 
 def chunk_name(number: int, chunk: ChunkNode) -> str:
     """Return the name of a chunk of the query of that number."""
-    return f"{number}#{chunk.rank}"
+    return f"{number}#{chunk.position}"
 
 
 def find_place(root: QueryNode, name: str) -> Place:
@@ -48,7 +48,7 @@ def find_place(root: QueryNode, name: str) -> Place:
     found = _NAME.fullmatch(name)
     if found is None and name not in numbers:
         raise SettingsError(
-            f"{name!r} names no node. Allowed: the number of a query, such as 2, or of a chunk of it, such as 2#0; "
+            f"{name!r} names no node. Allowed: the number of a query, such as 2, or of a chunk of it, such as 2#1; "
             "`judgetree tree THREAD_ID --numbers` shows them."
         )
     number = numbers[name] if found is None else int(found["number"])
@@ -58,7 +58,7 @@ def find_place(root: QueryNode, name: str) -> Place:
     path = _path_to(query, root)
     if found is None or found["rank"] is None:
         return Place(name=str(number), path=path)
-    chunk = next((each for each in query.chunks if each.rank == int(found["rank"])), None)
+    chunk = next((each for each in query.chunks if each.position == int(found["rank"])), None)
     if chunk is None:
         there = ", ".join(chunk_name(number, each) for each in query.chunks) or "none"
         raise SettingsError(f"There is no chunk {name}. The chunks of query {number}: {there}.")

@@ -39,14 +39,16 @@ JsonFormat = Literal["json_schema", "json_object", "text"]
 class CallOptions:
     """Options of a call besides its messages.
 
-    >>> CallOptions(max_tokens=200, stop=("Observation:",)).temperature
-    0.0
+    >>> CallOptions(max_tokens=200, stop=("Observation:",)).max_tokens
+    200
     """
 
     max_tokens: int | None = None
     """Most tokens to generate; None leaves it to the endpoint."""
-    temperature: float = 0.0
-    """Sampling temperature; 0 for the likeliest answer."""
+    temperature: float | None = None
+    """Sampling temperature; 0 for the likeliest answer, None for that of the model, else 0."""
+    seed: int | None = None
+    """Seed of the sampling; None leaves it to the endpoint."""
     top_logprobs: int | None = None
     """Number of alternatives of the first token to return; None for none."""
     json_format: JsonFormat | None = None
@@ -67,6 +69,7 @@ class CallOptions:
 
 PLAIN_TEXT = CallOptions()
 _UNSET: Mapping[str, tuple[object]] = {
+    "seed": (None,),
     "stop": ((),),
     "thinking": (None,),
     "is_shortened": (False,),
@@ -79,11 +82,12 @@ def call_key(endpoint: str, model: str, messages: Sequence[Message], options: Ca
 
     ``endpoint`` is ``EndpointLLM.endpoint``: a name without user, password or key.
     """
+    given = {**vars(options), "temperature": options.temperature or 0.0}
     asked = {
         "endpoint": endpoint,
         "model": model,
         "messages": list(messages),
-        "options": {name: value for name, value in vars(options).items() if value not in _UNSET.get(name, ())},
+        "options": {name: value for name, value in given.items() if value not in _UNSET.get(name, ())},
         "repeat": repeat,
     }
     return text_digest(json.dumps(asked, sort_keys=True, default=dict))

@@ -31,7 +31,11 @@ class Models(Config):
         Key(needs=("judge", "insert_block"), is_part=True, is_model=True, path_in=after("local:"), metavar="MODEL"),
     ] = None
     """Model that judges, as in JUDGETREE_JUDGE_LLM; else the one that answers."""
-    temperature: Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False), Key(is_model=True, metavar="T")] = None
+    temperature: Annotated[
+        float | None,
+        Field(ge=0, le=2, allow_inf_nan=False),
+        Key(per_question=True, is_model=True, metavar="T"),
+    ] = None
     """Temperature of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ."""
     thinking: Annotated[bool | None, Key(per_question=True, in_requests=True, is_model=True)] = None
     """Whether the model that answers thinks first, as in JUDGETREE_THINKING; else as its endpoint does."""

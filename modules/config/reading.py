@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ..addresses import Address
+from .answer_form import AnswerForm
 from .config import Config, Key, after
 
 AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]
@@ -41,6 +42,9 @@ class Reading(Evidence):
     strategy: Annotated[AnswerStrategy, Key(needs=("retriever",))] = "stuff"
     """How the reader takes in its evidence. stuff: at once; map_reduce: notes of each passage, then the answer; refine:
     passage by passage; map_rerank: the surest of the passages' answers."""
+    answer_form: Annotated[AnswerForm, Key(per_question=True, metavar="YAML")] = AnswerForm()
+    """How the answer is written, those of sub-questions apart: instructions, max_tokens, stop, seed, json_format and
+    json_schema, such as {instructions: In French., max_tokens: 50}."""
     insert_block: Annotated[bool, Key(needs=("retriever",), per_question=True)] = False
     """Let a model take out the chunks that do not belong to the answer before it is written, and name a key passage and
     a reason for each that stays; a call for each chunk that the reader would see."""

@@ -71,6 +71,11 @@ class ChatWrapper:
         return str(getattr(self._inner, "why_no_thinking", ""))
 
     @property
+    def lacks(self) -> frozenset[str]:
+        """Options of calls that the inner model does not follow."""
+        return lacks_of(self._inner)
+
+    @property
     def temperature(self) -> float:
         """Temperature of the inner model."""
         return temperature_of(self._inner)
@@ -84,6 +89,11 @@ class ChatWrapper:
 def temperature_of(llm: ChatLLM) -> float:
     """Return the temperature of a model that has one of its own; 0 for any other."""
     return float(getattr(llm, "temperature", 0.0))
+
+
+def lacks_of(llm: ChatLLM) -> frozenset[str]:
+    """Return the options of calls that a model does not follow, by their names in ``CallOptions``."""
+    return frozenset(getattr(llm, "lacks", ()))
 
 
 def thinking_of(llm: ChatLLM) -> bool | None:

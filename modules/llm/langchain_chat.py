@@ -88,6 +88,11 @@ class LangChainChat(JournaledLLM):
         return f"langchain:{self.fields}"
 
     @property
+    def lacks(self) -> frozenset[str]:
+        """Options of calls that are the model's own here."""
+        return frozenset({"temperature", "seed", "max_tokens"}) - (self._taken & {"max_tokens"})
+
+    @property
     def why_no_thinking(self) -> str:
         """The reason why thinking cannot be switched here."""
         return (

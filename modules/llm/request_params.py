@@ -27,7 +27,9 @@ def request_params(options: CallOptions, base_url: str) -> dict[str, Any]:
     SGLang (qwen.readthedocs.io, deployment) and llama.cpp (tools/server) hand to the model's chat template.
     """
     address = urlsplit(base_url)
-    params: dict[str, Any] = {"temperature": options.temperature}
+    params: dict[str, Any] = {"temperature": options.temperature or 0.0}
+    if options.seed is not None:
+        params["seed"] = options.seed
     if options.max_tokens is not None:
         params["max_completion_tokens" if address.hostname == "api.openai.com" else "max_tokens"] = options.max_tokens
     if options.json_format == "json_schema":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -12,13 +12,13 @@ from ..calls.messages import PLAIN_TEXT, CallOptions, Message, texts_of
 from ..calls.tokens import TOKENS_A_MESSAGE, fair_shares, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
-from .contract import ChatLLM, ChatWrapper, temperature_of, thinking_of
+from .contract import ChatLLM, ChatWrapper, lacks_of, temperature_of, thinking_of
 
 
 class SampledLLM(ChatWrapper):
     """A chat model whose calls have their own temperature and thinking. It wraps a cache, whose keys hold both."""
 
-    def __init__(self, inner: ChatLLM, *, temperature: float, thinking: bool | None) -> None:
+    def __init__(self, inner: ChatLLM, *, temperature: float | None, thinking: bool | None) -> None:
         """Tune the calls of ``inner``; ``with_sampling`` explains the arguments."""
         super().__init__(inner)
         self._temperature = temperature
@@ -27,7 +27,7 @@ class SampledLLM(ChatWrapper):
     @property
     def temperature(self) -> float:
         """Temperature of its calls."""
-        return self._temperature or temperature_of(self._inner)
+        return temperature_of(self._inner) if self._temperature is None else self._temperature
 
     @property
     def thinking(self) -> bool | None:
@@ -50,26 +50,43 @@ class SampledLLM(ChatWrapper):
         """Make one call with its own temperature and thinking, unless ``options`` say otherwise."""
         own = replace(
             options,
-            temperature=options.temperature or self._temperature,
+            temperature=self._temperature if options.temperature is None else options.temperature,
             thinking=self._thinking if options.thinking is None else options.thinking,
         )
         return await self._inner.complete(messages, meter=meter, options=own, **listeners)
 
 
-def with_sampling(llm: ChatLLM, *, temperature: float = 0.0, thinking: bool | None = None) -> ChatLLM:
+def with_sampling(llm: ChatLLM, *, temperature: float | None = None, thinking: bool | None = None) -> ChatLLM:
     """Return ``llm`` with calls of its own temperature and thinking; ``llm`` itself where neither is given.
 
     Args:
         llm: The model; the settings of one that is tuned already hold where they are not given.
-        temperature: 0 takes the likeliest answer, 1 draws as the model was trained.
+        temperature: 0 takes the likeliest answer, 1 draws as the model was trained; None as the model has it.
         thinking: Whether it thinks before it answers; None as the endpoint does.
 
     Raises:
         SettingsError: The model does not let its thinking be switched: one of LangChain, or one that completes texts.
+            Or it keeps its own temperature.
     """
+    if temperature is not None:
+        check_takes(llm, ("temperature",))
     if thinking is not None and (why := str(getattr(llm, "why_no_thinking", ""))):
         raise SettingsError(why)
-    return SampledLLM(llm, temperature=temperature, thinking=thinking) if temperature or thinking is not None else llm
+    if temperature is None and thinking is None:
+        return llm
+    return SampledLLM(llm, temperature=temperature, thinking=thinking)
+
+
+def check_takes(llm: ChatLLM, options: Collection[str]) -> None:
+    """Check that a model follows these options of its calls, by their names in ``CallOptions``.
+
+    Raises:
+        SettingsError: It is one of LangChain, which keeps its own settings.
+    """
+    if kept := sorted(lacks_of(llm).intersection(options)):
+        raise SettingsError(
+            f"The model {llm.model!r} is one of LangChain, which keeps its own settings: leave out {', '.join(kept)}."
+        )
 
 
 class BoundedLLM(ChatWrapper):

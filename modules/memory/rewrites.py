@@ -25,7 +25,8 @@ _LABEL = (
 )
 _TAIL = r"(?:\s*(?:,|\b(?:that|which|as|is|in|so|without|would|could|can|rewritten|standing)\b)[^:：\n?？]{0,60})?"
 _OPENING = (
-    r"(?:sure|certainly|of course|okay|ok|alright|absolutely|great|yes|no problem|got it|好的|当然|没问题|可以|明白)"
+    r"(?:sure|certainly|of course|okay|ok|alright|absolutely|great|yes|no problem|got it|done|understood|noted|"
+    r"thanks|thank you|none|n/a|好的|当然|没问题|可以|明白|收到|完成|谢谢)"
     r"(?:可以|了)?(?![\w-])"
 )
 _PREFACE = re.compile(
@@ -34,7 +35,7 @@ _PREFACE = re.compile(
     rf"(?:(?:the|my|your|a|one|您的|你的)\s*)?(?:{_LABEL}){_TAIL}\s*[:：]\s*",
     re.IGNORECASE,
 )
-_BARE_OPENING = re.compile(rf"{_OPENING}\s*[!,.:，。！：]+\s*", re.IGNORECASE)
+_BARE_OPENING = re.compile(rf"{_OPENING}\s*(?:[!,.:，。！：]+\s*|$)", re.IGNORECASE)
 _AFTERWORD = re.compile(
     r"\W*(?:let me know|i hope|hope this|feel free|note\b|explanation|this (?:question|version|rewrite)"
     r"|i (?:have )?(?:re|changed|kept|made|added|used)|in this (?:question|version)|reasoning|please let|if you|"
@@ -69,7 +70,8 @@ def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = Fal
     has_lines = "\n" in query.strip()
     lines = _without_chatter(_from_json(reply.strip()), keep_all=has_lines)
     if not lines or is_refusal(lines[0]):
-        return Rewrite(text="", problem="it is empty" if not lines else "the model refused")
+        nothing = "it holds no question" if reply.strip() else "it is empty"
+        return Rewrite(text="", problem="the model refused" if lines else nothing)
     if len(lines) > 1 and not has_lines:
         questions = [line for line in lines if line.endswith(("?", "？"))]
         if len(questions) != 1:

@@ -41,6 +41,8 @@ class ChunkRef(TypedDict):
     retrieval_score: float | None
     thread_id: str
     """Thread whose state holds the chunk."""
+    title: NotRequired[str]
+    """Title of its document; missing where the name of its file says as much, and in turns of older versions."""
     key_passage: NotRequired[str]
     """Quotation of the chunk that the answer needs; ``""`` without one, missing where ``insert_block`` was off."""
     reason: NotRequired[str]

@@ -11,7 +11,6 @@ time.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 
@@ -88,73 +87,68 @@ _BEFORE = re.compile(
     r"|we |it |there |the answer |no ))"
     r"|(?:because|since|as|although|though|while|even though|even if) [^,.;]{1,200}, (?!but |though )"
 )
-_ENGLISH = (
-    # "I cannot answer", "we were unable to find"
-    rf"(?:i|we) ?(?:cannot|can't|can not|could not|couldn't|did not|didn't|(?:am|'m|was|are|were)"
-    rf" (?:not able|unable) to) {_HOW}{_FIND}",
-    # "I don't know who", but no title
-    r"(?:i|we) (?:do not|don't) (?:really )?know(?=$|[.!,;:]| (?:the|this|that|who|what|when|where|which"
-    r"|why|how|if|whether"
-    r"|about|based|because|from)\b)",
-    rf"(?:i|we) (?:(?:do not|don't|did not) (?:currently )?have|have (?:no|not enough|insufficient)|lack"
-    rf"|(?:would )?need) {_SOME}{_INFORMATION}",
-    r"(?:i'm|i am) (?:not|un) ?(?:sure|certain)(?=$|[.!,;]| (?:about|of|who|what|when|where|which|how|if"
-    r"|whether)\b)",
-    # "the passages do not mention", "it doesn't say"
-    rf"{_OF_SOURCE}(?: (?:in|of|on|from) {_OF_SOURCE})? (?:(?:do|does|did|can|could)(?: not|n't)|cannot"
-    rf"|fails? to|never) {_HOW}{_TELL}",
-    rf"(?:it|they|neither) (?:do|does|did)(?: not|n't) {_HOW}(?:mention|say|state|specify|indicate|tell"
-    rf"|answer|provide|give)\b",
-    rf"(?:none of|neither|nothing in|no) [^,;.]{{0,80}}?\b{_HOW}{_TELL}",
-    rf"{_SPEAKER} (?:lacks?|omits?|(?:gives?|contains?|provides?|has|have|makes?|offers?|includes?) (?:no"
-    rf"|not enough|insufficient)) {_SOME}"
-    rf"(?:[\w-]+ ){{0,2}}?(?:{_INFORMATION})",
-    rf"{_SPEAKER} (?:says?|tells?(?: us)?|states?|mentions?|contains?|reveals?) nothing"
-    r" (?:about|of|on|regarding)\b",
-    rf"[^,;:.]{{1,120}} (?:is|are) missing (?:in|from) {_OF_SOURCE}[.!]*$",
-    rf"{_SPEAKER} (?:is|are|was|were) (?:not |in)(?:sufficient|enough|conclusive|clear|adequate)\b",
-    rf"{_OF_SOURCE} (?:is|are) (?:silent|unrelated|irrelevant|not (?:related|relevant))\b",
-    rf"none of {_OF_SOURCE} is relevant\b",
-    r"(?:nobody|no one) knows\b(?: (?:who|what|when|where|why|how|if|whether)\b.*)?[.!]*$",
-    rf"there(?: is|'s| are| was) (?:no|not enough|insufficient) (?:[\w-]+ ){{0,2}}?{_INFORMATION}",
-    rf"there (?:is|are)n't (?:[\w-]+ ){{0,2}}?{_INFORMATION}",
-    # "No information is available on …", "the answer is not provided"
-    rf"(?!no evidence of (?!.*\b(?:given|provided|found|in)\b)[^,;.]*\.?$)"
-    rf"(?:no|not enough|insufficient) {_SOME}{_INFORMATION}(?: [^,;.]{{0,30}}?(?:provided|available|given"
-    rf"|found|made)\b)?"
-    rf"(?: (?:of|on|about|to|regarding|in)\b[^,;.]*)?{_END}",
-    rf"(?:the )?(?:answer|information|data|evidence)(?: (?:is|was))? (?:not {_FOUND}|{_MISSING})\b",
-    rf"(?:more|additional|further) {_INFORMATION} (?:is|are|would be) (?:needed|required)\b",
-    # "it is unclear", "the year cannot be determined", "his nationality is not stated"
-    rf"(?:it|this|that|the (?:exact )?answer|(?:this|the|that) (?:question|information))(?:'s| is| was"
-    rf"| are)(?: not|n't) {_HOW}(?:{_FOUND}\b(?! (?:to be|in|until|before|outside)\b)|{_FOUND},? (?:in|by"
-    rf"|from) {_OF_SOURCE})",
-    rf"(?:it|this|that|the answer|(?:this|the) question)(?:'s| is| remains) (?:{_MISSING}\b(?! to the\b)"
-    rf"|impossible to|(?:hard|difficult) to (?:say|tell))",
-    rf"(?:it|this|that|the answer|(?:this|the) question) (?:cannot|can't|could not) be {_HOW}{_DETERMINED}\b",
-    rf"(?:[^,;:.]{{1,120}} )?(?:cannot|can't"
-    rf"|could not) be {_HOW}{_DETERMINED}(?: whether [^,;.]*)?{_BY_SOURCE}[.!]*$",
-    rf"[^,;:.]{{1,120}} (?:is|are)(?: not|n't) {_HOW}{_TOLD}{_END}",
-    rf"[^,;:.]{{1,120}} (?:is|are|was|were)(?: not|n't) (?:{_HOW}{_FOUND} )?(?:in|from|by|within"
-    rf"|based on) {_OF_SOURCE}[.!]*$",
-    rf"[^,;:.]{{1,80}} (?:is|are|remains?) {_MISSING}{_BY_SOURCE}[.!]*$",
-    # "Unknown.", "not mentioned", "unable to determine", "does not mention"
-    rf"(?:{_MISSING}|no idea|not sure|no answer|n/a|insufficient|not enough)(?: (?:information|info"
-    rf"|evidence|data))?"
-    rf"(?: \((?:not|no|the) .*|[,:] (?:as|since|because|the|no|not)\b.*|{_END})",
-    rf"(?:unable to|cannot|can't) {_FIND}(?: (?:this|that|it|the (?:answer|question)))?{_END}",
-    rf"not {_HOW}{_FOUND}{_BY_SOURCE}[.!]*$",
-    rf"not in {_OF_SOURCE}[.!]*$",
-    rf"(?:do|does) not {_TELL}(?: (?:it|this|that))?[.!]*$",
+_ENGLISH = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        # "I cannot answer", "we were unable to find"
+        rf"(?:i|we) ?(?:cannot|can't|can not|could not|couldn't|did not|didn't|(?:am|'m|was|are|were)"
+        rf" (?:not able|unable) to) {_HOW}{_FIND}",
+        # "I don't know who", but no title
+        r"(?:i|we) (?:do not|don't) (?:really )?know(?=$|[.!,;:]| (?:the|this|that|who|what|when|where|which"
+        r"|why|how|if|whether"
+        r"|about|based|because|from)\b)",
+        rf"(?:i|we) (?:(?:do not|don't|did not) (?:currently )?have|have (?:no|not enough|insufficient)|lack"
+        rf"|(?:would )?need) {_SOME}{_INFORMATION}",
+        r"(?:i'm|i am) (?:not|un) ?(?:sure|certain)(?=$|[.!,;]| (?:about|of|who|what|when|where|which|how|if"
+        r"|whether)\b)",
+        # "the passages do not mention", "it doesn't say"
+        rf"{_OF_SOURCE}(?: (?:in|of|on|from) {_OF_SOURCE})? (?:(?:do|does|did|can|could)(?: not|n't)|cannot"
+        rf"|fails? to|never) {_HOW}{_TELL}",
+        rf"(?:it|they|neither) (?:do|does|did)(?: not|n't) {_HOW}(?:mention|say|state|specify|indicate|tell"
+        rf"|answer|provide|give)\b",
+        rf"(?:none of|neither|nothing in|no) [^,;.]{{0,80}}?\b{_HOW}{_TELL}",
+        rf"{_SPEAKER} (?:lacks?|omits?|(?:gives?|contains?|provides?|has|have|makes?|offers?|includes?) (?:no"
+        rf"|not enough|insufficient)) {_SOME}"
+        rf"(?:[\w-]+ ){{0,2}}?(?:{_INFORMATION})",
+        rf"{_SPEAKER} (?:says?|tells?(?: us)?|states?|mentions?|contains?|reveals?) nothing"
+        r" (?:about|of|on|regarding)\b",
+        rf"[^,;:.]{{1,120}} (?:is|are) missing (?:in|from) {_OF_SOURCE}[.!]*$",
+        rf"{_SPEAKER} (?:is|are|was|were) (?:not |in)(?:sufficient|enough|conclusive|clear|adequate)\b",
+        rf"{_OF_SOURCE} (?:is|are) (?:silent|unrelated|irrelevant|not (?:related|relevant))\b",
+        rf"none of {_OF_SOURCE} is relevant\b",
+        r"(?:nobody|no one) knows\b(?: (?:who|what|when|where|why|how|if|whether)\b.*)?[.!]*$",
+        rf"there(?: is|'s| are| was) (?:no|not enough|insufficient) (?:[\w-]+ ){{0,2}}?{_INFORMATION}",
+        rf"there (?:is|are)n't (?:[\w-]+ ){{0,2}}?{_INFORMATION}",
+        # "No information is available on …", "the answer is not provided"
+        rf"(?!no evidence of (?!.*\b(?:given|provided|found|in)\b)[^,;.]*\.?$)"
+        rf"(?:no|not enough|insufficient) {_SOME}{_INFORMATION}(?: [^,;.]{{0,30}}?(?:provided|available|given"
+        rf"|found|made)\b)?"
+        rf"(?: (?:of|on|about|to|regarding|in)\b[^,;.]*)?{_END}",
+        rf"(?:the )?(?:answer|information|data|evidence)(?: (?:is|was))? (?:not {_FOUND}|{_MISSING})\b",
+        rf"(?:more|additional|further) {_INFORMATION} (?:is|are|would be) (?:needed|required)\b",
+        # "it is unclear", "the year cannot be determined", "his nationality is not stated"
+        rf"(?:it|this|that|the (?:exact )?answer|(?:this|the|that) (?:question|information))(?:'s| is| was"
+        rf"| are)(?: not|n't) {_HOW}(?:{_FOUND}\b(?! (?:to be|in|until|before|outside)\b)|{_FOUND},? (?:in|by"
+        rf"|from) {_OF_SOURCE})",
+        rf"(?:it|this|that|the answer|(?:this|the) question)(?:'s| is| remains) (?:{_MISSING}\b(?! to the\b)"
+        rf"|impossible to|(?:hard|difficult) to (?:say|tell))",
+        rf"(?:it|this|that|the answer|(?:this|the) question) (?:cannot|can't|could not) be {_HOW}{_DETERMINED}\b",
+        rf"(?:[^,;:.]{{1,120}} )?(?:cannot|can't"
+        rf"|could not) be {_HOW}{_DETERMINED}(?: whether [^,;.]*)?{_BY_SOURCE}[.!]*$",
+        rf"[^,;:.]{{1,120}} (?:is|are)(?: not|n't) {_HOW}{_TOLD}{_END}",
+        rf"[^,;:.]{{1,120}} (?:is|are|was|were)(?: not|n't) (?:{_HOW}{_FOUND} )?(?:in|from|by|within"
+        rf"|based on) {_OF_SOURCE}[.!]*$",
+        rf"[^,;:.]{{1,80}} (?:is|are|remains?) {_MISSING}{_BY_SOURCE}[.!]*$",
+        # "Unknown.", "not mentioned", "unable to determine", "does not mention"
+        rf"(?:{_MISSING}|no idea|not sure|no answer|n/a|insufficient|not enough)(?: (?:information|info"
+        rf"|evidence|data))?"
+        rf"(?: \((?:not|no|the) .*|[,:] (?:as|since|because|the|no|not)\b.*|{_END})",
+        rf"(?:unable to|cannot|can't) {_FIND}(?: (?:this|that|it|the (?:answer|question)))?{_END}",
+        rf"not {_HOW}{_FOUND}{_BY_SOURCE}[.!]*$",
+        rf"not in {_OF_SOURCE}[.!]*$",
+        rf"(?:do|does) not {_TELL}(?: (?:it|this|that))?[.!]*$",
+    )
 )
-
-
-@functools.cache
-def _english() -> tuple[re.Pattern[str], ...]:
-    """Compile the patterns when the first answer is read: a command does not wait for them before its first call."""
-    return tuple(re.compile(pattern, re.DOTALL) for pattern in _ENGLISH)
-
-
 _SAYS_NOTHING = re.compile(
     rf"{_SPEAKER} (?:only |also |just |do |does )?(?:{_TELL}|talks?\b|(?:is|are) (?:only )?about\b)(?! that\b)"
     r"|(?:please|could you|can you|feel free|let me know|i can only|i'd be|i only)\b"
@@ -256,7 +250,7 @@ def _refuses_in_english(sentences: Sequence[str]) -> bool:
 
 
 def _refusing(clause: str) -> re.Match[str] | None:
-    return next((match for pattern in _english() if (match := pattern.match(clause))), None)
+    return next((match for pattern in _ENGLISH if (match := pattern.match(clause))), None)
 
 
 def _main_clause(sentence: str) -> str:

@@ -11,10 +11,13 @@ from ..calls.messages import Message
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.tokens import beginning, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
+from ..config.answer_form import USUAL_FORM, AnswerForm
 from ..config.reading import AnswerStrategy
 from ..errors import BudgetSpent, LimitName
 from ..llm.contract import ChatLLM
+from .formed import in_form
 from .prompts import (
+    ANSWER,
     REFUSAL,
     combine_messages,
     digest_messages,
@@ -83,7 +86,7 @@ class ReaderAnswer:
     """The limit that did."""
 
 
-async def read_evidence(  # noqa: PLR0913 - the last three have defaults
+async def read_evidence(  # noqa: PLR0913 - the last four have defaults
     strategy: AnswerStrategy,
     llm: ChatLLM,
     query: str,
@@ -94,6 +97,7 @@ async def read_evidence(  # noqa: PLR0913 - the last three have defaults
     on_text: TextListener | None = None,
     on_thinking: TextListener | None = None,
     prompts: Prompts = DEFAULT_PROMPTS,
+    form: AnswerForm = USUAL_FORM,
 ) -> ReaderAnswer:
     """Answer ``query`` from n passages, best first; fewer than two are read at once by every strategy.
 
@@ -107,6 +111,9 @@ async def read_evidence(  # noqa: PLR0913 - the last three have defaults
     The call that ``meter`` holds is kept for the last call and suffices for an answer. With a spent budget, map_reduce
     and refine read the remaining passages in the last call; map_rerank takes the answers so far, or reads all at once.
 
+    The last call writes the answer in the ``form``. Where a strategy has an answer without one, and the form is another
+    than the usual one, a further call writes it.
+
     ``evidence`` is what ``stuff`` shows in one prompt, ``passages`` the same, one text a passage, as from
     ``evidence.split_evidence``. ``on_text`` receives each piece of the answer from the last call, or the whole answer
     without a last call, and ``on_thinking`` each piece of the thinking of the last call.
@@ -116,19 +123,22 @@ async def read_evidence(  # noqa: PLR0913 - the last three have defaults
         ModelSetupError: The endpoint refused the key, the model's name or the request.
         BudgetSpent: The last call could not be made.
     """
-    reading = _Reading(llm, query, evidence, passages, meter, prompts)
+    reading = _Reading(llm, query, evidence, passages, meter, prompts, form)
     ways: Mapping[AnswerStrategy, Callable[[], Awaitable[list[Message] | str]]] = {
         "map_reduce": reading.map_reduce,
         "refine": reading.refine,
         "map_rerank": reading.map_rerank,
     }
     last = reading.all_at_once() if strategy == "stuff" or len(passages) < 2 else await ways[strategy]()
+    if isinstance(last, str) and form.needs_reader and not is_refusal(last):
+        last = combine_messages(query, [f"{ANSWER} {last}"], prompts)
     if isinstance(last, str):
         if on_text is not None:
             on_text(Delta(last))
         text = last
     else:
-        text = (await llm.complete(last, meter=meter, on_text=on_text, on_thinking=on_thinking)).text
+        writer = in_form(llm, form)
+        text = (await writer.complete(last, meter=meter, on_text=on_text, on_thinking=on_thinking)).text
     if reading.spent is None:
         return ReaderAnswer(text=text)
     return ReaderAnswer(text=text, problem=f"{strategy} was cut short: {reading.spent}", limit=reading.spent.limit)
@@ -144,6 +154,7 @@ class _Reading:
     passages: Sequence[str]
     meter: CallMeter
     prompts: Prompts
+    form: AnswerForm
     spent: BudgetSpent | None = None
     """The budget's error for a call that was not made; None if all were made."""
 
@@ -184,7 +195,7 @@ class _Reading:
 
     async def map_rerank(self) -> list[Message] | str:
         replies = await self._ask_each(scored_messages)
-        if replies.count(None) == 1:  # the held call is enough for it
+        if replies.count(None) == 1 and not self.form.needs_reader:  # the held call is enough for it
             last = replies.index(None)
             messages = scored_messages(self.query, self.passages[last], self.prompts)
             replies[last] = (await self.llm.complete(messages, meter=self.meter)).written

@@ -205,7 +205,7 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("ask", CHAIN.question, "-c", COLLECTION, "--system", "react"),
         ("tree", thread, *drawn, "--graphml", graphml),
         ("calls", thread, "--full"),
-        ("fork", thread, "--node", "1#0", "--set", "drop"),
+        ("fork", thread, "--node", "1#1", "--set", "drop"),
         ("diff", thread, thread, "--html", str(out / "diff.html")),
         ("explain", thread, "--yes"),
         ("threads", "--json"),

@@ -15,7 +15,10 @@ from langchain_core.documents import Document
 from pydantic import BaseModel
 
 from judgetree.app.commands.index import parsed_index_params
+from judgetree.app.server.chat.parameters import named_in_header
+from judgetree.app.server.chat.requests import MessagePart
 from judgetree.app.server.knowledge.framing import line_event, text_events
+from judgetree.app.server.serving.errors import as_api_error, hides_causes
 from judgetree.evaluation.metrics.answers import answer_tokens, normalize_answer
 from judgetree.evaluation.metrics.conversation import _words as metric_words
 from judgetree.evaluation.metrics.numbers import number_match
@@ -151,11 +154,22 @@ def _in_pieces(text: str) -> None:
     growing.finish()
 
 
+def _without_addresses(text: str) -> None:
+    token = hides_causes.set(True)
+    try:
+        as_api_error(LoadingError(text))
+    finally:
+        hides_causes.reset(token)
+
+
 READERS: Mapping[str, Reader] = {
     "modules.index.parsers.html_hidden.hidden_from_speech": lambda text: hidden_from_speech(
         Tag(name="i", attrs={"class": text})
     ),
     "app.commands.index.parsed_index_params": parsed_index_params,
+    "app.server.chat.parameters.named_in_header": lambda text: named_in_header([text]),
+    "app.server.chat.requests.MessagePart.kind": lambda text: MessagePart(type=text).kind,
+    "app.server.serving.errors._shown": _without_addresses,
     "app.server.knowledge.framing.line_event": lambda text: line_event("answer", text),
     "app.server.knowledge.framing.text_events": lambda text: list(text_events("answer", text)),
     "evaluation.question_files.cell_texts.cell_texts": lambda text: cell_texts(text, "|"),
@@ -434,6 +448,10 @@ EXCUSED: Mapping[str, str] = {
     "modules.index.parsers.pdf.tables.is_number": "reads a cell, character by character",
     "modules.index.parsers.pdf.bands.begins_with_mark": "reads the first words of a line, digit by digit",
     "evaluation.reports.report._fenced": "finds runs of one character",
+    **dict.fromkeys(
+        ("app.server.page.bundle.bundle", "app.server.page.bundle._joined", "app.server.page.bundle._as_function"),
+        "reads the page's own files",
+    ),
     "evaluation.datasets.own_questions._QuestionReader.dataset": "looks for numbers of a fixed length",
 }
 """Functions that need no reader of their own, with the reason."""

@@ -11,6 +11,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from judgetree.graphs.config.given_keys import GivenKeys
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
+from judgetree.modules.calls.messages import PLAIN_TEXT
 from judgetree.modules.errors import SettingsError, ThreadMismatch
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import Retriever
@@ -66,13 +67,28 @@ def test_thinking_of_one_question_is_the_reader_s_and_in_its_thread(session: Rag
     assert [options.thinking for options in other.options] == [True]
 
 
+def test_sampling_and_form_of_one_question_are_the_reader_s_and_in_its_thread(
+    session: RagSession, reader: FakeLLM
+) -> None:
+    session.ask(QUESTION, temperature=0.5, answer_form="{max_tokens: 9, stop: ['.'], seed: 3}", thread_id="nine")
+    (sent,) = reader.options
+    assert (sent.temperature, sent.max_tokens, sent.stop, sent.seed) == (0.5, 9, (".",), 3)
+    with pytest.raises(ThreadMismatch, match=r"answer_form: \{'max_tokens': 9.* then, none now.*Give --answer-form"):
+        session.ask(QUESTION, temperature=0.5, thread_id="nine")
+    session.ask(QUESTION)
+    assert reader.options[-1] == PLAIN_TEXT
+
+
 @pytest.mark.parametrize(
     ("overrides", "error"),
     [
         ({"topk": 0}, SettingsError),
         ({"search_type": "best"}, SettingsError),
         ({"score_threshold": "high"}, SettingsError),
-        ({"temperature": 1}, SettingsError),
+        ({"temperature": 3}, SettingsError),
+        ({"answer_form": "{max_tokens: 0}"}, SettingsError),
+        ({"answer_form": {"json_format": "json_schema"}}, SettingsError),
+        ({"judge_llm": "openai:gpt-4o"}, SettingsError),
         ({"thinking": "perhaps"}, SettingsError),
         ({"policy": "best_first"}, SettingsError),
     ],

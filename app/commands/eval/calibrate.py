@@ -47,7 +47,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Fit a judge on training questions or labels by hand, and save the fit for all later runs."""
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.calibration.calibrate import CalibrationPlan
         from ....evaluation.calibration.calibrate import calibrate as fit_thresholds
         from ....evaluation.calibration.fit import TARGET_RECALL

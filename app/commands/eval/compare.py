@@ -55,7 +55,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare systems question by question: a verdict by the primary outcome, and a table of the others."""
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.reports.compare import compare_runs
         from ....evaluation.reports.loaded_run import words_of_run
         from ....evaluation.reports.verdicts import comparison_blocks

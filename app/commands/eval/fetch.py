@@ -31,7 +31,7 @@ def fetch(
     as_json: Json = False,
 ) -> None:
     """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand."""
-    with busy("starting"):
+    with busy():
         from ....evaluation.datasets.fetch import fetch_dataset, source_of
         from ....evaluation.datasets.sources import SOURCES, DatasetSource
         from ....evaluation.fetch_prebuilt import PREBUILT, PublicPrebuilt, fetch_prebuilt

@@ -11,7 +11,7 @@ from ..options import Json
 
 def metrics(as_json: Json = False) -> None:
     """List the columns of results.csv and of reports: unit, which way is better, meaning, source."""
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.metrics.dictionary import all_columns
 
     if as_json:

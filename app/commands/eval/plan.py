@@ -44,7 +44,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Say how many questions show a true difference of EM four times out of five. Makes no calls."""
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.question_plan import plan_questions
 
     plans = plan_questions(

@@ -61,7 +61,7 @@ def ragas(  # noqa: PLR0913 - one parameter an option
 
     Scores go to ragas.jsonl in the run directory; `judgetree eval report` shows them.
     """
-    with busy("starting"):
+    with busy():
         from ....evaluation.ragas.metrics import metrics_named
 
         chosen = metrics_named(metrics)

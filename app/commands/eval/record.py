@@ -31,7 +31,7 @@ def record(
     config_file: Path | None,
 ) -> None:
     """Search and judge whatever could be asked on: every chunk asks, whatever its verdict."""
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.record_and_replay import record as record_experiment
         from ....evaluation.runs.experiment import experiment_keys, load_experiment
 

@@ -39,7 +39,7 @@ def report(
         refused = {"--csv": csv, "--plots": plots, "--baseline": baseline}
         report_sweep(folder, latex=latex, refused=refused, spreadsheet=spreadsheet, as_json=as_json)
         return
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.papers.files import write_csv, write_latex, write_plots
         from ....evaluation.reports.page import write_report
 

@@ -62,7 +62,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     config_file: Path | None,
 ) -> None:
     """Ask every system every question; after a stop, the same command continues the run."""
-    with busy("starting"):
+    with busy():
         from ....evaluation.runs.batch_run import RunOptions
 
     if pilot is not None and not dry_run:
@@ -130,7 +130,7 @@ def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: boo
 
 
 def _estimate(experiment: Experiment, out: Path, options: RunOptions, *, pilot: int | None, as_json: bool) -> None:
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.matching.matched_run import match_budget
         from ....evaluation.runs.pilot import PILOT, estimate_run
         from ...terminal.run_estimate import write_estimate

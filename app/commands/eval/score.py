@@ -55,7 +55,7 @@ def score(  # noqa: PLR0913 - one parameter an option
 
     Scores go to scores.jsonl in the run directory; `judgetree eval report` and `compare` show them.
     """
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.score_with_metric import score as score_run
         from ....evaluation.scoring.models import ScoringOptions
 

@@ -32,7 +32,7 @@ def is_sweep_file(config: Path | None, keys: Mapping[str, object]) -> bool:
 
 def is_sweep_folder(folder: Path) -> bool:
     """Whether a folder holds a sweep."""
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.rows.folder_kinds import is_sweep_folder as holds_sweep
 
     return holds_sweep(folder)
@@ -49,7 +49,7 @@ def sweep(
     as_json: bool,
 ) -> None:
     """Run every combination of a sweep, or estimate it."""
-    with busy("starting"):
+    with busy():
         from ....evaluation.sweeps.grid import load_sweep
         from ....evaluation.sweeps.run_sweep import run_sweep
 
@@ -155,7 +155,7 @@ def report_sweep(
         raise SettingsError(
             f"{folder} is a sweep: --csv, --plots and --baseline belong to its runs. Its CSV files are written anyway."
         )
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.papers.files import write_tables
         from ....evaluation.rows.provenance import provenance_words
         from ....evaluation.sweeps.sweep_page import write_sweep_report

@@ -29,7 +29,7 @@ def calls(
     as_json: Json = False,
 ) -> None:
     """Show the model calls of a thread: a table, or what each was sent and what came."""
-    with busy("starting"):
+    with busy():
         from ....modules.settings import load_settings
         from ...terminal.saved import read_saved_tree
 

@@ -31,7 +31,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Compare two search trees: where they part, verdicts, chunks, answers, costs; or two runs, with exact match."""
-    with busy("starting"):
+    with busy():
         from ....modules.storage.atomic import write_atomic
         from ...terminal.files import check_writable
 
@@ -61,7 +61,7 @@ def _text(compared: TreeDiff | RunDiff) -> str:
 
 
 def _runs(first: str, second: str, question: str | None, systems: str | None) -> TreeDiff | RunDiff:
-    with busy("starting"), needs_extra("eval"):
+    with busy(), needs_extra("eval"):
         from ....evaluation.run_diff import diff_runs
 
     names = systems.split(",") if systems is not None else None

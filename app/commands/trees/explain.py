@@ -41,7 +41,7 @@ def explain(
 
     What that costs at most is said before.
     """
-    with busy("starting"):
+    with busy():
         from ....graphs.forks.explain import NoJudge
         from ....modules.parts import register_object
         from ....modules.settings import load_settings

@@ -31,7 +31,7 @@ def fork(
     *,
     node: Annotated[
         str | None,
-        typer.Option(metavar="N", help="What is changed: query 2, or its chunk 2#0. Without it, all nodes are shown."),
+        typer.Option(metavar="N", help="What is changed: query 2, or its chunk 2#1. Without it, all nodes are shown."),
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -51,7 +51,7 @@ def fork(
 
     The question needs the models and prompts that it was asked with. The same fork again costs nothing.
     """
-    with busy("starting"):
+    with busy():
         from ....graphs.forks.change import parsed_change
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
@@ -60,7 +60,7 @@ def fork(
     settings = load_settings().with_models(record=record)
     if node is None:
         write_result(read_saved_tree(settings, thread_id).to_text(width=width(), numbers=True))
-        say("Name what is changed: --node 2 for a query, --node 2#0 for a chunk of it.")
+        say("Name what is changed: --node 2 for a query, --node 2#1 for a chunk of it.")
         return
     files = TreeFiles.named(svg=svg, html=html)
     files.check(stdout_is_free=False)

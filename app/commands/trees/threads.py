@@ -20,7 +20,7 @@ def threads(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20, as_json: Json = False
 ) -> None:
     """List the questions asked so far, newest first."""
-    with busy("starting"):
+    with busy():
         from ....modules.settings import load_settings
         from ...terminal.saved import newest_threads
 

@@ -28,7 +28,7 @@ def tree(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Show the search tree of a thread: as text, in files, or as a trace of OpenTelemetry."""
-    with busy("starting"):
+    with busy():
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
         from ...terminal.saved import read_saved_tree

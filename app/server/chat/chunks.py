@@ -23,10 +23,12 @@ from ....modules.calls.prices import Prices, usage_by_model
 from ....modules.calls.record import CallRecord, caveats_of, is_declined
 from ....modules.calls.usage import UsageTotals
 from ....modules.memory.costs import cost_of_turn
+from ....modules.reader.prompts import REFUSAL
 from ..serving.errors import ErrorBody
+from ..serving.options import SourcesForm
 from .answers import FinishReason
+from .sources import AnswerLinks, AnswerSources, Json
 
-Json = dict[str, object]
 _VOID = "\n\n---\n\n"
 """What stands between a void beginning and the answer, for clients that cannot take text back."""
 
@@ -36,18 +38,23 @@ class GrowingCompletion:
     """One chat completion while it grows."""
 
     model: str
-    base_url: str
-    """Address of the server, for links to chunks."""
+    links: AnswerLinks
     prices: Prices
     conversation: str = ""
     """Name of the conversation as its owner knows it."""
-    wants_markdown: bool = False
-    """Whether the list of sources stands behind the answer."""
+    sources_form: SourcesForm = "annotations"
+    is_open_webui: bool = False
+    """Whether Open WebUI reads the stream: it makes a source of an annotation too, and so gets its own events alone."""
+    is_json: bool = False
+    """Whether the answer is JSON, which nothing may stand behind."""
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
     parent_turn_id: str = ""
     sources: list[SourceEvent] = field(default_factory=list)
-    _has_content: bool = False
+    _sent: str = ""
+    """All content sent."""
+    _begin: int = 0
+    """Where in it the answer begins, behind what is void."""
 
     def chunks(self, event: ConversationEvent) -> Iterator[Json]:
         """Yield the chunks of a live event, none for most of them."""
@@ -78,16 +85,17 @@ class GrowingCompletion:
 
     def whole(self, result: TurnResult, thinking: str) -> Json:
         """Return the whole completion of a turn that was answered."""
+        sources = self._sources(result, result.answer)
         message: Json = {
             "role": "assistant",
-            "content": result.answer + self._markdown(result),
-            "refusal": result.answer if is_declined(result.answer, result.answer_calls) else None,
-            "annotations": self._annotations(result),
+            "content": result.answer + (sources.markdown() if self._lists_sources else ""),
+            "refusal": self._refusal(result),
+            "annotations": sources.annotations() if self._annotates else [],
         }
         if thinking:
             message["reasoning_content"] = thinking
         ended = finish_reason_of(result.answer_calls)
-        return self.whole_of(message, result.usage, ended) | {"judgetree": self._own(result)}
+        return self.whole_of(message, result.usage, ended) | {"judgetree": self._own(result, sources)}
 
     def whole_of(self, message: Json, usage: UsageTotals, ended: FinishReason = "stop") -> Json:
         """Return a whole completion."""
@@ -95,65 +103,62 @@ class GrowingCompletion:
         return self._head("chat.completion") | {"choices": [choice], "usage": usage_of(usage)}
 
     def _content(self, event: ContentEvent) -> Iterator[Json]:
-        if event.restarted and self._has_content:
-            self._has_content = False
-            yield self.chunk({"content": _VOID})
+        if event.restarted and len(self._sent) > self._begin:
+            yield self._content_chunk(_VOID)
+            self._begin = len(self._sent)
             yield self._event("replace", {"content": ""})
         if event.text:
-            self._has_content = True
-            yield self.chunk({"content": event.text})
+            yield self._content_chunk(event.text)
+
+    def _content_chunk(self, text: str) -> Json:
+        self._sent += text
+        return self.chunk({"content": text})
 
     def _end(self, result: TurnResult) -> Iterator[Json]:
-        if not self._has_content and result.answer:  # an answer of an earlier request is not streamed
-            yield self.chunk({"content": result.answer})
-        if listed := self._markdown(result):
-            yield self.chunk({"content": listed})
-        for source in self.sources:
-            document: Json = {"source": {"id": source.chunk_id, "name": source.source}, "document": [source.text]}
-            document["metadata"] = [{"source": source.source, "chunk_id": source.chunk_id, "score": source.score}]
-            yield self._event("source", document)
-        if annotations := self._annotations(result):
-            yield self.chunk({"annotations": annotations})
+        if len(self._sent) == self._begin and result.answer:  # an answer of an earlier request is not streamed
+            yield self._content_chunk(result.answer)
+        sources, begin = self._sources(result, self._sent[self._begin :]), self._begin
+        if self._lists_sources and (listed := sources.markdown()):
+            yield self._content_chunk(listed)
+        if self._annotates:
+            for data in sources.open_webui_sources():
+                yield self._event("source", data)
+            if not self.is_open_webui and (annotations := sources.annotations(begin)):
+                yield self.chunk({"annotations": annotations})
         yield self._event("status", {"description": "", "done": True, "hidden": True})
-        if is_declined(result.answer, result.answer_calls):
-            yield self.chunk({"refusal": result.answer})
-        yield self.chunk({}, finish_reason=finish_reason_of(result.answer_calls), judgetree=self._own(result))
+        if refusal := self._refusal(result):
+            yield self.chunk({"refusal": refusal})
+        yield self.chunk({}, finish_reason=finish_reason_of(result.answer_calls), judgetree=self._own(result, sources))
 
     def _event(self, kind: str, data: Mapping[str, object]) -> Json:
         """Return a chunk with an event of Open WebUI, which other clients ignore."""
         return self.chunk({}) | {"event": {"type": kind, "data": data}}
 
-    def _annotations(self, result: TurnResult) -> list[Json]:
-        end = len(result.answer)
-        return [
-            {
-                "type": "url_citation",
-                "url_citation": {"url": self._url_of(source, result), "title": source.source}
-                | {"start_index": 0, "end_index": end},
-            }
-            for source in self.sources
-        ]
+    @property
+    def _annotates(self) -> bool:
+        return self.sources_form in ("annotations", "both")
 
-    def _markdown(self, result: TurnResult) -> str:
-        if not (self.wants_markdown and self.sources):
-            return ""
-        lines = [f"{s.number}. [{_plain(s.source)}]({self._url_of(s, result)})" for s in self.sources]
-        return "\n\nSources:\n" + "\n".join(lines)
+    def _refusal(self, result: TurnResult) -> str | None:
+        if is_declined(result.answer, result.answer_calls):
+            return result.answer
+        return REFUSAL if self.is_json and result.status == "refused" else None
 
-    def _url_of(self, source: SourceEvent, result: TurnResult) -> str:
-        if source.source.startswith(("http://", "https://")):
-            return source.source
-        chunks = result.turn["chunks"] if result.turn else []
-        thread = next((ref["thread_id"] for ref in chunks if ref["chunk_id"] == source.chunk_id), "")
-        return f"{self.base_url.rstrip('/')}/v1/trees/{thread}/chunks/{source.chunk_id}"
+    @property
+    def _lists_sources(self) -> bool:
+        return self.sources_form in ("markdown", "both") and not self.is_json
 
-    def _own(self, result: TurnResult) -> Json:
+    def _sources(self, result: TurnResult, text: str) -> AnswerSources:
+        return AnswerSources(given=self.sources, result=result, text=text, links=self.links)
+
+    def _own(self, result: TurnResult, sources: AnswerSources) -> Json:
         tree = result.tree
         return {
             "conversation": self.conversation,
             "turn_id": result.turn_id,
             "parent_turn_id": self.parent_turn_id,
             "thread_id": tree.root.thread_id if tree else "",
+            "tree_url": sources.tree_url,
+            "cited": sources.cited,
             "branch": result.branch,
             "status": result.status,
             "answered_from": result.answered_from,
@@ -196,8 +201,3 @@ def _format_progress(event: TreeEvent) -> str:
     """Describe a step of the search for people; ``""`` for steps that say nothing new."""
     query = event.event.get("query")
     return f"searched: {query}" if event.event.get("event") == "chunks" and isinstance(query, str) else ""
-
-
-def _plain(text: str) -> str:
-    """Return a name that closes no Markdown link."""
-    return "".join(" " if letter in "[]()<>\\`\n\r" else letter for letter in text)

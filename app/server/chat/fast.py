@@ -1,4 +1,4 @@
-"""The model ``fast``: one call without a search, for titles and tags."""
+"""The model ``fast``: one call without a search, for titles and tags of chat clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ....graphs.config.limits import Limits
 from ....graphs.threads.amounts import budget_within
 from ....modules.background_loop import background_loop
 from ....modules.calls.completion import Completion as Reply
-from ....modules.calls.messages import PLAIN_TEXT, CallOptions
+from ....modules.calls.messages import CallOptions
 from ....modules.calls.prices import Prices
 from ....modules.calls.tokens import message_tokens
 from ....modules.calls.usage import CallMeter, total_usage
@@ -24,6 +24,7 @@ from ..serving.served import FAST, Served
 from ..serving.streams import event_stream, json_event, while_connected
 from .chunks import GrowingCompletion, data_of, finish_reason_of
 from .requests import ChatRequest
+from .sources import AnswerLinks
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
@@ -48,7 +49,7 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
         answer = await while_connected(request, background_loop().arun(asking))
     ended = finish_reason_of(meter.records)
     said: dict[str, object] = {"content": answer.text, "refusal": answer.refusal or None}
-    completion = GrowingCompletion(model=FAST, base_url=str(request.base_url), prices=served.prices)
+    completion = GrowingCompletion(model=FAST, links=AnswerLinks.of(request, caller), prices=served.prices)
     usage = total_usage(meter.records)
     if not body.stream:
         return JSONResponse(completion.whole_of({"role": "assistant", **said}, usage, ended))
@@ -68,11 +69,15 @@ async def answer_fast(request: Request, body: ChatRequest, served: Served, calle
 
 
 def _options(body: ChatRequest) -> CallOptions:
-    """Return the form of the answer as options of the call."""
-    form = body.response_format
-    if form is None or form.type == "text":
-        return PLAIN_TEXT
-    return CallOptions(json_format=form.type, json_schema=form.json_schema.schema_ if form.json_schema else None)
+    """Return what the request says of the answer as options of the call."""
+    return CallOptions(
+        max_tokens=body.most_tokens,
+        temperature=body.temperature,
+        seed=body.seed,
+        stop=body.stops,
+        json_format=body.json_format,
+        json_schema=body.json_schema,
+    )
 
 
 async def _asked(
@@ -87,5 +92,6 @@ async def _asked(
     """Return the reply of one call within the limits of a question; its reply may be as long as they allow."""
     meter.budget = await budget_within(limits, prices=prices)
     if limits.max_tree_tokens is not None:
-        options = replace(options, max_tokens=max(1, limits.max_tree_tokens - message_tokens(messages)))
+        most = max(1, limits.max_tree_tokens - message_tokens(messages))
+        options = replace(options, max_tokens=min(most, options.max_tokens or most))
     return await llm.complete(messages, meter=meter, options=options)

@@ -24,21 +24,26 @@ _NOT_IN_NAMES = frozenset('<>:"|?*')
 """Characters that Windows refuses, or takes for a stream of another file."""
 
 
-def file_names(sent: Sequence[str]) -> list[str]:
+def file_names(sent: Sequence[str]) -> list[str | ApiError]:
     """Return the names under which files are kept; what stands before the last slash or backslash is left out.
+
+    In place of a name that cannot be kept, has an unknown type, or is that of a file before it, stands the refusal
+    (HTTP 422).
 
     >>> file_names(["../../etc/hosts.txt", "C:\\\\papers\\\\norm.pdf"])
     ['hosts.txt', 'norm.pdf']
-
-    Raises:
-        ApiError: HTTP 422: a name cannot be kept, has an unknown type, or stands for two of the files.
     """
-    names = [_file_name(name) for name in sent]
+    names: list[str | ApiError] = []
     seen: set[str] = set()
-    for name in names:
-        if (same := name.casefold()) in seen:
-            raise _refused(f"Two files are called {name!r}. Send one of them, or rename it.")
-        seen.add(same)
+    for each in sent:
+        try:
+            name = _file_name(each)
+            if (same := name.casefold()) in seen:
+                raise _refused(f"Two files are called {name!r}. Send one of them, or rename it.")
+            seen.add(same)
+            names.append(name)
+        except ApiError as error:
+            names.append(error)
     return names
 
 

@@ -48,9 +48,9 @@ class JobAnswer(BaseModel):
     id: str
     collection: str
     status: JobStatus
-    """``failed`` also if only some files could not be read; the others are indexed."""
+    """``failed`` also if only some files were refused or could not be read; the others are indexed."""
     files: list[str]
-    """Names under which the files are kept."""
+    """Names under which the files are kept, without those that were refused."""
     done: int
     """Chunks that are embedded."""
     total: int
@@ -75,7 +75,10 @@ async def upload_documents(
     files of the collection stay as they are.
     """
     if not served.may_use(caller, name):
-        raise ApiError.not_found("collection", name)
+        allowed = ", ".join(served.usable_names(caller) or ()) or "none"
+        raise ApiError(
+            404, f"There is no collection {name!r:.200} that you may fill. You may fill: {allowed}.", param="name"
+        )
     check_documents_name(name, served.settings)
     return _answer(await uploads.add(caller, name, [(file.filename or "", file.file) for file in files]))
 

@@ -22,6 +22,7 @@ _EXAMPLE: JsonDict = {
     "embedders": ["local:minilm"],
     "analyzer": "standard",
     "chunk_size": 700,
+    "example_title": "KV-133 Flanges",
     "problem": "",
 }
 
@@ -40,6 +41,8 @@ class CollectionAnswer(BaseModel):
     """How BM25 finds words: ``standard``, or ``jieba`` for Chinese."""
     chunk_size: int
     """Most characters of a chunk."""
+    example_title: str
+    """Title of one of its documents, such as for an example question; empty if they have none."""
     problem: str
     """Why the collection cannot be asked; empty if it can."""
 
@@ -56,6 +59,8 @@ class CollectionList(BaseModel):
     """The collections that the caller may use, sorted by name."""
 
     data: list[CollectionAnswer]
+    may_fill: list[str] | None
+    """Names of the collections, existing or not, that the caller may fill; null for any."""
 
 
 class CollectionWithFiles(CollectionAnswer):
@@ -73,7 +78,8 @@ class CollectionWithFiles(CollectionAnswer):
 async def list_collections(served: ServedBy, caller: CallerBy) -> CollectionList:
     """List the collections with their sizes."""
     return CollectionList(
-        data=[CollectionAnswer.model_validate(asdict(each)) for each in await served.collections(caller)]
+        data=[CollectionAnswer.model_validate(asdict(each)) for each in await served.collections(caller)],
+        may_fill=served.usable_names(caller),
     )
 
 

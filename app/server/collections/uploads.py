@@ -45,6 +45,8 @@ class UploadJob:
     """Id of the key that sent it; ``""`` for the user of this machine."""
     collection: str
     files: list[str]
+    refused: list[str] = field(default_factory=list)
+    """Why other files that were sent with them were not taken."""
     status: JobStatus = "queued"
     done: int = 0
     """Chunks that are embedded."""
@@ -104,19 +106,25 @@ class Uploads:
         """Take files with their names, and index them in the background.
 
         Raises:
-            ApiError: HTTP 413, 422: a file is refused, and so are all. HTTP 429: too many uploads wait.
+            ApiError: HTTP 413, 422: all files are refused. HTTP 429: too many uploads wait.
         """
-        names = file_names([name for name, _ in files])
         self._check_room(caller)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="judgetree-upload-"))
-        job = UploadJob(id=secrets.token_hex(16), owner=caller.key_id, collection=collection, files=names)
         try:
-            streams = [stream for _, stream in files]
-            arrived = await asyncio.to_thread(_store, folder, names, streams, self._options.max_upload_bytes)
+            arrived, refused = await asyncio.to_thread(_store, folder, files, self._options.max_upload_bytes)
+            if not arrived:
+                raise refused[0]
             self._check_room(caller)  # again, since others came meanwhile
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        job = UploadJob(
+            id=secrets.token_hex(16),
+            owner=caller.key_id,
+            collection=collection,
+            files=[file.name for file in arrived],
+            refused=[str(each) for each in refused],
+        )
         self._remember(job)
         task = asyncio.create_task(self._index(job, arrived, folder), name=f"upload {job.id}")
         self._tasks.add(task)
@@ -158,7 +166,7 @@ class Uploads:
                     problem = await asyncio.to_thread(self._fill, job, arrived)
                     job.status, job.error = ("failed", problem) if problem else ("done", None)
         except Exception as error:  # noqa: BLE001 - a failure is data of the job; an unexpected one is logged
-            job.status, job.error = "failed", str(as_api_error(error))
+            job.status, job.error = "failed", " ".join([str(as_api_error(error)), *job.refused])
         finally:
             if job.is_open:
                 job.status, job.error = "failed", "The server ended."
@@ -180,19 +188,30 @@ class Uploads:
         limit = self._options.max_upload_bytes
         report = fill(job.collection, arrived, self._settings, max_file_bytes=limit, on_progress=on_progress)
         job.left_out, skipped = report.left_out, report.skipped
-        reasons = "; ".join(f"{file.source}: {file.reason}" for file in skipped)
-        return f"{len(skipped)} of {len(job.files)} files could not be read. {reasons}." if skipped else ""
+        unread = len(skipped) + len(job.refused)
+        reasons = [*(f"{file.source}: {file.reason}." for file in skipped), *job.refused]
+        count = f"{unread} of {len(job.files) + len(job.refused)} files could not be read."
+        return " ".join([count, *reasons]) if unread else ""
 
 
-def _store(folder: Path, names: Sequence[str], streams: Sequence[BinaryIO], max_bytes: int) -> list[PendingUpload]:
-    arrived = []
-    for number, (name, stream) in enumerate(zip(names, streams, strict=True)):
-        path = folder / str(number)
-        with path.open("wb") as file:
-            shutil.copyfileobj(stream, file)
-        check_unpacked(path, name, max_bytes=max_bytes)
-        arrived.append(PendingUpload(name=name, path=path))
-    return arrived
+def _store(
+    folder: Path, files: Sequence[tuple[str, BinaryIO]], max_bytes: int
+) -> tuple[list[PendingUpload], list[ApiError]]:
+    """Copy the files to the folder; returns those that are taken, and why the others are not."""
+    arrived, refused = [], []
+    names = file_names([sent for sent, _ in files])
+    for number, (name, (_, stream)) in enumerate(zip(names, files, strict=True)):
+        try:
+            if isinstance(name, ApiError):
+                raise name
+            path = folder / str(number)
+            with path.open("wb") as file:
+                shutil.copyfileobj(stream, file)
+            check_unpacked(path, name, max_bytes=max_bytes)
+            arrived.append(PendingUpload(name=name, path=path))
+        except ApiError as error:
+            refused.append(error)
+    return arrived, refused
 
 
 def uploads_of(request: Request) -> Uploads:

@@ -29,10 +29,12 @@ class Source(BaseModel):
     """A chunk that an answer rests on."""
 
     number: int
-    """Its place, from 1, best first."""
+    """Its place, from 1: first what the reader was shown, by its numbers there, then others, best first."""
     chunk_id: str
     source: str
     """Name or address of its document."""
+    title: str = ""
+    """Title of its document; empty if the name of its file says as much."""
     score: int | None
     """The judge's score, 0 to 2; null without one."""
     thread_id: str
@@ -116,7 +118,7 @@ class ConversationItem(BaseModel):
     collection: str
     """Collection that it searched last, or that its unanswered first question searches; empty for none."""
     turns: int
-    """Number of turns on the active branch."""
+    """Number of turns on all branches."""
     branches: list[str]
     active_branch: str
     created_at: str
@@ -135,7 +137,9 @@ class ConversationList(BaseModel):
     object: Literal["list"] = "list"
     data: list[ConversationItem]
     total: int
-    """Number of the caller's conversations."""
+    """Number of the caller's conversations, without the hidden ones."""
+    hidden: int
+    """Number of those that are left out, since their requests named none."""
     limit: int
     offset: int
 

@@ -20,12 +20,13 @@ from ....graphs.conversation.turn.events import (
 )
 from ....graphs.conversation.turn.result import TurnResult
 from ....modules.calls.prices import Prices
-from ....modules.settings import without_secrets
+from ....modules.errors import NoRunningQuestion
 from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
-from ..serving.errors import as_api_error
+from ..serving.errors import as_api_error, failure_words
 from ..serving.request_keys import QuestionKeys
+from ..serving.running import identity_of
 from ..serving.served import ServedBy
 from ..serving.streams import EventStream, described_events, json_event, question_stream
 from ..serving.turns import TurnEvents
@@ -35,6 +36,8 @@ from .paths import Name, SegmentRoute
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_class=SegmentRoute)
 
 Json = dict[str, object]
+_GRACE_S = 30.0
+"""Seconds for which a question runs on without a client: a page is loaded again, a phone finds its network."""
 _STREAM: dict[str, object] = {
     "content": described_events("session", "thinking", "content", "source", "tree", "error", "done"),
     "description": "Server-sent events with JSON data.",
@@ -71,9 +74,10 @@ class QuestionRequest(QuestionKeys):
 async def ask(request: Request, name: Name, body: QuestionRequest, served: ServedBy, caller: CallerBy) -> EventStream:
     """Answer a question as a turn of a conversation, a new one if none has the name.
 
-    The last event is ``done``, whose ``turn`` is null if the model failed, or ``error``. If the client leaves, the
-    turn is cancelled and stays open; the same question resumes it, and repeats no call that was paid for. What is wrong
-    from the start has an HTTP status.
+    The last event is ``done``, whose ``turn`` is null if the model failed, or ``error``. If the client leaves, the turn
+    runs on for the seconds of ``--grace``, in which the same request and ``GET`` get all its events; then it is
+    cancelled and stays open. The same question resumes it, and repeats no call that was paid for. What is wrong from
+    the start has an HTTP status.
     """
     check_question(body.question, served.options, param="question")
     keys = body.keys(served.limits_of(caller))
@@ -88,8 +92,24 @@ async def ask(request: Request, name: Name, body: QuestionRequest, served: Serve
         request_id=body.request_id,
         regenerate=body.regenerate,
         keys=keys,
+        identity=identity_of(caller, "questions", name, body.model_dump()),
+        grace_s=served.options.grace_of(_GRACE_S),
     )
     started = await TurnEvents.begin(request, events)
+    return question_stream(_sent(started, caller, served.prices), started, served.options)
+
+
+@router.get("/{name}/questions", response_class=Response, response_model=None, responses={200: _STREAM})
+async def watch(request: Request, name: Name, served: ServedBy, caller: CallerBy) -> EventStream:
+    """Watch the question that the conversation is answering: its events from the first, as its own request gets them.
+
+    HTTP 409 says that no question runs, or that it runs in another process of the server.
+    """
+    conversation = await served.conversation(caller, name)
+    running = served.running.of_conversation(conversation.name)
+    if running is None:
+        raise NoRunningQuestion(f"The conversation {name!r} answers no question in this process of the server.")
+    started = await TurnEvents.begin(request, running.watch(caller.validity))
     return question_stream(_sent(started, caller, served.prices), started, served.options)
 
 
@@ -105,15 +125,18 @@ async def stop(name: Name, served: ServedBy, caller: CallerBy) -> None:
 
 async def _sent(events: TurnEvents, caller: Caller, prices: Prices) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a turn; an error that is not among them is the last."""
-    is_told = False
+    failed: list[ErrorEvent] = []  # whose words are those of an error that follows
     async with aclosing(events):
         try:
             async for event in events:
-                is_told = isinstance(event, ErrorEvent)
-                yield _event(event.type, document_of(event, caller, prices))
+                if isinstance(event, ErrorEvent):
+                    failed.append(event)
+                    continue
+                for each in (*failed, event):
+                    yield _event(each.type, document_of(each, caller, prices))
+                failed.clear()
         except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
-            if not is_told:
-                yield _event("error", {"type": "error", "message": as_api_error(error).body.message})
+            yield _event("error", {"type": "error", "message": as_api_error(error).body.message})
 
 
 def document_of(event: ConversationEvent, caller: Caller, prices: Prices) -> Json:
@@ -124,7 +147,7 @@ def document_of(event: ConversationEvent, caller: Caller, prices: Prices) -> Jso
         case SessionEvent():
             return {**event_document(event), "name": caller.shown_name(event.name)}
         case ErrorEvent():
-            return {"type": event.type, "message": without_secrets(event.message)}
+            return {"type": event.type, "message": failure_words(event.message)}
     return event_document(event)
 
 
@@ -136,7 +159,7 @@ def _done(result: TurnResult, caller: Caller, prices: Prices) -> Json:
         "branch": result.branch,
         "status": result.status,
         "answer": result.answer,
-        "error": without_secrets(result.error),
+        "error": failure_words(result.error),
         "resumed": result.resumed,
         "stopped": result.tree is not None and "stopped" in result.tree.spent_limits,
         "wall_s": round(result.wall_s, 3),

@@ -22,14 +22,18 @@ async def conversations(
     caller: CallerBy,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+    unnamed: Annotated[bool, Query(description="List those too whose requests named no conversation.")] = False,
 ) -> ConversationList:
     """List the caller's conversations, the most recently updated first; only those of the page are read.
 
+    Those of one question each, which a program has asked without naming a conversation, are counted in ``hidden``
+    alone, unless ``unnamed`` is set.
+
     One of a format that this judgetree does not read counts in ``total`` and is left out of ``data``.
     """
-    page = await served.conversation_page(caller, limit=limit, offset=offset)
+    page = await served.conversation_page(caller, limit=limit, offset=offset, unnamed=unnamed)
     items = [ConversationItem.of(summary, caller) for summary in page.summaries]
-    return ConversationList(data=items, total=page.total, limit=limit, offset=offset)
+    return ConversationList(data=items, total=page.total, hidden=page.hidden, limit=limit, offset=offset)
 
 
 @router.get("/{name}")

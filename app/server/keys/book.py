@@ -127,14 +127,22 @@ class KeyBook:
             await self._patience.call(self._note_use, key)
         return key
 
+    async def holder(self, key_id: str) -> StoredKey | None:
+        """Return the valid key of an id; None if there is none.
+
+        Raises:
+            SettingsError: The keys cannot be read: no key is valid then.
+        """
+        await self._refresh()
+        return self._known.get(key_id)
+
     async def is_valid(self, key_id: str) -> bool:
         """Return whether a key that was valid still is.
 
         Raises:
             SettingsError: The keys cannot be read.
         """
-        await self._refresh()
-        return key_id in self._known
+        return await self.holder(key_id) is not None
 
     async def _refresh(self) -> None:
         if self._clock() - self._read_at > FRESH_S:

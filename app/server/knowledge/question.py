@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from itertools import chain
 
 from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 from sse_starlette import ServerSentEvent
 
-from ....graphs.conversation.turn.events import ConversationEvent, DoneEvent, ErrorEvent
-from ..serving.asking import DetachedTask, asked, check_question
+from ....graphs.conversation.turn.events import DoneEvent, ErrorEvent
+from ..serving.asking import asked, check_question
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error
+from ..serving.running import QuestionEvents, identity_of
 from ..serving.served import Served, ServedBy
 from ..serving.streams import described_events, question_stream
+from ..serving.unnamed import new_name
 from .model_choice import chosen_model, named_llm
 from .requests import KnowledgeQuestion
 from .turn_lines import TurnLines
 
 router = APIRouter(tags=["knowledge chat"])
 
-Events = DetachedTask[ConversationEvent]
 _STREAM: dict[str, object] = {
     "content": described_events(data="^(SESSION|THINK|CONTENT|SOURCE|RESTART|ERROR|DONE): "),
     "description": "Named events, as the data of server-sent events.",
@@ -44,12 +45,12 @@ async def knowledge_chat_conversation(body: KnowledgeQuestion, served: ServedBy,
     answer is void then, and ``RESTART`` says so.
     """
     check_question(body.question, served.options, param="question")
-    name = body.session_id if body.session_id.strip() else f"chat-{uuid.uuid4().hex}"
+    name = body.session_id if body.session_id.strip() else new_name()
     events = await _events(body, name, served, caller)
     return question_stream(_lines(TurnLines(name=name), events), events, served.options)
 
 
-async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> Events:
+async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Caller) -> QuestionEvents:
     model, llm = await chosen_model(served, caller, body.model_id or "")
     conversations = await served.conversations(model)
     filter_id = body.insert_block_llm_id
@@ -68,23 +69,29 @@ async def _events(body: KnowledgeQuestion, name: str, served: Served, caller: Ca
         body.question,
         parent_turn_id=body.parent_turn_id,
         keys=keys,
+        identity=identity_of(caller, "knowledge", body.model_dump()),
+        grace_s=served.options.grace_of(),
     )
 
 
-async def _lines(lines: TurnLines, events: Events) -> AsyncIterator[ServerSentEvent]:
+async def _lines(lines: TurnLines, events: QuestionEvents) -> AsyncIterator[ServerSentEvent]:
     """Yield all events of an answer; an error is the last before ``DONE``."""
-    is_done, has_failed = False, False
+    is_done = False
+    failed: list[ErrorEvent] = []  # whose words are those of an error that follows
     async with aclosing(events):
         for line in lines.first():
             yield line
         try:
             async for event in events:
-                for line in lines.events(event):
+                if isinstance(event, ErrorEvent):
+                    failed.append(event)
+                    continue
+                for line in chain.from_iterable(map(lines.events, (*failed, event))):
                     yield line
-                is_done, has_failed = isinstance(event, DoneEvent), isinstance(event, ErrorEvent)
+                failed.clear()
+                is_done = isinstance(event, DoneEvent)
         except Exception as error:  # noqa: BLE001 - the headers are sent: any error has to be an event
-            failure = as_api_error(error)
-            for line in lines.failed("" if has_failed else failure.body.message):
+            for line in lines.failed(as_api_error(error).body.message):
                 yield line
             return
     assert is_done, "a turn ends with its result"

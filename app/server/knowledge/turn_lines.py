@@ -17,7 +17,7 @@ from ....graphs.conversation.turn.events import (
     ThinkingEvent,
 )
 from ....graphs.conversation.turn.result import TurnResult
-from ....modules.settings import without_secrets
+from ..serving.errors import failure_words
 from .framing import EventName, json_event, line_event, text_events
 
 _PROGRESS = "Reading the question.\n"
@@ -51,7 +51,7 @@ class TurnLines:
                 document = {name: value for name, value in asdict(event).items() if name != "type"}
                 yield json_event("SOURCE", document)
             case ErrorEvent():
-                yield line_event("ERROR", without_secrets(event.message))
+                yield line_event("ERROR", failure_words(event.message))
             case DoneEvent():
                 yield from self._end(event.result)
 

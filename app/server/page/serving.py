@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -20,6 +22,7 @@ from ..serving.caller import LOCAL
 from ..serving.errors import ApiError
 from ..serving.request_keys import QuestionLimits
 from ..serving.served import ServedBy, judges
+from .bundle import bundle
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,6 +52,7 @@ POLICY = "; ".join(
 """Content-Security-Policy of the page: its own files alone, and no markup that scripts make."""
 _UPLOADS = "/v1/collections/{name}/documents"
 _HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,29 +60,44 @@ class Asset:
     """A file of the page."""
 
     body: bytes
+    packed: bytes
+    """The body by gzip."""
     kind: str
     """Media type."""
+    tag: str
+    """Entity tag."""
+    keeps: bool
+    """True if what its path stands for never changes."""
 
-    @property
-    def tag(self) -> str:
-        """Entity tag."""
-        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+    @classmethod
+    def of(cls, path: str, body: bytes, *, keeps: bool = False) -> Asset:
+        """Compress a file, whose suffix gives its media type."""
+        return cls(
+            body=body,
+            packed=gzip.compress(body, mtime=0),
+            kind=_KINDS[PurePosixPath(path).suffix],
+            tag=hashlib.sha256(body).hexdigest()[:32],
+            keeps=keeps,
+        )
 
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Return the files of the page by path, such as ``js/main.js``."""
-    return dict(_files_below(resources.files(__package__), PurePosixPath()))
+    """Return the files of the page by path, such as ``js/main.js``, and those that join them."""
+    files = dict(_files_below(resources.files(__package__), PurePosixPath()))
+    joined = bundle(files, PAGE)
+    plain = {path: Asset.of(path, body) for path, body in {**files, PAGE: joined.page}.items()}
+    return plain | {path: Asset.of(path, body, keeps=True) for path, body in joined.files.items()}
 
 
-def _files_below(folder: Traversable, place: PurePosixPath) -> list[tuple[str, Asset]]:
-    found: list[tuple[str, Asset]] = []
+def _files_below(folder: Traversable, place: PurePosixPath) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
     for each in folder.iterdir():
         path = place / each.name
         if each.is_dir():
             found += _files_below(each, path)
         elif path.suffix in _KINDS:
-            found.append((str(path), Asset(body=each.read_bytes(), kind=_KINDS[path.suffix])))
+            found.append((str(path), each.read_bytes()))
     return found
 
 
@@ -116,8 +135,22 @@ async def asset(request: Request, path: str) -> Response:
     return _answer(request, found, {})
 
 
-def _answer(request: Request, found: Asset, headers: dict[str, str]) -> Response:
-    given = {**_HEADERS, **headers, "ETag": found.tag}
-    if found.tag in request.headers.get("If-None-Match", ""):
+def _answer(request: Request, found: Asset, headers: Mapping[str, str]) -> Response:
+    is_packed = _takes_gzip(request.headers.get("Accept-Encoding", ""))
+    tag = f'"{found.tag}-gzip"' if is_packed else f'"{found.tag}"'
+    given = {**_HEADERS, **(_FOR_EVER if found.keeps else {}), **headers, "ETag": tag, "Vary": "Accept-Encoding"}
+    if tag in request.headers.get("If-None-Match", ""):
         return Response(status_code=304, headers=given)
-    return Response(found.body, media_type=found.kind, headers=given)
+    if is_packed:
+        given["Content-Encoding"] = "gzip"
+    return Response(found.packed if is_packed else found.body, media_type=found.kind, headers=given)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """Read ``Accept-Encoding``.
+
+    >>> [_takes_gzip(accepted) for accepted in ("", "br, gzip", "gzip;q=0", "GZIP; q=0.5")]
+    [False, True, False, True]
+    """
+    named = (part.casefold().replace(" ", "").partition(";q=") for part in accepted.split(","))
+    return any(coding == "gzip" and (not weight or weight.strip("0.") != "") for coding, _, weight in named)

@@ -1,14 +1,15 @@
-"""``GET /v1/runs/{run}/questions``: the questions of a run with each system's answers and scores."""
+"""``GET /v1/runs/{run}/questions``: the questions of a run with each system's answers, and one with its gold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict
 from pydantic.config import JsonDict
 
+from ....modules.storage.texts import printable
 from ..serving.errors import ApiError
 from .folder import RunName, RunsBy
 from .plain import plain
@@ -76,6 +77,16 @@ class RunQuestion(BaseModel):
     answers: list[RunAnswer]
 
 
+class MarkedQuestion(RunQuestion):
+    """A question of a run with the gold in its search trees."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {**_QUESTION, "marks": {"0b6c1f0e": {"kv-133-2": "fact"}}}})
+
+    marks: dict[str, dict[str, Literal["fact", "document"]]]
+    """By thread of a query and id of a chunk. ``fact``: the chunk holds a supporting fact, or was labelled 1 or 2 by
+    hand. ``document``: it is of a gold document whose facts are unknown. Others are missing."""
+
+
 class RunQuestions(BaseModel):
     """A page of the questions that fit."""
 
@@ -110,6 +121,37 @@ async def run_questions(
     found = await runs.work(_chosen, both, wanted)
     page = found[offset : offset + limit]
     return RunQuestions(data=await runs.work(_described, both, page), total=len(found))
+
+
+@router.get("/{run}/questions/{question:path}")
+async def run_question(
+    run: RunName,
+    question: Annotated[str, Path(min_length=1, max_length=2_000, description="Id of a question of the run.")],
+    runs: RunsBy,
+) -> MarkedQuestion:
+    """Return one question with each system's answer, and the gold marks of the chunks in their search trees."""
+    both = await scored(runs, run)
+    if question not in {row.question_id for row in both.run.rows}:
+        raise ApiError.not_found("question", question)
+    (described,) = await runs.work(_described, both, [question])
+    return MarkedQuestion(**described.model_dump(), marks=await runs.work(_marks, both, question))
+
+
+def _marks(both: ScoredRun, question: str) -> dict[str, dict[str, Literal["fact", "document"]]]:
+    from ....evaluation.reports.data import gold_marks, needed_passages
+    from ....graphs.tree.nodes import walk_chunks
+
+    needed = needed_passages(both.run)
+    found: dict[str, dict[str, Literal["fact", "document"]]] = {}
+    for row in both.run.rows:
+        tree = both.run.trees.read(row.thread_id) if row.question_id == question else None
+        if tree is None:
+            continue
+        marks = gold_marks(tree.root, row, both.run.questions[question], needed)
+        for query, chunk in walk_chunks(tree.root):
+            if mark := marks[id(chunk)]:
+                found.setdefault(printable(query.thread_id), {})[printable(chunk.chunk_id)] = mark
+    return found
 
 
 def _chosen(both: ScoredRun, wanted: Wanted) -> list[str]:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import html
+from http import HTTPStatus
+from string import Template
 
+from fastapi.responses import HTMLResponse, Response
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..keys.book import KeyBook
-from ..serving.errors import ApiError, answer_of, as_api_error
+from ..serving.errors import ApiError, answer_of, as_api_error, hides_causes
 from ..serving.options import ServerOptions
 from ..serving.validity import Validity, key_ended
+from ..trees.forms import HTML, JSON, wanted_form
 from .answer_headers import add_headers
 from .bodies import BodyLimits, LimitedBody
 from .connections import Connections
@@ -18,6 +24,12 @@ from .key_check import KeyCheck
 from .key_watch import KeyWatch
 from .peers import TrustedProxies
 from .request_rate import RequestRate
+
+_PAGE = Template(
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>No access</title>'
+    '<main><h1>No access</h1><p>$words</p><p><a href="/">To the start page, which takes a key</a></p></main></html>'
+)
 
 
 class Guard:
@@ -51,9 +63,11 @@ class Guard:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._proxies.see_through(scope)
         answer = _Answer(send)
+        hides_causes.set(False)
         try:
             with self._connections.request(scope):
                 key_id = await self._check(scope)
+                hides_causes.set(bool(key_id))
                 answer.body = self._bodies.body_of(scope, receive)
                 with self._watch.request(scope, key_id) as answer.validity:
                     async with asyncio.timeout(self._max_s_of(scope)) as answer.waiting:
@@ -69,7 +83,7 @@ class Guard:
             refusal = _late() if answer.waiting and answer.waiting.expired() else as_api_error(error)
         if refusal is not None and not answer.is_started:
             answer.refused = refusal
-            await answer_of(refusal)(scope, receive, answer.send)
+            await _refused(scope, refusal)(scope, receive, answer.send)
 
     def _max_s_of(self, scope: Scope) -> float | None:
         """Return the seconds in which an answer must start; None for what may change something or ask a model."""
@@ -110,6 +124,15 @@ class _Answer:
             # What was not read of the body would be taken for the next request.
             add_headers(message, closes=self.refused is not None)
         await self._send(message)
+
+
+def _refused(scope: Scope, refusal: ApiError) -> Response:
+    """Return the answer to a refused request: to people who open a page without a key in words, else as JSON."""
+    accepted = Headers(scope=scope).get("accept", "*/*")
+    if refusal.status != HTTPStatus.UNAUTHORIZED or wanted_form(accepted, (JSON, HTML)) != HTML:
+        return answer_of(refusal)
+    page = _PAGE.substitute(words=html.escape(refusal.body.message))
+    return HTMLResponse(page, refusal.status, headers=refusal.headers)
 
 
 def _late() -> ApiError:

@@ -6,6 +6,8 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from ..keys.book import KeyBook
+from ..keys.key import StoredKey
+from ..keys.links import LinkSigner, SignedLink
 from ..serving.caller import LOCAL, Caller
 from ..serving.errors import ApiError
 
@@ -39,25 +41,39 @@ class KeyCheck:
         if is_open(scope):
             state["caller"] = _NOBODY
             return ""
-        text = _bearer_text(scope)
-        key = await self._keys.find(text) if text else None
-        if key is None:
-            words = "This key is not valid here." if text else "A key is needed: Authorization: Bearer KEY."
-            raise ApiError(
-                401,
-                f"{words} Whoever runs the server makes keys: judgetree keys add NAME",
-                kind="authentication_error",
-                code="invalid_api_key",
-                headers=_REALM,
-            )
+        key = await self._key_of(scope)
         state["caller"] = Caller(
             key_id=key.id,
             name=key.name,
             collections=key.collections,
             per_day=key.per_day,
             per_question=key.per_question,
+            links=LinkSigner.of(key),
         )
         return key.id
+
+    async def _key_of(self, scope: Scope) -> StoredKey:
+        """Return the key that a request brings, or whose holder's link it follows."""
+        text, link = _bearer_text(scope), _link_of(scope)
+        if link is not None and not text:
+            key = await self._keys.holder(link.key_id)
+            if key is not None and LinkSigner.of(key).has_signed(scope["path"], link):
+                return key
+            raise _refused("This link is not valid any more. Ask the question again for a new one, or send a key.")
+        key = await self._keys.find(text) if text else None
+        if key is None:
+            words = "This key is not valid here." if text else "A key is needed: Authorization: Bearer KEY."
+            raise _refused(f"{words} Whoever runs the server makes keys: judgetree keys add NAME")
+        return key
+
+
+def _refused(words: str) -> ApiError:
+    return ApiError(401, words, kind="authentication_error", code="invalid_api_key", headers=_REALM)
+
+
+def _link_of(scope: Scope) -> SignedLink | None:
+    """Return the signature of a link to something that is only read; None without one."""
+    return SignedLink.in_query(scope["query_string"].decode("latin-1")) if scope["method"] in ("GET", "HEAD") else None
 
 
 def is_open(scope: Scope) -> bool:

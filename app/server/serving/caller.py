@@ -8,6 +8,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from ..keys.key import NO_LIMITS, Budget
+from ..keys.links import LinkSigner
 from .validity import Validity
 
 _SEPARATOR = "/"
@@ -28,6 +29,8 @@ class Caller:
     """What the caller may use on a day."""
     per_question: Budget = NO_LIMITS
     """What one question may use."""
+    links: LinkSigner = field(default_factory=LinkSigner, compare=False, repr=False)
+    """Signs links to what the caller may see."""
     validity: Validity = field(default_factory=Validity, compare=False, repr=False)
     """Whether the key is still valid while the request is served."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Self
 
@@ -28,6 +30,7 @@ from ....modules.errors import (
     WritingError,
 )
 from ....modules.settings import without_secrets
+from .wrong_paths import hint_for
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +85,16 @@ class NoAnswerInTime(MilvusFailure):
         )
 
 
+hides_causes: ContextVar[bool] = ContextVar("hides_causes", default=False)
+"""Whether the sender of the request holds a key, so that no error shows addresses, paths and replies of models."""
+_ASK_LATER = "Ask again later; the log of the server says why."
+_MODEL_FAILED = f"A model of the server did not answer as it should. {_ASK_LATER}"
+_QUESTION_FAILED = f"The question failed, by a model of the server or a limit. {_ASK_LATER}"
+_SERVER_FAILED = f"A part of the server does not work. {_ASK_LATER}"
+_ADDRESS = re.compile(r"(?:(?<![\w+.-])[\w+.-]{1,40}+://|(?<![\w.:/])/[^\s'\"/<>]{1,200}+/)[^\s'\"<>]*+")
+"""Addresses, and absolute paths of files."""
+NO_RETRY = {"X-Should-Retry": "false"}
+"""Header by which OpenAI's clients do not send a request again."""
 _NO_OBJECT = "The body is no JSON object. Send one, with the header Content-Type: application/json."
 _NO_OBJECT_FAULTS = (("json_invalid", 2), ("missing", 1), ("model_attributes_type", 1), ("dict_type", 1))
 """Kinds of faults of a whole body, each with the length of its place: the body, and for JSON where it breaks off."""
@@ -108,9 +121,34 @@ def as_api_error(error: Exception) -> ApiError:
         return error
     if isinstance(error, JudgetreeError):
         status, kind = next(((s, k) for cls, s, k in _STATUS if isinstance(error, cls)), (500, "api_error"))
-        return ApiError(status, without_secrets(str(error)), kind=kind)
+        headers = NO_RETRY if status == 502 else None
+        return ApiError(status, _shown(error, status), kind=kind, headers=headers)
     logger.error("request failed", exc_info=error)
     return ApiError(500, "The server failed. Its log says why.", kind="api_error")
+
+
+def failure_words(message: str) -> str:
+    """Return why a question failed, as its sender may read it."""
+    if not hides_causes.get(False):
+        return without_secrets(message)
+    if message:
+        logger.warning("a question failed: %s", without_secrets(message))
+    return message and _QUESTION_FAILED
+
+
+def _shown(error: JudgetreeError, status: int) -> str:
+    words = without_secrets(str(error))
+    if not hides_causes.get(False):
+        return words
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _ADDRESS.sub(lambda found: f"…{_end_of(found[0])}", words)
+    logger.warning("request failed: %s", words)
+    return _MODEL_FAILED if isinstance(error, ModelCallError) else _SERVER_FAILED
+
+
+def _end_of(address: str) -> str:
+    """Return the punctuation behind an address, which is no part of it."""
+    return address[len(address.rstrip(".,:;)")) :]
 
 
 def answer_of(error: ApiError) -> JSONResponse:
@@ -134,8 +172,11 @@ def add_error_handlers(app: FastAPI) -> None:
         words = "; ".join(f"{'.'.join(map(str, f['loc'][1:]))}: {f['msg']}" for f in faults[:5])
         return answer_of(ApiError(422, words, param=where or None, code="invalid_request"))
 
-    async def refused(_request: Request, error: Exception) -> JSONResponse:
+    async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        is_missing = error.status_code == HTTPStatus.NOT_FOUND
+        if is_missing and (hint := hint_for(request.scope)):
+            return answer_of(ApiError(error.status_code, hint, code="unknown_path"))
         words = str(error.detail or HTTPStatus(error.status_code).phrase)
         return answer_of(ApiError(error.status_code, words, headers=dict(error.headers or {})))
 

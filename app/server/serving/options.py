@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -13,6 +14,8 @@ from ....modules.errors import SettingsError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts on which a server may listen without keys."""
+SourcesForm = Literal["annotations", "markdown", "both", "none"]
+"""How chat completions name the sources of an answer."""
 
 
 class ServerOptions(BaseModel):
@@ -39,10 +42,15 @@ class ServerOptions(BaseModel):
     """Model of ``fast``; empty: the setting ``condense_llm``, else ``llm``."""
     llms: Mapping[str, str] = Field(default_factory=dict)
     """Models that a request may choose, by name: specs such as ``openai:gpt-4o``. A request can name no other."""
+    sources: SourcesForm = "annotations"
+    """Where chat completions name sources: in ``annotations`` and Open WebUI's events, in a list behind the answer
+    (``markdown``), in both, or nowhere. A request may choose another (``judgetree.sources``)."""
     runs: Path | None = None
     """Folder with evaluation runs; None serves none."""
     expire_days: int | None = Field(default=None, ge=1)
     """Days after which conversations without a new turn are deleted, once a day; None keeps them."""
+    lenient: bool = False
+    """Whether parameters of chat completions that the server has no use for, such as ``tools``, are ignored."""
     needs_keys: bool = False
     """Whether a request needs a key; always so on other addresses than loopback."""
     max_body_bytes: int = Field(default=1_000_000, ge=1_000)
@@ -72,6 +80,10 @@ class ServerOptions(BaseModel):
     """Seconds in which the answer to a request that only reads must start; others have limits of their own."""
     max_shutdown_seconds: float = Field(default=20.0, ge=0)
     """Seconds that running questions get at the end of the server; then they are cancelled after a checkpoint."""
+    grace_s: float | None = Field(default=None, ge=0, le=3_600)
+    """Seconds for which a question runs on after its connection was lost, in which the same request, or another view
+    of the conversation, gets its answer; then it is cancelled. None: 30 for those of ``/v1/conversations``, as of the
+    web page, 0 for others."""
     max_question_chars: int = Field(default=20_000, ge=1)
     max_runs: int = Field(default=64, ge=1)
     """Questions that a worker answers at once; a key may ask as many as are still free. Further ones are refused with
@@ -92,6 +104,10 @@ class ServerOptions(BaseModel):
                     f"{each!r:.100} is no address of a trusted proxy. Give an address or a network, such as 10.0.0.0/8."
                 ) from None
         return named
+
+    def grace_of(self, usual_s: float = 0.0) -> float:
+        """Return the seconds of ``grace_s``, or those of a door where it is not set."""
+        return usual_s if self.grace_s is None else self.grace_s
 
     @property
     def is_local(self) -> bool:

@@ -38,6 +38,8 @@ from .admission import QuestionAdmissions, per_question_of
 from .caller import Caller
 from .errors import ApiError, NoAnswerInTime
 from .options import ServerOptions
+from .running import RunningQuestions
+from .unnamed import is_unnamed
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +86,7 @@ class Served:
         self.prices = load_prices(settings.home)
         self.admissions = QuestionAdmissions(options, KeyLedger(tables), self.prices, self._abandoned_calls)
         """Places for questions, and the budgets of keys."""
+        self.running = RunningQuestions()
         self._opened: dict[ServedModel, Conversations] = {}
         self._gate = CallGate(settings.max_concurrency)  # one for all models
         self._opening = asyncio.Lock()
@@ -118,6 +121,11 @@ class Served:
         """Return whether a caller may search and fill a collection, existing or not, on this server."""
         served = self.options.collections
         return caller.may_use(collection) and (served is None or collection in served)
+
+    def usable_names(self, caller: Caller) -> list[str] | None:
+        """Return the names of the collections, existing or not, that a caller may search and fill; None for any."""
+        named = caller.collections if self.options.collections is None else self.options.collections
+        return None if named is None else sorted(name for name in named if self.may_use(caller, name))
 
     async def models(self, caller: Caller) -> list[ServedModel]:
         """Return what the caller may ask: each collection under each system, and the systems without a search.
@@ -192,12 +200,18 @@ class Served:
         """Return the id and the model calls of a conversation's open turn, unless a process is answering it."""
         return await (await self.any_conversations()).conversation(name).aabandoned_calls()
 
-    async def conversation_page(self, caller: Caller, *, limit: int, offset: int) -> ConversationPage:
+    async def conversation_page(self, caller: Caller, *, limit: int, offset: int, unnamed: bool) -> ConversationPage:
         """Return a part of the caller's conversations, the most recently updated first, under the names that are kept.
 
-        Other conversations are not read.
+        Other conversations are not read, nor are those whose requests named none unless ``unnamed`` is set.
         """
-        return await (await self.any_conversations()).apage(limit, offset=offset, prefix=caller.stored_name(""))
+        prefix = caller.stored_name("")
+
+        def is_hidden(stored: str) -> bool:
+            return not unnamed and is_unnamed(stored.removeprefix(prefix))
+
+        conversations = await self.any_conversations()
+        return await conversations.apage(limit, offset=offset, prefix=prefix, is_hidden=is_hidden)
 
     async def conversation(self, caller: Caller, name: str) -> Conversation:
         """Return an existing conversation of the caller, to be changed, over any model.
@@ -238,6 +252,7 @@ class Served:
 
     async def close(self) -> None:
         """End running questions after their checkpoints, and free collections and stores."""
+        await self.running.aclose()
         self._opened.clear()
         await self.trees.aclose()
         await self._resources.aclose()

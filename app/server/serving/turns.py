@@ -7,7 +7,8 @@ from typing import Self
 
 from fastapi import Request
 
-from ....graphs.conversation.turn.events import ConversationEvent, ErrorEvent
+from ....graphs.conversation.turn.events import ConversationEvent, ErrorEvent, SessionEvent
+from ....modules.memory.turns import rag_thread_of
 from .streams import ClosableIterator, while_connected
 
 
@@ -17,6 +18,10 @@ class TurnEvents:
     def __init__(self, first: ConversationEvent, rest: ClosableIterator[ConversationEvent]) -> None:
         self._first: ConversationEvent | None = first
         self._rest = rest
+        self.search_thread = (
+            rag_thread_of(first.conversation_id, first.turn_id) if isinstance(first, SessionEvent) else ""
+        )
+        """Thread of the search tree, if the turn searches; ``""`` if that is unknown."""
 
     @classmethod
     async def begin(cls, request: Request, events: AsyncIterator[ConversationEvent]) -> Self:

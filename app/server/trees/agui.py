@@ -28,6 +28,7 @@ from ag_ui.core import (
 from ....graphs.drawing.words import VERDICT_WORDS
 from ....graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks, walk_queries
 from ...stores.saved_trees import TreeThread
+from ..serving.errors import failure_words
 from .growth import Growth
 
 ACTIVITY = "SEARCH_TREE"
@@ -72,11 +73,11 @@ class AgUiRun:
     def end(self, root: QueryNode) -> Iterator[BaseEvent]:
         """Yield the events after the last state: the answer, or the error of a failed run."""
         for thread_id, node in self._open.items():
-            message = node.error or "It was ended before it had an answer."
+            message = failure_words(node.error) or "It was ended before it had an answer."
             yield SubagentErrorEvent(subagent_run_id=thread_id, message=message)
         yield ReasoningEndEvent(message_id=self._reasons)
         if root.status != "finished":
-            yield RunErrorEvent(message=root.error or "The question failed.", code=root.status)
+            yield RunErrorEvent(message=failure_words(root.error) or "The question failed.", code=root.status)
             return
         if root.answer:
             answer_id = f"{self._run_id}:answer"
@@ -129,7 +130,7 @@ def _outcome(node: QueryNode) -> dict[str, object]:
 
 
 def _format_verdict(chunk: ChunkNode) -> str:
-    parts = [f"{chunk.source or chunk.chunk_id}: {VERDICT_WORDS[chunk.verdict_label]}.", chunk.reason]
+    parts = [f"{chunk.name}: {VERDICT_WORDS[chunk.verdict_label]}.", chunk.reason]
     if chunk.next_query:
         parts.append(f"Asks: {chunk.next_query}")
     return " ".join(part for part in parts if part)

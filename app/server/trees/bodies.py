@@ -20,6 +20,7 @@ class ChunkAnswer(BaseModel):
     chunk_id: str
     text: str
     source: str = Field(description="File or record of the chunk; empty if unknown.")
+    title: str = Field(description="Title of its document; empty if the name of its file says as much.")
     verdict: VerdictStatus
     label: VerdictLabel = Field(description="The score as text, or the verdict's status.")
     score: Score | None = Field(
@@ -43,6 +44,7 @@ class ChunkAnswer(BaseModel):
             chunk_id=chunk.chunk_id,
             text=chunk.text,
             source=chunk.source,
+            title=chunk.title,
             verdict=chunk.verdict,
             label=chunk.verdict_label,
             score=chunk.score,

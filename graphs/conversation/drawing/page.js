@@ -43,8 +43,7 @@ function treePart(turn, root) {
   if (!root) return [];
   const entries = [];
   const top = render(collect(root, "query", null, entries));
-  entries[0].unfold();
-  entries[0].card.open = true;
+  openLiving(entries);
   for (const entry of entries) entry.text = textOf(entry);
   turn.entries = entries;
   openMatches(turn);

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import get_args
 
 from ....modules.memory.turns import AnsweredFrom, ChunkRef, QaPair
+from ....modules.passage_names import full_passage_name, passage_name
 from ...drawing.words import count_of, format_usage
 from ...rag.search_tree import SearchTree
 from .turn_tree import Lane, Reuse, TurnTree
@@ -73,15 +74,17 @@ def _format_size(tree: SearchTree) -> str:
 
 def format_reuse(reuse: Reuse) -> str:
     """Format shared evidence: "turn 3 answers from what turn 1 found: a.md, b.md"."""
-    sources = ", ".join(dict.fromkeys(map(format_source, reuse.chunks)))
+    sources = ", ".join(
+        dict.fromkeys(passage_name(ref["source"], ref.get("title", ""), ref["chunk_id"]) for ref in reuse.chunks)
+    )
     return (
         f"turn {reuse.used_in['turn_number']} answers from what turn {reuse.found_in['turn_number']} found: {sources}"
     )
 
 
 def format_source(ref: ChunkRef) -> str:
-    """Return the source of a chunk, or its id without one."""
-    return ref["source"] or ref["chunk_id"]
+    """Return the title of a chunk with its source, or its id without either."""
+    return full_passage_name(ref["source"], ref.get("title", ""), ref["chunk_id"])
 
 
 def origin_of(tree: TurnTree, lane: Lane) -> str:

@@ -14,6 +14,7 @@ from ....modules.calls.usage import CallMeter
 from ....modules.errors import BudgetSpent, ModelCallError, ModelSetupError
 from ....modules.llm.contract import ChatLLM
 from ....modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
+from ....modules.reader.formed import in_form
 from .context import TurnContext
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ async def answer_live(context: TurnContext, messages: Sequence[Message], *, mete
     stream = context.stream
     if stream is not None:
         stream.restart()
-    completion = await context.services.reader.complete(
+    services = context.services
+    completion = await in_form(services.reader, services.answer_form).complete(
         messages,
         meter=meter,
         on_text=stream.on_text if stream else None,

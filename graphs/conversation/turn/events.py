@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ....modules.calls.growing_text import Delta
 from ....modules.memory.turns import MAX_THINKING_CHARS, ChunkRef
+from ....modules.passage_names import passage_name, title_of
 from ...threads.context import RunEvent
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ class ContentEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceEvent:
-    """A chunk that the answer rests on; one event for each, best first, before the ``DoneEvent``."""
+    """A chunk that the answer rests on; one event for each, before the ``DoneEvent``.
+
+    First come those that the reader was shown, by their numbers there, which an answer may cite; then others, best
+    first.
+    """
 
     type: ClassVar = "source"
     number: int
@@ -68,10 +73,17 @@ class SourceEvent:
     score: int | None
     """The judge's score, 0 to 2; None without one."""
     text: str
+    title: str = ""
+    """Title of its document; ``""`` if the name of its file says as much."""
     key_passage: str = ""
     """Quotation of ``text`` that the answer needs; ``""`` without one, and without ``insert_block``."""
     reason: str = ""
     """Why the chunk belongs to the answer, or why that is unknown; ``""`` without ``insert_block``."""
+
+    @property
+    def name(self) -> str:
+        """Short name for people: title, else source, else id."""
+        return passage_name(self.source, self.title, self.chunk_id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +143,7 @@ def _source_event(number: int, chunk: Document, refs: Sequence[ChunkRef]) -> Sou
         source=str(metadata.get("source", "")),
         score=score if isinstance(score, int) else None,
         text=chunk.page_content,
+        title=title_of(metadata),
         key_passage=ref.get("key_passage", ""),
         reason=ref.get("reason", ""),
     )

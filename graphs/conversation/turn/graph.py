@@ -81,8 +81,9 @@ async def to_first_step(
 
 
 async def to_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["direct_answer"] | Understanding:
-    """Route to the test for small talk if the options ask for it."""
-    return "direct_answer" if runtime.context.options.direct_answer else await _to_understanding(state, runtime)
+    """Route to the test for small talk if the options ask for it, and the answer may have any form."""
+    is_tested = runtime.context.options.direct_answer and not runtime.context.services.answer_form.needs_reader
+    return "direct_answer" if is_tested else await _to_understanding(state, runtime)
 
 
 async def after_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn"] | Understanding:
@@ -108,8 +109,9 @@ async def after_selection(
 async def after_assessment(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["answer_from_history", "condense"] | Search:
-    """Route to an answer from earlier turns if the assessment proposes one."""
-    return "answer_from_history" if state.get("proposed_answer") else await _to_condensed_search(state, runtime)
+    """Route to an answer from earlier turns if the assessment proposes one, and it may have any form."""
+    is_answered = state.get("proposed_answer") and not runtime.context.services.answer_form.needs_reader
+    return "answer_from_history" if is_answered else await _to_condensed_search(state, runtime)
 
 
 async def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:

@@ -14,6 +14,7 @@ from ....modules.calls.messages import Message
 from ....modules.calls.record import is_declined
 from ....modules.calls.tokens import beginning, shortened
 from ....modules.calls.usage import CallMeter
+from ....modules.config.answer_form import USUAL_FORM, AnswerForm
 from ....modules.errors import BudgetSpent, SettingsError, ThreadMismatch
 from ....modules.judge.contract import judge_one
 from ....modules.judge.insert_block import left_in, report_of, with_block
@@ -28,6 +29,7 @@ from ....modules.memory.prompts import (
 )
 from ....modules.memory.rewrites import Rewrite, read_rewrite
 from ....modules.memory.turns import QaPair, merge_refs, rag_thread_of
+from ....modules.reader.answer_forms import refuses
 from ....modules.reader.evidence import render_evidence, split_evidence
 from ....modules.reader.prompts import reader_messages
 from ....modules.reader.refusals import is_refusal
@@ -220,7 +222,7 @@ async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     messages = reader_messages(reader_query(state, context), evidence, context.services.prompts)
     answer = await answer_live(context, messages, meter=meter)
     refs = [ref_of(chunk.metadata, "") for chunk in found]
-    return _answer(answer, "web", meter=meter) | {
+    return _answer(answer, "web", meter=meter, form=context.services.answer_form) | {
         "chunks": refs,
         "insert_block": report_of(hits),
         "usage": meter.records,
@@ -270,7 +272,8 @@ async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext])
         logger.warning("the refusal stays (%s)", spent)
         context.emit_answer(state["answer"])
         return {"usage": meter.records}
-    return _answer(answer, "knowledge", meter=meter) | {"chunks": [], "usage": meter.records}
+    form = context.services.answer_form
+    return _answer(answer, "knowledge", meter=meter, form=form) | {"chunks": [], "usage": meter.records}
 
 
 async def save_turn(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -300,8 +303,15 @@ def _of_collection(state: TurnState, numbers: Collection[int]) -> list[QaPair]:
     return [turn for turn in turns if not own or turn["collection"] == own]
 
 
-def _answer(answer: str, source: str, *, status: str | None = None, meter: CallMeter | None = None) -> Update:
-    is_refused = is_refusal(answer) or (meter is not None and is_declined(answer, meter.records))
+def _answer(
+    answer: str,
+    source: str,
+    *,
+    status: str | None = None,
+    meter: CallMeter | None = None,
+    form: AnswerForm = USUAL_FORM,
+) -> Update:
+    is_refused = refuses(answer, form) or (meter is not None and is_declined(answer, meter.records))
     return {
         "answer": answer,
         "answered_from": source,

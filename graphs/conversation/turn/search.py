@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from ....modules.calls.growing_text import Delta
 from ....modules.judge.insert_block import BELONGS, left_in, quoted_in, report_of
 from ....modules.memory.costs import used_models
 from ....modules.memory.turns import ChunkRef, best_refs
+from ....modules.passage_names import title_of
 from ...rag.run_start import RagInput
 from ...rag.search_tree import SearchTree
 from ...threads.interrupts import INTERRUPTS
@@ -54,7 +56,9 @@ async def found_by(final: RagState, thread_id: str, context: TurnContext) -> dic
         for query, chunk in walk_chunks(root)
         if query is not root and chunk.score
     ]
-    best = best_refs([*refs.values(), *below])
+    shown = {str(chunk.metadata["chunk_id"]): chunk.metadata.get("shown_place") or math.inf for chunk in found}
+    # First what the reader was shown, in its order: an answer cites passages by their numbers there.
+    best = sorted(best_refs([*refs.values(), *below]), key=lambda ref: shown.get(ref["chunk_id"], math.inf))
     return {
         "chunks": [_quoting(ref, refs.get(ref["chunk_id"], ref)) for ref in best],
         "insert_block": report_of(final.get("similar_chunks", ())),
@@ -79,6 +83,8 @@ def ref_of(metadata: Mapping[str, Any], thread_id: str) -> ChunkRef:
         retrieval_score=metadata.get("retrieval_score"),
         thread_id=thread_id,
     )
+    if title := title_of(metadata):
+        ref["title"] = title
     if BELONGS in metadata:
         quoted = quoted_in(metadata)
         ref["key_passage"], ref["reason"] = quoted["key_passage"], quoted["reason"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
@@ -41,7 +41,7 @@ class ConversationSummary:
     collection: str
     """Name and address of the collection that it searches; ``""`` before the first search."""
     turns: int
-    """Number of turns on the active branch."""
+    """Number of turns on all branches."""
     branches: tuple[Branch, ...]
     active_branch: str
     open_turn: OpenTurn | None
@@ -57,6 +57,8 @@ class ConversationPage:
     summaries: tuple[ConversationSummary, ...]
     total: int
     """Number of conversations in the whole list."""
+    hidden: int = 0
+    """Number of those that were left out of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,14 @@ class ConversationStore:
         """
         return await self._write(known, {**changes, "updated_at": utc_now()}, after=known.get("revision"))
 
-    async def page(self, limit: int | None = None, *, offset: int = 0, prefix: str = "") -> ConversationPage:
+    async def page(
+        self,
+        limit: int | None = None,
+        *,
+        offset: int = 0,
+        prefix: str = "",
+        is_hidden: Callable[[str], bool] = lambda _: False,
+    ) -> ConversationPage:
         """Return ``limit`` conversations, the most recently updated first; it reads the newest state of each.
 
         A conversation of another format is left out, with a warning; the total counts it.
@@ -125,8 +134,10 @@ class ConversationStore:
             limit: Most conversations; None for all.
             offset: Conversations before the first.
             prefix: What their names begin with, in ASCII.
+            is_hidden: Says by its name whether a conversation is left out.
         """
-        threads = await newest_first(self.saver, conversation_thread(prefix))
+        all_threads = await newest_first(self.saver, conversation_thread(prefix))
+        threads = [each for each in all_threads if not is_hidden(each.removeprefix(CONVERSATION))]
         found: list[ConversationSummary] = []
         for thread_id in threads[offset : None if limit is None else offset + limit]:
             try:
@@ -136,7 +147,7 @@ class ConversationStore:
                 continue
             if state is not None:
                 found.append(summary_of(state))
-        return ConversationPage(summaries=tuple(found), total=len(threads))
+        return ConversationPage(summaries=tuple(found), total=len(threads), hidden=len(all_threads) - len(threads))
 
     async def threads_of(self, state: ConversationState) -> list[str]:
         """Return all threads of a conversation: those of turns and search trees, abandoned ones too; its own last.
@@ -253,7 +264,7 @@ def summary_of(state: ConversationState) -> ConversationSummary:
         conversation_id=state["conversation_id"],
         title=state["title"],
         collection=state["collection"],
-        turns=state["branches"][state["active_branch"]]["head_number"],
+        turns=sum(branch["head_number"] - branch["fork_number"] for branch in state["branches"].values()),
         branches=tuple(state["branches"].values()),
         active_branch=state["active_branch"],
         open_turn=state["open_turn"],

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.chat.slash_commands import HELP
+from judgetree.app.chat.slash_commands import help_text
 from judgetree.app.commands.chat import command_to_return, new_name
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.terminal.terminal import width
+from judgetree.graphs.drawing.layout import columns
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.conftest import CHAIN, COLLECTION, Cli
 from tests.app.talks import AGAIN, COST, FIRST, PAINT, STANDALONE_THICKNESS, THICKNESS
@@ -20,8 +22,8 @@ def test_follow_ups_are_answered_and_answers_alone_go_to_stdout(chat: Cli) -> No
     done = chat(FIRST, "", THICKNESS, AGAIN, PAINT, COST)
     assert (done.status, done.out.splitlines()) == (0, ["the drum", "40 mm", "the drum", "grey", REFUSAL])
     assert f"understood as: {STANDALONE_THICKNESS}" in done.err
-    assert "[1] b.md · score 2\nturn 2 on main" in done.err
-    assert "(from the conversation)\n[1] a.md · score 2\nturn 3 on main · 3 calls" in done.err
+    assert "[1] Drums (b.md) · score 2\nturn 2 on main" in done.err
+    assert "(from the conversation)\n[1] Norm A (a.md) · score 2\nturn 3 on main · 3 calls" in done.err
     assert "(no answer: neither the conversation nor the documents say it)\nturn 5 on main" in done.err
     assert "come back: judgetree chat -c notes --conversation s\n" in done.err
 
@@ -120,7 +122,14 @@ def test_a_conversation_is_drawn_by_the_name_of_the_file(chat: Cli, tmp_path: Pa
 
 def test_help_names_every_command_and_quit_ends_the_chat(chat: Cli) -> None:
     done = chat("/help", "/quit", "never asked")
-    assert (done.status, done.out) == (0, f"{HELP}\n")
+    assert (done.status, done.out) == (0, f"{help_text(width())}\n")
+
+
+@pytest.mark.parametrize("room", [60, 80])
+def test_help_fits_a_narrow_terminal(room: int) -> None:
+    text = help_text(room)
+    assert max(map(columns, text.splitlines())) <= room
+    assert " ".join(text.split()) == " ".join(help_text(200).split())
 
 
 def test_a_question_may_begin_with_a_slash_behind_a_blank(chat: Cli) -> None:
@@ -189,7 +198,7 @@ def test_a_mistake_ends_a_pipe_with_its_remedy(
 ) -> None:
     done = chat(*lines, "/help", options=options)
     assert done.status == 2
-    assert HELP not in done.out
+    assert help_text(width()) not in done.out
     assert advice in done.err
 
 

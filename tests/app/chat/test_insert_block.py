@@ -33,9 +33,8 @@ def asked(scripted: ScriptedServer) -> Counter[tuple[str, str]]:
 def test_key_passages_and_reasons_are_shown(chat: Cli) -> None:
     done = chat(FIRST, THICKNESS, options=(*NAIVE, "--insert-block"))
     assert done.out == "the drum\n40 mm\n"
-    assert (
-        "the filter took out 1 of 2 chunks\n[1] a.md · “Norm A names the drum.” · It holds a needed fact." in done.err
-    )
+    quoted = "[1] Norm A (a.md) · “Norm A names the drum.” · It holds a needed fact."
+    assert f"the filter took out 1 of 2 chunks\n{quoted}" in done.err
     assert "--insert-block" in done.err.splitlines()[-1]
 
 

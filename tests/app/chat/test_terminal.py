@@ -76,7 +76,7 @@ def test_a_user_types_stops_an_answer_resumes_it_and_leaves(terminal: Terminal, 
     shown = terminal.read_until("main 2> ")
     assert "searching" in shown
     assert f"\x1b[2m{THOUGHT}" in shown
-    assert shown.index(THOUGHT) < shown.index("the drum") < shown.index("[1] a.md · score 2")
+    assert shown.index(THOUGHT) < shown.index("the drum") < shown.index("[1] Norm A (a.md) · score 2")
 
     scripted.configure(latency_s=3600)
     terminal.type(f"{THICKNESS}\n")

@@ -31,9 +31,9 @@ def spoken(chat: Cli, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_conversations_are_listed(cli: Cli, spoken: Settings) -> None:
     done = cli("conversations", "list").ok()
     assert done.out.startswith("s  20")
-    assert done.out.endswith(f"  2 turns  2 branches    {FIRST}\n")
+    assert done.out.endswith(f"  3 turns  2 branches    {FIRST}\n")
     (summary,) = json.loads(cli("conversations", "list", "--json").out)
-    assert (summary["name"], summary["title"], summary["turns"]) == ("s", FIRST, 2)
+    assert (summary["name"], summary["title"], summary["turns"]) == ("s", FIRST, 3)
 
 
 def test_what_is_not_there_is_told_and_nothing_is_made(cli: Cli, tmp_path: Path) -> None:
@@ -56,7 +56,9 @@ def test_turns_are_shown_by_branch(cli: Cli, spoken: Settings) -> None:
 
 
 def test_a_conversation_is_drawn_in_every_format(cli: Cli, spoken: Settings, tmp_path: Path) -> None:
-    assert FIRST in cli("conversations", "draw", "s").out
+    text = cli("conversations", "draw", "s").out
+    assert FIRST in text
+    assert "3 turns · 2 branches" in text  # as the list counts
     texts = drawn(cli, "conversations", "draw", "s", formats=("svg", "html", "json", "dot"), folder=tmp_path)
     tree = ConversationTree.from_json(texts["json"])
     assert [turn["query"] for turn in tree.turns] == [FIRST, THICKNESS, PAINT]

@@ -91,10 +91,10 @@ def test_a_fork_that_was_killed_pays_only_what_was_in_flight(cli: Cli, asked: st
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        (("--node", "1#0", "--set", "scroe=1"), "Allowed: score, next_query, drop, topk, llm"),
-        (("--node", "1#0", "--set", "score"), "Give NAME=VALUE"),
-        (("--node", "1#0", "--set", "score=two"), "Give a whole number"),
-        (("--node", "1#0", "--set", "drop", "--set", "drop"), "twice"),
+        (("--node", "1#1", "--set", "scroe=1"), "Allowed: score, next_query, drop, topk, llm"),
+        (("--node", "1#1", "--set", "score"), "Give NAME=VALUE"),
+        (("--node", "1#1", "--set", "score=two"), "Give a whole number"),
+        (("--node", "1#1", "--set", "drop", "--set", "drop"), "twice"),
         (("--node", "9", "--set", "topk=4"), "The tree has the queries 1 to 3"),
         (("--node", "1"), "Nothing is changed"),
     ],

@@ -79,4 +79,8 @@ def test_no_body_of_the_server_repeats_a_key() -> None:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None
         if each.target.id in RagConfig.model_fields
     ]
-    assert repeated == ["app/server/knowledge/requests.py: thinking"], "whose names are those of another program"
+    assert repeated == [
+        "app/server/chat/requests.py: temperature",
+        "app/server/chat/requests.py: stop",
+        "app/server/knowledge/requests.py: thinking",
+    ], "whose names and bounds are those of other programs"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import pty
-from collections.abc import Callable
-from contextlib import AbstractContextManager, redirect_stderr
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from functools import partial
 
 import pytest
 
-from judgetree.app.terminal.terminal import counting_bar, progress_bar
-from judgetree.app.terminal.watching import PlainLog
+from judgetree.app.chat.turn_view import StatusLine
+from judgetree.app.terminal.live_tree import LiveQuery, LiveTree
+from judgetree.app.terminal.terminal import busy, counting_bar, progress_bar, say
+from judgetree.app.terminal.watching import LiveView, PlainLog
 from tests.app.conftest import read_to_end
 
 
@@ -85,3 +89,67 @@ def test_a_terminal_gets_bars(
     sent = read_to_end(user).decode()
     os.close(user)
     assert all(part in sent for part in shown)
+
+
+_PIECE = re.compile(
+    r"\x1b\[(?P<number>\d*)(?P<command>[AK])|\x1b\[[\d;?]*[a-zA-Z]|(?P<char>[\r\n])|(?P<text>[^\x1b\r\n]+)"
+)
+
+
+def screen(sent: str) -> list[str]:
+    """The lines that a terminal shows once it was sent a text, as far as rich uses its commands."""
+    lines, row, column = [""], 0, 0
+    for found in _PIECE.finditer(sent):
+        if found["text"]:
+            lines[row] = lines[row][:column].ljust(column) + found["text"] + lines[row][column + len(found["text"]) :]
+            column += len(found["text"])
+        elif found["char"] == "\r":
+            column = 0
+        elif found["char"] == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif found["command"] == "A":
+            row = max(row - int(found["number"] or 1), 0)
+        elif found["command"] == "K":
+            lines[row] = "" if found["number"] == "2" else lines[row][:column]
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+@contextmanager
+def live_view() -> Iterator[None]:
+    view = LiveView(LiveTree(LiveQuery(thread_id="t", query="Who?")), waits_for="opening a")
+    try:
+        yield
+    finally:
+        view.stop()
+
+
+@contextmanager
+def status_line() -> Iterator[None]:
+    status = StatusLine()
+    status.show("searching")
+    try:
+        yield
+    finally:
+        status.clear()
+
+
+@pytest.mark.parametrize(
+    "display", [live_view, status_line, progress_bar, partial(counting_bar, "rows"), partial(busy, "x")]
+)
+def test_a_remark_has_a_line_of_its_own_above_what_is_redrawn(
+    monkeypatch: pytest.MonkeyPatch, display: Callable[[], AbstractContextManager[object]]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    user, program = pty.openpty()
+    with os.fdopen(program, "w", encoding="utf-8") as stream, redirect_stderr(stream), display() as show:
+        if callable(show):
+            show(1, 2, "load")
+        say("The first warning.")
+        say("The second warning.")
+        sys.stderr.write("A library speaks.\n")
+    shown = screen(read_to_end(user).decode())
+    os.close(user)
+    assert shown[:3] == ["The first warning.", "The second warning.", "A library speaks."]
+    assert all("warning" not in line and "library" not in line for line in shown[3:])

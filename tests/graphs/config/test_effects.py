@@ -64,7 +64,7 @@ SAMPLES: Mapping[str, object] = {
 }
 """A value besides the default for each key that may have no effect."""
 ALWAYS = {
-    *("llm", "temperature", "thinking", "prompts"),
+    *("llm", "temperature", "thinking", "prompts", "answer_form"),
     *("max_llm_calls", "max_tree_tokens", "max_tree_cost_usd", "max_tree_seconds"),
     *(
         "dataset",

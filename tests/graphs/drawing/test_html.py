@@ -30,6 +30,7 @@ from tests.call_records import call_record
 from tests.graphs.conversation.drawing.talks import conversation
 from tests.graphs.fakes import answered
 from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, break_dot, part
+from tests.random_trees import tree_of
 
 Tree = SearchTree | ConversationTree
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;"
@@ -165,12 +166,9 @@ def test_browser_shows_the_tree_and_runs_nothing_of_its_text(tmp_path: Path) -> 
     dom = elements_of(sample().to_html(), tmp_path)
 
     assert shown_nodes(dom) == [
+        "query card finished leads",
+        "chunk card verdict-1 leads",
         "query card finished",
-        "chunk card verdict-1",
-        "query card finished",
-        "chunk card verdict-1",
-        "query card open-thread",
-        "chunk card verdict-cancelled",
         "chunk card verdict-unknown",
     ]
     assert "<title>owned</title>" not in dom
@@ -186,7 +184,8 @@ def test_browser_search_opens_highlights_and_counts_what_matches(tmp_path: Path)
 
     assert ">1 of 7 nodes match</output>" in dom
     assert "<mark>needle</mark> in the depth" in dom
-    assert shown_nodes(dom) == ["query card finished", "chunk card verdict-1"] * 2
+    chain = ["chunk card verdict-1 leads", "query card finished", "chunk card verdict-1"]
+    assert shown_nodes(dom) == ["query card finished leads", *chain]
 
 
 @needs_browser
@@ -196,8 +195,8 @@ def test_browser_filters_by_verdict_and_keeps_what_leads_there(tmp_path: Path) -
 
     assert ">2 of 7 nodes match</output>" in dom
     assert shown_nodes(dom) == [
-        "query card finished",
-        "chunk card verdict-1",
+        "query card finished leads",
+        "chunk card verdict-1 leads",
         "query card finished",
         "chunk card verdict-cancelled",
         "chunk card verdict-unknown",
@@ -219,3 +218,27 @@ def test_a_recorded_call_opens_at_its_chunk_to_what_was_sent_and_came(tmp_path: 
 def test_what_the_judge_was_sent_is_a_fold_of_the_chunk(tmp_path: Path) -> None:
     shown = elements_of(recorded(tmp_path, sample("rapids")).to_html(), tmp_path, address="#search=rapids")
     assert "What the judge was sent and replied (Call 1: judge" in shown
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [3, 96])
+def test_a_picture_that_is_too_small_to_be_read_is_closed_for_the_cards(tmp_path: Path, nodes: int) -> None:
+    dom = elements_of(tree_of(nodes).to_html(picture=True), tmp_path)
+    assert ('<details class="picture actual-size">' in dom) is (nodes == 96)
+    cards = shown_nodes(dom)
+    assert sum(each == "query card finished leads" for each in cards) == (1 if nodes == 3 else 4)
+    assert sum(each == "query card finished" for each in cards) == (0 if nodes == 3 else 5)  # with nothing below
+
+
+def test_an_answer_of_several_lines_keeps_them() -> None:
+    root = answered("t0", "Root?", "One.\n\n- Two\n- Three", chunk("a", "text"))
+    assert '<p class="answer " tabindex="0">One.\n\n- Two\n- Three</p>' in SearchTree(root=root).to_html(picture=False)
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_picture_in_the_output_of_a_notebook_is_not_cut(tmp_path: Path) -> None:
+    measure = "document.title = document.querySelector('svg').getBoundingClientRect().width"
+    output = f'<meta charset="utf-8"><div style="width: 500px">{tree_of(12).to_svg()}</div><script>{measure}</script>'
+    assert "<title>500</title>" in elements_of(output, tmp_path)

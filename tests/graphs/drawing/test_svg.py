@@ -51,7 +51,7 @@ def test_box_shows_verdict_origin_reason_and_open_question() -> None:
     ).to_svg()
 
     shown = words(boxes(svg)["c0"])
-    for part in ("1", "holds a needed fact", "#3 · 0.821 · wiki/曹寅.md", "because: 只有一部分", "asks: What next?"):
+    for part in ("1", "holds a needed fact", "#4 · 0.821 · wiki/曹寅.md", "because: 只有一部分", "asks: What next?"):
         assert part in shown
 
 
@@ -63,9 +63,9 @@ def test_box_tells_the_round_that_found_the_chunk() -> None:
             chunk(2, recursion_depth=1),
         ).to_svg()
     )
-    assert "round 0 · #0" in words(drawn["c0"])
+    assert "round 0 · #1" in words(drawn["c0"])
     assert "found by" not in words(drawn["c0"]), "the question stands above it"
-    assert "round 1 · #1" in words(drawn["c1"])
+    assert "round 1 · #2" in words(drawn["c1"])
     assert "found by: And who?" in words(drawn["c1"])
     assert "round" not in words(drawn["c2"])
 

@@ -61,10 +61,10 @@ def test_each_part_of_the_evidence_is_left_out_once(bench: Bench) -> None:
     cost = bench.session.explain_cost("t")
     explanation = bench.session.explain("t")
     assert [(each.node, each.part, each.effect) for each in explanation.left_out] == [
-        ("1#0", "chunk", "decisive"),
-        ("1#0", "branch", "decisive"),
-        ("1#1", "chunk", "useless"),
-        ("2#0", "chunk", "decisive"),
+        ("1#1", "chunk", "decisive"),
+        ("1#1", "branch", "decisive"),
+        ("1#2", "chunk", "useless"),
+        ("2#1", "chunk", "decisive"),
     ]
     calls = len(bench.llm.calls) - before
     assert (calls, cost.left_out, cost.usage["llm_calls"]) == (5, 4, 5)
@@ -121,7 +121,7 @@ def test_a_failed_explanation_continues(bench: Bench) -> None:
 
 
 def test_a_fork_can_be_explained_and_a_sub_run_cannot(bench: Bench) -> None:
-    fork = bench.session.fork("t", "1#1", drop=True)
+    fork = bench.session.fork("t", "1#2", drop=True)
     assert {each.effect for each in bench.session.explain(fork.thread_id).left_out} == {"decisive"}
     child = fork.tree.root.chunks[0].child
     assert child is not None

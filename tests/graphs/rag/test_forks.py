@@ -119,11 +119,11 @@ def test_a_change_that_takes_away_costs_an_answer_for_each_query_on_the_path(
     """The changed query is on level 2. The calls of the origin are not paid again."""
     origin = large.ask()
     node = node_of(origin.tree, "q/0/1")
-    fork, calls = large.calls_of(f"{node}#2", **change)
+    fork, calls = large.calls_of(f"{node}#3", **change)
     assert calls == 3
     assert fork.usage["llm_calls"] == fork.usage_this_run["llm_calls"] == fork.tree.usage["llm_calls"] == 3
     assert fork.thread_id != "origin" and fork.answer != origin.answer
-    assert fork.tree.fork is not None and (fork.tree.fork.thread_id, fork.tree.fork.node) == ("origin", f"{node}#2")
+    assert fork.tree.fork is not None and (fork.tree.fork.thread_id, fork.tree.fork.node) == ("origin", f"{node}#3")
     linked = [query for query in fork.tree.query_nodes() if query.linked_from]
     assert {query.linked_from for query in linked} == {"origin"}
     gone = 3 if change == {"score": 2} else 1
@@ -136,8 +136,8 @@ def test_a_change_that_takes_away_costs_an_answer_for_each_query_on_the_path(
 
 def test_the_origin_stays_and_the_same_fork_costs_nothing(bench: Bench) -> None:
     before = bench.ask().tree.to_json()
-    first, _ = bench.calls_of("1#0", drop=True)
-    second, calls = bench.calls_of("1#0", drop=True)
+    first, _ = bench.calls_of("1#1", drop=True)
+    second, calls = bench.calls_of("1#1", drop=True)
     assert (second.thread_id, second.answer, calls) == (first.thread_id, first.answer, 0)
     assert second.usage_this_run["llm_calls"] == 0
     assert bench.session.tree("origin").to_json() == before
@@ -148,7 +148,7 @@ def test_another_sub_question_is_asked_with_all_that_hangs_below_it(large: Bench
     """On level 2 of 3: the new query, its three chunks and its answer, then three answers above it."""
     origin = large.ask()
     node = node_of(origin.tree, "q/0/1")
-    fork, calls = large.calls_of(f"{node}#2", next_query="another")
+    fork, calls = large.calls_of(f"{node}#3", next_query="another")
     assert calls == (TOPK + 1) + 3
     new = next(query for query in fork.tree.query_nodes() if query.query == "another")
     assert not new.linked_from and new.depth == 3
@@ -161,7 +161,7 @@ def test_a_score_that_took_the_way_lets_the_others_ask_on(tmp_path: Path) -> Non
     with bench.session:
         origin = bench.ask()
         assert origin.tree.sub_runs == 0
-        fork, calls = bench.calls_of("1#0", score=0)
+        fork, calls = bench.calls_of("1#1", score=0)
         assert calls == 2 * (TOPK + 1) + 1
         assert [query.query for query in fork.tree.query_nodes()] == ["q", "q/1", "q/2"]
         [reason] = [each.reason for each in fork.tree.root.chunks if each.chunk_id == "q/0"]
@@ -171,32 +171,32 @@ def test_a_score_that_took_the_way_lets_the_others_ask_on(tmp_path: Path) -> Non
 
 def test_a_fork_can_be_forked_and_diffed(bench: Bench) -> None:
     origin = bench.ask()
-    first, _ = bench.calls_of("1#0", drop=True)
-    second = bench.session.fork(first.thread_id, "1#1", score=0)
+    first, _ = bench.calls_of("1#1", drop=True)
+    second = bench.session.fork(first.thread_id, "1#2", score=0)
     assert second.usage_this_run["llm_calls"] == 1
     assert second.tree.fork is not None and second.tree.fork.thread_id == first.thread_id
     assert [each.chunk_id for each in first.tree.root.chunks] == ["q/1", "q/2"]
     diff = origin.tree.diff(second.tree)
     assert diff.first is not None and (diff.first.kind, diff.first.chunk_id) == ("chunk", "q/0")
     assert [each.chunk_id for each in diff.flips] == ["q/1"]
-    assert diff.settings == {"fork": ("", f"fork of {first.thread_id} at 1#1: score=0")}
+    assert diff.settings == {"fork": ("", f"fork of {first.thread_id} at 1#2: score=0")}
 
 
 @pytest.mark.parametrize(
     ("node", "change", "message"),
     [
-        ("1#0", {}, "Nothing is changed"),
+        ("1#1", {}, "Nothing is changed"),
         ("1", {"score": 2}, "Name a chunk"),
-        ("1#0", {"topk": 5}, "Name the query: 1"),
+        ("1#1", {"topk": 5}, "Name the query: 1"),
         ("99", {"drop": True}, "There is no query 99"),
-        ("1#9", {"drop": True}, "There is no chunk 1#9. The chunks of query 1: 1#0, 1#1, 1#2"),
+        ("1#9", {"drop": True}, "There is no chunk 1#9. The chunks of query 1: 1#1, 1#2, 1#3"),
         ("x", {"drop": True}, "names no node"),
-        ("1#0", {"score": 3}, "Give 0, 1 or 2"),
-        ("1#0", {"score": 1}, "already"),
-        ("1#0", {"drop": True, "score": 1}, "set drop alone"),
-        ("1#0", {"score": 0, "next_query": "why?"}, "set score=1"),
-        ("1#0", {"next_query": " "}, "next_query is empty"),
-        ("4#0", {"next_query": "why?"}, "deepest level"),
+        ("1#1", {"score": 3}, "Give 0, 1 or 2"),
+        ("1#1", {"score": 1}, "already"),
+        ("1#1", {"drop": True, "score": 1}, "set drop alone"),
+        ("1#1", {"score": 0, "next_query": "why?"}, "set score=1"),
+        ("1#1", {"next_query": " "}, "next_query is empty"),
+        ("4#1", {"next_query": "why?"}, "deepest level"),
     ],
 )
 def test_a_change_that_does_not_fit_is_refused(
@@ -215,7 +215,7 @@ def test_a_session_with_other_settings_is_refused(tmp_path: Path) -> None:
         bench.ask()
     other = Bench(tmp_path, depth=2)
     with other.session, pytest.raises(ThreadMismatch, match="max_rec_depth"):
-        other.calls_of("1#0", drop=True)
+        other.calls_of("1#1", drop=True)
 
 
 def test_a_fork_has_the_limit_of_calls_for_itself_and_keeps_back_the_answers_on_the_path(tmp_path: Path) -> None:
@@ -223,12 +223,12 @@ def test_a_fork_has_the_limit_of_calls_for_itself_and_keeps_back_the_answers_on_
     bench = Bench(tmp_path, limit=4 + 3 * 4)
     with bench.session:
         bench.ask()
-        fork, calls = bench.calls_of("1#0", next_query="another")
+        fork, calls = bench.calls_of("1#1", next_query="another")
         assert calls == 5
     bench = Bench(tmp_path / "spent", limit=4)
     with bench.session:
         bench.ask()
-        fork, calls = bench.calls_of("1#0", score=2)
+        fork, calls = bench.calls_of("1#1", score=2)
         assert (calls, fork.status) == (1, "answered")
 
 
@@ -237,9 +237,9 @@ def test_a_reader_that_failed_is_asked_again_and_finished_threads_are_kept(bench
     bench.ask()
     bench.fails_on = "Question: q\n"
     with pytest.raises(ModelCallError):
-        bench.calls_of("2#0", drop=True)
+        bench.calls_of("2#1", drop=True)
     bench.fails_on = ""
-    fork, calls = bench.calls_of("2#0", drop=True)
+    fork, calls = bench.calls_of("2#1", drop=True)
     assert (calls, fork.status, fork.usage["llm_calls"]) == (1, "answered", 2)
 
 
@@ -269,9 +269,9 @@ def test_a_fork_that_takes_its_whole_limit_goes_on_after_a_failure(tmp_path: Pat
         session.ask("q", thread_id="origin")
         bench.fails_on = "Question: q\n"
         with pytest.raises(ModelCallError):
-            session.fork("origin", "2#0", next_query="another")
+            session.fork("origin", "2#1", next_query="another")
         bench.fails_on = ""
-        fork = session.fork("origin", "2#0", next_query="another")
+        fork = session.fork("origin", "2#1", next_query="another")
     assert (fork.status, fork.usage["llm_calls"], fork.usage_this_run["llm_calls"]) == ("answered", 4, 1)
 
 
@@ -303,10 +303,10 @@ def test_a_judge_of_sets_is_asked_about_the_set_without_a_dropped_chunk(tmp_path
     context = RagContext(reader=llm, retriever=Bushy(), judge=Enough(llm), limits=limits)
     with RagSession(context=context, settings=Settings(home=tmp_path)) as session:
         assert session.ask("q", thread_id="origin").tree.sub_runs == 0
-        fork = session.fork("origin", "1#0", drop=True)
+        fork = session.fork("origin", "1#1", drop=True)
         assert (fork.tree.sub_runs, fork.usage["llm_calls"]) == (2, 1 + 2 * 2 + 1)
         assert fork.tree.root.set_suffices is False
-        again = session.fork(fork.thread_id, "2#0", drop=True)
+        again = session.fork(fork.thread_id, "2#1", drop=True)
         assert again.usage["llm_calls"] == 2 + 1, "the sub-question's query was closed too; its two chunks ask nothing"
 
 
@@ -322,7 +322,7 @@ def test_forks_of_any_tree_keep_all_that_the_change_does_not_touch(tmp_path: Pat
             number, query = rng.choice([*enumerate(origin.query_nodes(), start=1)])
             chunk = rng.choice(query.chunks)
             change: dict[str, Any] = rng.choice([{"drop": True}, {"score": 2}, {"score": 0 if chunk.score else 2}])
-            fork = session.fork("origin", f"{number}#{chunk.rank}", **change)
+            fork = session.fork("origin", f"{number}#{chunk.position}", **change)
             assert fork.usage["llm_calls"] == query.depth + 1, "an answer for each query on the path"
             kept = outline(fork.tree)
             changed = f"{query.query} > {chunk.chunk_id}"

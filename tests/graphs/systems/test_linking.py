@@ -266,14 +266,14 @@ def test_a_fork_keeps_linked_passages_and_follows_no_links_anew(tmp_path: Path) 
     context = context_of("link", {"film": ["man", "city"]}, {"film": 1, "man": 1, "city": 1})
     with RagSession(context=context, settings=Settings(home=tmp_path)) as session:
         session.ask(QUESTION, thread_id="origin")
-        fork = session.fork("origin", "1#2", drop=True)
+        fork = session.fork("origin", "1#3", drop=True)
         kept = [each.chunk_id for each in fork.tree.chunk_nodes() if each.score]
         assert kept == ["film", "man"], "the first linked one was dropped"
         assert fork.usage_this_run["llm_calls"] == 1
         with pytest.raises(SettingsError, match="topk cannot be changed"):
             session.fork("origin", "1", topk=1)
         with pytest.raises(SettingsError, match="no chunk asks on there"):
-            session.fork("origin", "1#0", next_query="Where?")
+            session.fork("origin", "1#1", next_query="Where?")
 
 
 def test_a_saved_linked_chunk_that_is_kept_for_a_later_question_is_no_longer_linked(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from judgetree import from_langchain
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, call_key
+from judgetree.modules.config.answer_form import AnswerForm
 from judgetree.modules.errors import ModelRequestError, ModelSetupError, SettingsError
 from judgetree.modules.llm.contract import temperature_of, thinking_of
 from judgetree.modules.llm.request_params import must_stream, request_params
-from judgetree.modules.llm.tuned import with_sampling
+from judgetree.modules.llm.tuned import BoundedLLM, check_takes, with_sampling
 from tests.modules.llm.test_langchain_chat import ask as ask_langchain
 from tests.modules.model_endpoints import QUESTION, RawEndpoint, ask, llm_at, stream_reply
 
@@ -65,6 +66,18 @@ def test_what_is_not_said_is_that_of_the_model_beneath(raw: RawEndpoint) -> None
     assert (temperature_of(both), thinking_of(both), thinking_of(warm), thinking_of(llm)) == (0.5, False, True, None)
 
 
+def test_zero_is_a_temperature_of_its_own_and_calls_keep_their_keys(raw: RawEndpoint) -> None:
+    warm = with_sampling(llm_at(raw.base_url), temperature=0.5)
+    cold = with_sampling(warm, temperature=0)
+    assert temperature_of(cold) == 0
+    ask(cold)
+    ask(warm, temperature=0.0, seed=7)
+    assert [(body["temperature"], body.get("seed")) for body in raw.bodies] == [(0, None), (0, 7)]
+    given = [PLAIN_TEXT, CallOptions(temperature=0.0), CallOptions(temperature=0.5), CallOptions(seed=7)]
+    keys = [call_key("e", "m", QUESTION, each) for each in given]
+    assert (len(set(keys)), keys[0]) == (3, keys[1])
+
+
 def test_dashscope_thinks_in_streams(raw: RawEndpoint) -> None:
     raw.will_send(stream_reply({"reasoning_content": "hm"}, {"content": "42"}))
     llm = with_sampling(llm_at(raw.base_url.replace("/v1", "/compatible-mode/v1")), thinking=True)
@@ -87,6 +100,10 @@ def test_langchain_model_is_set_where_it_is_made() -> None:
         with_sampling(llm, thinking=True)
     with pytest.raises(SettingsError, match="switch its thinking where it is made"):
         ask_langchain(llm, thinking=False)
+    with pytest.raises(SettingsError, match="keeps its own settings: leave out temperature"):
+        with_sampling(llm, temperature=0)
+    with pytest.raises(SettingsError, match="leave out max_tokens, seed"):
+        check_takes(BoundedLLM(llm, max_prompt_tokens=99), AnswerForm(max_tokens=1, seed=1, stop=("a",)).options)
 
 
 def test_model_without_a_chat_is_told_of_the_other_endpoint(raw: RawEndpoint) -> None:

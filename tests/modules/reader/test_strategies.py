@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.config.answer_form import USUAL_FORM, AnswerForm
 from judgetree.modules.config.reading import AnswerStrategy
 from judgetree.modules.errors import BudgetSpent, ModelCallError
 from judgetree.modules.reader.prompts import (
@@ -75,7 +76,12 @@ class Read:
 
 
 def read(
-    strategy: AnswerStrategy, llm: FakeLLM, passages: Sequence[str] = PASSAGES, *, free_calls: int | None = None
+    strategy: AnswerStrategy,
+    llm: FakeLLM,
+    passages: Sequence[str] = PASSAGES,
+    *,
+    free_calls: int | None = None,
+    form: AnswerForm = USUAL_FORM,
 ) -> Read:
     """``free_calls`` is what the budget has beside the held call; None for no budget at all."""
     budget = None
@@ -84,7 +90,8 @@ def read(
         assert budget.reserve_answer(THREAD)
     meter, grown = CallMeter(node="generate", budget=budget, held_by=THREAD), Snapshots()
     context = CONTEXT if passages is PASSAGES else "\n\n".join(passages)
-    answer = asyncio.run(read_evidence(strategy, llm, QUERY, context, passages, meter=meter, on_text=grown))
+    asked = read_evidence(strategy, llm, QUERY, context, passages, meter=meter, on_text=grown, form=form)
+    answer = asyncio.run(asked)
     return Read(answer=answer, llm=llm, meter=meter, grown=grown)
 
 
@@ -121,6 +128,17 @@ def test_map_reduce_answers_from_the_notes_in_order_without_refusals() -> None:
 def test_map_reduce_makes_no_needless_last_call(notes: dict[str, str], answer: str, calls: int) -> None:
     done = read("map_reduce", model(notes))
     assert (done.answer, len(done.llm.calls)) == (ReaderAnswer(text=answer), calls)
+
+
+@pytest.mark.parametrize("strategy", BY_PASSAGE)
+@pytest.mark.parametrize("free_calls", [None, 3, 1, 0])
+def test_only_the_call_that_writes_the_answer_has_its_form(strategy: AnswerStrategy, free_calls: int | None) -> None:
+    said = model({"beta": "Answer: Vellin\nConfidence: 90"})
+    done = read(strategy, said, free_calls=free_calls, form=AnswerForm(instructions="Shout.", max_tokens=7))
+    assert ["Shout." in system for system in done.systems] == [False] * (len(done.systems) - 1) + [True]
+    assert [options.max_tokens for options in done.llm.options] == [None] * (len(done.systems) - 1) + [7]
+    assert done.answer.text == done.grown[-1] == "whole"
+    assert read(strategy, model({}), form=AnswerForm(max_tokens=7)).answer.text in (REFUSAL, "whole")
 
 
 def test_refine_takes_what_is_known_from_passage_to_passage() -> None:

@@ -1,19 +1,20 @@
 // The words of the interface in English. A pair is singular and plural, chosen by "n".
 
 export default {
-  ask: "Ask", cancel: "Cancel", close: "Close", delete: "Delete", failed: "This did not work", loading: "Loading …", no: "no", tryAgain: "Try again", yes: "yes",
+  ask: "Ask", cancel: "Cancel", close: "Close", delete: "Delete", failed: "This did not work", loading: "Loading …", no: "no", skip: "Skip to the content", tryAgain: "Try again", yes: "yes",
   calls: ["{n} call", "{n} calls"], callsOf: "{calls} of {most} calls", chunks: ["{n} chunk", "{n} chunks"], noCalls: "no model calls",
   queries: ["{n} question", "{n} questions"], tokens: ["{n} token", "{n} tokens"], turns: ["{n} turn", "{n} turns"], branches: ["{n} branch", "{n} branches"],
   "place.name": "Places", "place.ask": "Ask", "place.runs": "Runs", "place.collections": "Collections",
   "colours.auto": "Colours: as the system", "colours.light": "Colours: light", "colours.dark": "Colours: dark",
   "key.name": "Key", "key.needed": "A key is needed", "key.hint": "Key of this server, kept until this tab is closed", "key.keep": "Use it",
 
-  "list.name": "Conversations", "list.new": "New question", "list.more": "Show more", "list.empty": "No conversation yet.",
+  "list.name": "Conversations", "list.new": "New question", "list.more": "Show more", "list.empty": "No conversation yet.", "list.calls": ["{n} call of a program", "{n} calls of programs"],
   "list.delete": "Delete “{title}”", "list.sure": "Delete “{title}” with all its branches and trees?",
 
   "ask.new": "New question", "ask.chat": "Chat", "ask.tree": "Tree", "ask.sides": "What is shown", "ask.log": "Turns", "ask.question": "Question", "ask.placeholder": "Ask your documents …",
   "ask.send": "Send", "ask.stop": "Stop", "ask.lost": "The connection was lost. Going on repeats nothing that was paid for.", "ask.welcome": "Ask, and watch the search", "ask.editing": "Another version of question {number}", "ask.branching": "A new branch after turn {number}",
   "ask.welcomeHint": "Every passage that is found is judged. What holds only a part of the answer asks on. The tree beside the chat shows each step: verdicts, sub-questions, costs, and what was left out.",
+  "ask.example": "For example:", "ask.exampleQuestion": "What does “{title}” say?", "ask.picture": "A question finds passages. One answers it, one does not help, and one holds a needed fact and asks a sub-question, whose passage answers it.",
 
   "picker.collection": "Collection", "picker.system": "System", "picker.none": "no collection", "picker.nothing": "There is nothing to ask yet: make a collection first.",
   "picker.limits": "Limits", "picker.limitsChosen": ["Limits: {n} chosen", "Limits: {n} chosen"], "picker.limitsHint": "What is left empty is as the server has it.", "picker.asServer": "as the server", "picker.atMost": "at most {most}",
@@ -24,7 +25,7 @@ export default {
   "search.hybrid": "hybrid", "search.dense": "dense", "search.sparse": "sparse", "thinking.yes": "thinks first", "thinking.no": "answers at once",
 
   "turn.name": "Turn {number}", "turn.running": "Running question", "turn.tree": "Tree", "turn.branch": "Branch here", "turn.again": "Answer again", "turn.copy": "Copy the answer", "turn.copied": "Copied.",
-  "turn.undo": "Delete this turn", "turn.edit": "Edit the question", "turn.versions": "Versions", "turn.version": "{at} of {of}", "turn.earlier": "Earlier version", "turn.later": "Later version",
+  "turn.undo": "Delete this turn", "turn.sure": "Delete the turn “{question}” with its answer and tree?", "turn.deleted": "The turn was deleted.", "turn.takeBack": "Take it back", "turn.edit": "Edit the question", "turn.versions": "Versions", "turn.version": "{at} of {of}", "turn.earlier": "Earlier version", "turn.later": "Later version",
   "turn.thinking": "Thought before it answered", "turn.thinkingNow": "Thinking", "turn.searchedFor": "Searched for:", "turn.stopping": "Stopping: it answers from what was found …",
   "turn.dismiss": "Close", "turn.resume": "Go on", "turn.open": "Open question", "turn.openHint": "This question has no answer yet. Going on repeats nothing that was paid for.",
   "basis.search": "Searched the collection", "basis.history": "From earlier turns", "basis.web": "From the web", "basis.knowledge": "From the model's knowledge", "basis.small_talk": "Small talk", "basis.refused": "No answer in what was found",
@@ -34,12 +35,12 @@ export default {
   "step.plan_sub_runs": "Planning sub-questions …", "step.call_new_rag": "Asking sub-questions …", "step.augment": "Gathering evidence …", "step.generate": "Writing the answer …", "step.save_turn": "Saving …",
   "step.other": "Working …",
 
-  "source.sources": "Sources", "source.unnamed": "source", "source.open": "Source {number}: {source}", "source.title": "Source {number}",
+  "source.sources": "Sources", "source.unnamed": "source", "source.open": "Source {number}: {source}", "source.title": "Source {number}", "source.cited": "cited", "source.as.2": "answers it", "source.as.1": "a needed fact", "source.as.0": "does not help",
   "branch.choose": "Branch", "branch.option": ["{name} · {n} turn", "{name} · {n} turns"], "branch.rename": "Rename this branch", "branch.newName": "Name", "branch.delete": "Delete this branch", "branch.sure": "Delete branch “{name}” with its own turns?",
 
-  "tree.name": "Search tree", "tree.empty": "The search tree of a question grows here.", "tree.waiting": "The search begins …", "tree.noSearch": "This turn searched for nothing. {basis}.",
-  "tree.search": "Search the tree", "tree.filter": "Verdicts", "tree.match": "{at} of {found}", "tree.matches": ["{n} match", "{n} matches"], "tree.outline": "Show as an outline", "tree.fold": "Fold useless", "tree.foldHint": "Chunks of a question that do not help share one card",
-  "tree.smaller": "Zoom out", "tree.larger": "Zoom in", "tree.fit": "Show the whole tree", "tree.folded": ["{n} does not help", "{n} do not help"],
+  "tree.name": "Search tree", "tree.empty": "The search tree of a question grows here.", "tree.noSearch": "This turn searched for nothing. {basis}.",
+  "tree.search": "Search the tree", "tree.filter": "Verdicts", "tree.match": "{at} of {found}", "tree.matches": ["{n} match", "{n} matches"], "tree.outline": "Show as an outline", "tree.fold": "Fold useless", "tree.all": "Show all", "tree.foldHint": "Folded, chunks that do not help share one card, and questions that led nowhere are closed",
+  "tree.smaller": "Zoom out", "tree.larger": "Zoom in", "tree.fit": "Fit into the window", "tree.folded": ["{n} does not help", "{n} do not help"],
   "tree.question": "Question", "tree.subQuestion": "Sub-question", "tree.linked": "taken over", "tree.searching": "searching …", "tree.failed": "Failed: {error}", "tree.noAnswerYet": "No answer yet", "tree.noAnswer": "No answer",
   "tree.answer": "Answer", "tree.depth": "Depth", "tree.suffices": "Chunks suffice", "tree.linkedFrom": "Taken over from", "tree.thread": "Thread", "tree.evidence": "Evidence as the reader saw it",
   "state.open": "runs", "state.failed": "failed", "state.refused": "no answer in what was found", "state.answered": "answered",
@@ -47,7 +48,7 @@ export default {
   "caveat.prompt_cut": "The server cut the prompt without saying so: the model read a part of what it was sent.", "caveat.prompt_shortened": "The prompt was longer than JUDGETREE_LLM_MAX_TOKENS: the middle of its longest text was left out.", "caveat.reply_cut": "The endpoint ended the reply before the model did: its end is missing.", "caveat.filtered": "A content filter of the endpoint ended the reply.", "caveat.declined": "The model declined to answer, and gave a reason in place of a reply.", "caveat.only_thinking": "The reply was thinking alone: the answer was read out of it.",
   "skip.calls": "not asked: too few calls left", "skip.sub_runs": "not asked: no sub-runs left", "skip.tokens": "not asked: too few tokens left", "skip.cost": "not asked: too little money left", "skip.seconds": "not asked: time was over",
   "skip.stopped": "not asked: it was stopped", "skip.policy": "not asked: the policy ended it", "skip.cycle": "not asked: it waits for itself", "skip.stop": "not judged: another sufficed",
-  "chunk.title": "Chunk", "chunk.error": "sub-question failed: {error}", "chunk.shared": "asked already: answer shared", "chunk.linked": "linked by “{title}”", "chunk.probability": "Probability", "chunk.calibrated": "calibrated", "chunk.uncalibrated": "not calibrated", "chunk.confidence": "Confidence",
+  "chunk.name": "Chunk", "chunk.title": "Title", "chunk.gold": "Gold", "gold.mark": "gold", "gold.fact": "holds a supporting fact", "gold.document": "of a gold document", "chunk.error": "sub-question failed: {error}", "chunk.shared": "asked already: answer shared", "chunk.linked": "linked by “{title}”", "chunk.probability": "Probability", "chunk.calibrated": "calibrated", "chunk.uncalibrated": "not calibrated", "chunk.confidence": "Confidence",
   "chunk.asks": "Asks on", "chunk.subAnswer": "Sub-answer", "chunk.shown": "In the evidence", "chunk.passage": "passage {number}", "chunk.source": "Source", "chunk.rank": "Rank", "chunk.score": "Search score", "chunk.text": "Text", "chunk.metadata": "All fields",
   "cost.cost": "Cost", "cost.calls": "Model calls", "cost.node": "Step", "cost.model": "Model", "cost.tokens": "Tokens", "cost.seconds": "Seconds", "cost.cached": "cached",
 
@@ -58,11 +59,11 @@ export default {
   "run.system": "System", "run.means": "Means with 95 % intervals", "run.report": "Whole report", "run.saveReport": "Save the whole report", "run.comparisons": "Comparisons within the run", "run.failures": "Kinds of failures", "run.settings": "Settings", "run.setting": "Setting", "run.value": "Value",
   "run.questions": "Questions", "run.right": "Right", "run.wrong": "Wrong", "run.any": "any", "run.quick": "judge right, naive wrong", "run.found": ["{n} question fits", "{n} questions fit"], "run.gold": "Right:", "run.answers": "Answers",
   "run.bothTrees": "Both trees", "run.tree": "Tree", "run.isRight": "right", "run.isWrong": "wrong",
-  "compare.title": "{a} against {b}", "compare.hint": "By the questions that both answered, with paired tests.", "compare.against": "against", "compare.difference": "Difference",
-  "pair.differences": "What differs, in the order of the search", "pair.alike": "The two trees are alike.", "pair.verdict": "Judged otherwise:", "pair.chunk": "Found by one:", "pair.asked": "Asked by one:", "pair.answer": "Answered otherwise:", "pair.notFound": "not found",
+  "compare.title": "{a} against {b}", "compare.hint": "By the questions that both answered, with paired tests.", "compare.metric": "Metric", "compare.first": "First", "compare.second": "Second", "compare.difference": "Difference", "compare.p": "p", "compare.n": "Questions", "compare.verdict": "In words",
+  "pair.differences": "What differs, in the order of the search", "pair.alike": "The two trees are alike.", "pair.verdict": "Judged otherwise:", "pair.chunk": "Found by one:", "pair.asked": "Asked by one:", "pair.answer": "Answered otherwise:", "pair.notFound": "not found", "pair.left": "Answer on the left", "pair.right": "Answer on the right",
   "collections.hint": "Documents that questions are asked of.", "collections.noneHere": "No collection yet: judgetree index FOLDER -c NAME makes one.", "collections.none": "No collection yet. Upload documents to make one.", "collections.chunkSize": "chunks of up to {n} characters", "collections.find": "Find a file", "collections.file": "File", "collections.chunks": "Chunks", "collections.files": "Files", "collections.cut": "The first {n} are shown.",
   "playground.title": "Search playground", "playground.hint": "One query by embeddings, by words, and by both as questions are searched. No model is asked.", "playground.query": "Query", "playground.topk": "Most", "playground.search": "Search", "playground.nothing": "Nothing found.",
   "playground.dense": "Dense", "playground.denseHint": "by embeddings", "playground.denseShort": "dense", "playground.sparse": "Sparse", "playground.sparseHint": "by words (BM25)", "playground.sparseShort": "sparse", "playground.fused": "Fused", "playground.fusedHint": "both, by reciprocal ranks", "playground.fusedShort": "fused",
-  "upload.title": "Add documents", "upload.drop": "Drop files here, or choose them", "upload.hint": "Text, Markdown, HTML, PDF, Word, CSV, JSON. The server indexes them in the background.", "upload.collection": "Collection", "upload.newName": "Name of a new or existing one", "upload.needsName": "Name the collection first.",
+  "upload.title": "Add documents", "upload.drop": "Drop files here, or choose them", "upload.hint": "Text, Markdown, HTML, PDF, Word, CSV, JSON. The server indexes them in the background.", "upload.collection": "Collection", "upload.newName": "Name of a new or existing one", "upload.needsName": "Name the collection first.", "upload.named": "Your key may fill these alone.", "upload.none": "Your key may fill no collection.",
   "upload.sending": ["Sending {n} file …", "Sending {n} files …"], "upload.indexing": "Indexing …", "upload.indexingOf": "Indexing: {done} of {total} chunks …", "upload.done": "Indexed. It can be asked now.", "upload.leftOut": "Left out: {files}.", "upload.failed": "The documents could not be indexed.",
 };

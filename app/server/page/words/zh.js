@@ -1,19 +1,20 @@
 // 界面的中文文字。
 
 export default {
-  ask: "提问", cancel: "取消", close: "关闭", delete: "删除", failed: "操作没有成功", loading: "载入中……", no: "否", tryAgain: "重试", yes: "是",
+  ask: "提问", cancel: "取消", close: "关闭", delete: "删除", failed: "操作没有成功", loading: "载入中……", no: "否", skip: "跳到正文", tryAgain: "重试", yes: "是",
   calls: "{n} 次调用", callsOf: "{calls}/{most} 次调用", chunks: "{n} 个片段", noCalls: "没有调用模型",
   queries: "{n} 个问题", tokens: "{n} 个词元", turns: "{n} 轮", branches: "{n} 个分支",
   "place.name": "页面", "place.ask": "提问", "place.runs": "评测", "place.collections": "资料库",
   "colours.auto": "配色：跟随系统", "colours.light": "配色：浅色", "colours.dark": "配色：深色",
   "key.name": "密钥", "key.needed": "需要密钥", "key.hint": "本服务器的密钥，关闭标签页后即清除", "key.keep": "使用",
 
-  "list.name": "会话", "list.new": "新问题", "list.more": "显示更多", "list.empty": "还没有会话。",
+  "list.name": "会话", "list.new": "新问题", "list.more": "显示更多", "list.empty": "还没有会话。", "list.calls": "程序的 {n} 次调用",
   "list.delete": "删除“{title}”", "list.sure": "删除“{title}”及其全部分支和搜索树？",
 
   "ask.new": "新问题", "ask.chat": "对话", "ask.tree": "搜索树", "ask.sides": "显示内容", "ask.log": "对话记录", "ask.question": "问题", "ask.placeholder": "向资料提问……",
   "ask.send": "发送", "ask.stop": "停止", "ask.lost": "连接中断了。继续时不会重复已付费的调用。", "ask.welcome": "提问，并观看搜索过程", "ask.editing": "第 {number} 个问题的另一版本", "ask.branching": "在第 {number} 轮之后新建分支",
   "ask.welcomeHint": "找到的每个片段都会被评判。只含部分答案的片段会继续追问。右侧的搜索树展示每一步：评判、子问题、开销，以及略过了什么。",
+  "ask.example": "例如：", "ask.exampleQuestion": "“{title}”讲了什么？", "ask.picture": "一个问题找到若干片段：一个能直接回答，一个没有帮助，一个含有需要的事实并提出子问题，其片段给出回答。",
 
   "picker.collection": "资料库", "picker.system": "系统", "picker.none": "不用资料库", "picker.nothing": "目前没有可提问的内容：请先建立资料库。",
   "picker.limits": "限制", "picker.limitsChosen": "限制：已选 {n} 项", "picker.limitsHint": "留空的项目按服务器设置。", "picker.asServer": "按服务器设置", "picker.atMost": "最多 {most}",
@@ -24,7 +25,7 @@ export default {
   "search.hybrid": "混合", "search.dense": "向量", "search.sparse": "关键词", "thinking.yes": "先思考", "thinking.no": "直接回答",
 
   "turn.name": "第 {number} 轮", "turn.running": "正在回答的问题", "turn.tree": "搜索树", "turn.branch": "由此分支", "turn.again": "重新回答", "turn.copy": "复制答案", "turn.copied": "已复制。",
-  "turn.undo": "删除这一轮", "turn.edit": "修改问题", "turn.versions": "版本", "turn.version": "{at}/{of}", "turn.earlier": "上一版本", "turn.later": "下一版本",
+  "turn.undo": "删除这一轮", "turn.sure": "删除这一轮“{question}”及其答案和搜索树？", "turn.deleted": "已删除这一轮。", "turn.takeBack": "撤销", "turn.edit": "修改问题", "turn.versions": "版本", "turn.version": "{at}/{of}", "turn.earlier": "上一版本", "turn.later": "下一版本",
   "turn.thinking": "回答前的思考", "turn.thinkingNow": "正在思考", "turn.searchedFor": "检索用的问题：", "turn.stopping": "正在停止：将根据已找到的内容回答……",
   "turn.dismiss": "关闭", "turn.resume": "继续", "turn.open": "未完成的问题", "turn.openHint": "这个问题还没有答案。继续时不会重复已付费的调用。",
   "basis.search": "检索了资料库", "basis.history": "根据之前的对话", "basis.web": "根据网络搜索", "basis.knowledge": "根据模型自身的知识", "basis.small_talk": "闲聊", "basis.refused": "找到的内容里没有答案",
@@ -34,12 +35,12 @@ export default {
   "step.plan_sub_runs": "安排子问题……", "step.call_new_rag": "追问子问题……", "step.augment": "汇集依据……", "step.generate": "撰写答案……", "step.save_turn": "保存中……",
   "step.other": "处理中……",
 
-  "source.sources": "出处", "source.unnamed": "出处", "source.open": "出处 {number}：{source}", "source.title": "出处 {number}",
+  "source.sources": "出处", "source.unnamed": "出处", "source.open": "出处 {number}：{source}", "source.title": "出处 {number}", "source.cited": "已引用", "source.as.2": "可回答", "source.as.1": "含所需事实", "source.as.0": "无帮助",
   "branch.choose": "分支", "branch.option": "{name} · {n} 轮", "branch.rename": "重命名此分支", "branch.newName": "名称", "branch.delete": "删除此分支", "branch.sure": "删除分支“{name}”及其自己的各轮？",
 
-  "tree.name": "搜索树", "tree.empty": "问题的搜索树会在这里生长。", "tree.waiting": "搜索即将开始……", "tree.noSearch": "这一轮没有检索。{basis}。",
-  "tree.search": "在树中查找", "tree.filter": "评判结果", "tree.match": "第 {at}/{found} 处", "tree.matches": "{n} 处匹配", "tree.outline": "显示为大纲", "tree.fold": "折叠无用片段", "tree.foldHint": "同一问题下无用的片段合为一张卡片",
-  "tree.smaller": "缩小", "tree.larger": "放大", "tree.fit": "显示整棵树", "tree.folded": "{n} 个无用片段",
+  "tree.name": "搜索树", "tree.empty": "问题的搜索树会在这里生长。", "tree.noSearch": "这一轮没有检索。{basis}。",
+  "tree.search": "在树中查找", "tree.filter": "评判结果", "tree.match": "第 {at}/{found} 处", "tree.matches": "{n} 处匹配", "tree.outline": "显示为大纲", "tree.fold": "折叠无用片段", "tree.all": "全部显示", "tree.foldHint": "折叠时，同一问题下无用的片段合为一张卡片，没有结果的问题收起",
+  "tree.smaller": "缩小", "tree.larger": "放大", "tree.fit": "适合窗口", "tree.folded": "{n} 个无用片段",
   "tree.question": "问题", "tree.subQuestion": "子问题", "tree.linked": "沿用", "tree.searching": "检索中……", "tree.failed": "失败：{error}", "tree.noAnswerYet": "尚无答案", "tree.noAnswer": "没有答案",
   "tree.answer": "答案", "tree.depth": "深度", "tree.suffices": "片段是否足够", "tree.linkedFrom": "沿用自", "tree.thread": "线程", "tree.evidence": "阅读者所见的依据",
   "state.open": "进行中", "state.failed": "失败", "state.refused": "找到的内容里没有答案", "state.answered": "已回答",
@@ -47,7 +48,7 @@ export default {
   "caveat.prompt_cut": "服务器悄悄截断了提示：模型只读到了发送内容的一部分。", "caveat.prompt_shortened": "提示超过了 JUDGETREE_LLM_MAX_TOKENS：最长文本的中间部分被省略。", "caveat.reply_cut": "服务端提前结束了回复：结尾缺失。", "caveat.filtered": "服务端的内容过滤器中断了回复。", "caveat.declined": "模型拒绝回答，只给出了理由。", "caveat.only_thinking": "回复只有思考过程：答案是从中读出的。",
   "skip.calls": "未追问：调用次数不足", "skip.sub_runs": "未追问：子问题已达上限", "skip.tokens": "未追问：词元不足", "skip.cost": "未追问：费用不足", "skip.seconds": "未追问：时间已到",
   "skip.stopped": "未追问：搜索已停止", "skip.policy": "未追问：策略结束了搜索", "skip.cycle": "未追问：它在等待自己", "skip.stop": "未评判：已有片段足够",
-  "chunk.title": "片段", "chunk.error": "子问题失败：{error}", "chunk.shared": "已问过：共用答案", "chunk.linked": "由“{title}”链接", "chunk.probability": "概率", "chunk.calibrated": "已校准", "chunk.uncalibrated": "未校准", "chunk.confidence": "置信度",
+  "chunk.name": "片段", "chunk.title": "标题", "chunk.gold": "标准依据", "gold.mark": "标准", "gold.fact": "含支持事实", "gold.document": "来自标准文档", "chunk.error": "子问题失败：{error}", "chunk.shared": "已问过：共用答案", "chunk.linked": "由“{title}”链接", "chunk.probability": "概率", "chunk.calibrated": "已校准", "chunk.uncalibrated": "未校准", "chunk.confidence": "置信度",
   "chunk.asks": "追问", "chunk.subAnswer": "子答案", "chunk.shown": "在依据中", "chunk.passage": "第 {number} 段", "chunk.source": "出处", "chunk.rank": "名次", "chunk.score": "检索得分", "chunk.text": "原文", "chunk.metadata": "全部字段",
   "cost.cost": "开销", "cost.calls": "模型调用", "cost.node": "步骤", "cost.model": "模型", "cost.tokens": "词元", "cost.seconds": "秒", "cost.cached": "缓存",
 
@@ -58,11 +59,11 @@ export default {
   "run.system": "系统", "run.means": "均值与 95 % 区间", "run.report": "完整报告", "run.saveReport": "保存完整报告", "run.comparisons": "评测内的比较", "run.failures": "失败的类别", "run.settings": "设置", "run.setting": "设置项", "run.value": "值",
   "run.questions": "问题", "run.right": "答对", "run.wrong": "答错", "run.any": "不限", "run.quick": "judge 对、naive 错", "run.found": "符合的有 {n} 个问题", "run.gold": "正确答案：", "run.answers": "答案",
   "run.bothTrees": "两棵搜索树", "run.tree": "搜索树", "run.isRight": "正确", "run.isWrong": "错误",
-  "compare.title": "{a} 对 {b}", "compare.hint": "只比较双方都回答了的问题，使用配对检验。", "compare.against": "对", "compare.difference": "差值",
-  "pair.differences": "不同之处（按搜索顺序）", "pair.alike": "两棵树相同。", "pair.verdict": "评判不同：", "pair.chunk": "仅一方找到：", "pair.asked": "仅一方追问：", "pair.answer": "答案不同：", "pair.notFound": "未找到",
+  "compare.title": "{a} 对 {b}", "compare.hint": "只比较双方都回答了的问题，使用配对检验。", "compare.metric": "指标", "compare.first": "前者", "compare.second": "后者", "compare.difference": "差值", "compare.p": "p", "compare.n": "问题数", "compare.verdict": "结论",
+  "pair.differences": "不同之处（按搜索顺序）", "pair.alike": "两棵树相同。", "pair.verdict": "评判不同：", "pair.chunk": "仅一方找到：", "pair.asked": "仅一方追问：", "pair.answer": "答案不同：", "pair.notFound": "未找到", "pair.left": "左侧的答案", "pair.right": "右侧的答案",
   "collections.hint": "可供提问的文档。", "collections.noneHere": "还没有资料库：用 judgetree index 文件夹 -c 名称 建立。", "collections.none": "还没有资料库。上传文档即可新建。", "collections.chunkSize": "片段最长 {n} 字符", "collections.find": "查找文件", "collections.file": "文件", "collections.chunks": "片段", "collections.files": "文件", "collections.cut": "只显示前 {n} 个。",
   "playground.title": "检索试验", "playground.hint": "同一查询分别用向量、关键词以及两者融合检索（提问时用融合）。不调用语言模型。", "playground.query": "查询", "playground.topk": "最多", "playground.search": "检索", "playground.nothing": "没有找到。",
   "playground.dense": "向量", "playground.denseHint": "按语义向量", "playground.denseShort": "向量", "playground.sparse": "关键词", "playground.sparseHint": "按词语（BM25）", "playground.sparseShort": "关键词", "playground.fused": "融合", "playground.fusedHint": "两者按倒数名次融合", "playground.fusedShort": "融合",
-  "upload.title": "添加文档", "upload.drop": "把文件拖到这里，或点击选择", "upload.hint": "支持文本、Markdown、HTML、PDF、Word、CSV、JSON。服务器会在后台建立索引。", "upload.collection": "资料库", "upload.newName": "新的或已有的名称", "upload.needsName": "请先填写资料库名称。",
+  "upload.title": "添加文档", "upload.drop": "把文件拖到这里，或点击选择", "upload.hint": "支持文本、Markdown、HTML、PDF、Word、CSV、JSON。服务器会在后台建立索引。", "upload.collection": "资料库", "upload.newName": "新的或已有的名称", "upload.needsName": "请先填写资料库名称。", "upload.named": "您的密钥只能向这些资料库添加。", "upload.none": "您的密钥不能向任何资料库添加。",
   "upload.sending": "正在发送 {n} 个文件……", "upload.indexing": "正在建立索引……", "upload.indexingOf": "正在建立索引：{done}/{total} 个片段……", "upload.done": "索引完成，可以提问了。", "upload.leftOut": "未收入：{files}。", "upload.failed": "文档无法建立索引。",
 };

@@ -61,7 +61,7 @@ def test_an_answer_has_its_sources_and_its_tree(client: openai.OpenAI, http: htt
     message = done.choices[0].message
     assert message.content == CHAIN.answer
     assert done.choices[0].finish_reason == "stop"
-    assert {a.url_citation.title for a in message.annotations or []} == {"a.md", "b.md"}
+    assert {a.url_citation.title for a in message.annotations or []} == {"Norm A", "Drums"}
     own = (done.model_extra or {})["judgetree"]
     assert own["status"] == "answered"
     assert own["thread_id"]
@@ -93,14 +93,15 @@ def test_open_webui_gets_sources_and_progress(http: httpx.Client) -> None:
     events = [chunk["event"] for chunk in chunks_of(http, FIRST) if "event" in chunk]
     sources = [event["data"] for event in events if event["type"] == "source"]
     assert "Norm A names the drum." in sources[0]["document"][0]
-    assert sources[0]["metadata"][0]["source"] == "a.md"
+    assert sources[0]["metadata"][0]["source"] == "Norm A"
     assert {"description": f"searched: {FIRST}", "done": False} in [event["data"] for event in events]
 
 
 def test_sources_stand_behind_the_answer_where_asked_for(http: httpx.Client) -> None:
     chunks = chunks_of(http, FIRST, judgetree={"sources": "markdown"})
     text = "".join(c["choices"][0]["delta"].get("content", "") for c in chunks if c["choices"])
-    assert text.startswith("the drum\n\nSources:\n1. [a.md](http://")
+    assert text.startswith("the drum\n\nSources:\n1. [Norm A](http://")
+    assert text.endswith(f"\n\n[Search tree]({chunks[-1]['judgetree']['tree_url']})")
 
 
 def test_langchain_streams_it(address: str) -> None:
@@ -182,10 +183,10 @@ def test_fast_runs_no_tree(http: httpx.Client) -> None:
         ({"model": "notes/none"}, 404, "notes/judge"),
         ({"messages": []}, 422, "messages"),
         ({"messages": said("a", "b")}, 422, "last message must be a user's"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 422, "text"),
-        ({"n": 2}, 422, "n"),
-        ({"logprobs": True}, 422, "logprobs"),
-        ({"top_logprobs": 5}, 422, "top_logprobs"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, 422, "needs text"),
+        ({"temperature": 3}, 422, "temperature"),
+        ({"max_tokens": 0}, 422, "max_tokens"),
+        ({"stop": [""]}, 422, "stop"),
         ({"messages": said("long " * 5000)}, 400, "longer than 20000 characters"),
         ({"judgetree": {"topk": 0}}, 422, "topk"),
     ],

@@ -78,14 +78,15 @@ def title(http: httpx.Client, **more: object) -> httpx.Response:
 def test_a_chat_is_a_conversation_and_an_edited_message_a_branch(http: httpx.Client) -> None:
     first = chat(http, FIRST)
     assert (first["conversation"], first["answer"]) == (CHAT, "the drum")
-    assert first["text"].startswith("the drum\n\nSources:\n1. [a.md](http")
+    assert first["text"].startswith("the drum\n\nSources:\n1. [Norm A](http")
     second = chat(http, FIRST, first["text"], THICKNESS)
     assert (second["answer"], second["parent_turn_id"], second["branch"]) == ("40 mm", first["turn_id"], "main")
     edited = chat(http, FIRST, first["text"], PAINT)
     assert (edited["answer"], edited["parent_turn_id"], edited["branch"]) == ("grey", first["turn_id"], "branch-2")
 
 
-def test_titles_come_from_one_call_and_are_no_turns(http: httpx.Client, scripted: ScriptedServer) -> None:
+@pytest.mark.parametrize("model", ["fast", f"{COLLECTION}/judge"])
+def test_titles_come_from_one_call_and_are_no_turns(http: httpx.Client, scripted: ScriptedServer, model: str) -> None:
     chat(http, FIRST)
     forms: list[str] = []
 
@@ -93,9 +94,9 @@ def test_titles_come_from_one_call_and_are_no_turns(http: httpx.Client, scripted
         forms.append(request.response_format)
 
     scripted.responses = keep
-    assert title(http).json()["choices"][0]["message"]["content"]
+    assert title(http, model=model).json()["choices"][0]["message"]["content"]
     form = {"name": "extract", "strict": True, "schema": TITLE_SCHEMA}
-    structured = title(http, response_format={"type": "json_schema", "json_schema": form})
+    structured = title(http, model=model, response_format={"type": "json_schema", "json_schema": form})
     assert structured.status_code == 200, structured.text
     assert forms == ["text", "json_schema"]
     assert [each["query"] for each in http.get(f"/v1/conversations/{CHAT}").json()["turns"]] == [FIRST]
@@ -104,7 +105,6 @@ def test_titles_come_from_one_call_and_are_no_turns(http: httpx.Client, scripted
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"model": f"{COLLECTION}/judge", "response_format": {"type": "json_object"}}, "Only the model fast answers"),
         ({"response_format": {"type": "json_schema"}}, "needs json_schema"),
         ({"response_format": {"type": "xml"}}, "response_format.type"),
     ],

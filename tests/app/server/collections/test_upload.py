@@ -180,9 +180,22 @@ def test_a_name_that_cannot_be_kept_is_refused(http: httpx.Client, settings: Set
     assert not (settings.home / "uploads").exists()
 
 
-def test_one_refused_file_refuses_all(http: httpx.Client, settings: Settings) -> None:
-    assert send(http, KETTLES | {"x.exe": b"MZ"}).status_code == 422
-    assert send(http, {"a/x.md": b"1", "b/X.md": b"2"}).json()["error"]["code"] == "file_refused"
+def test_refused_files_are_named_and_the_rest_is_indexed(http: httpx.Client) -> None:
+    sent = send(http, {"x.exe": b"MZ", **KETTLES, "c.docx": b"no zip", "a/Kettles.md": b"2", "x.pdf": b"no pdf"})
+    assert (sent.status_code, sent.json()["files"]) == (202, ["kettles.md", "x.pdf"])
+    job = ended(http, sent.json()["id"])
+    assert job["status"] == "failed"
+    said = str(job["error"])
+    assert said.startswith("4 of 5 files could not be read. uploads/x.pdf: ")
+    assert "The type of 'x.exe' cannot be read. Allowed: " in said
+    assert "Two files are called 'Kettles.md'." in said
+    assert "'c.docx' is no Word document. Save it as one." in said
+    assert "uploads/kettles.md" in sources(http)
+
+
+def test_an_upload_without_a_file_that_can_be_taken_is_refused(http: httpx.Client, settings: Settings) -> None:
+    answer = send(http, {"x.exe": b"MZ", "y.docx": b"no zip"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "unknown_file_type")
     assert http.post(f"/v1/collections/{COLLECTION}/documents", data={"files": "x"}).status_code == 422
     assert http.post(f"/v1/collections/{COLLECTION}/documents").status_code == 422
     assert not (settings.home / "uploads").exists()
@@ -245,8 +258,12 @@ def clients(settings: Settings, **grants: list[str] | None) -> Iterator[dict[str
 
 
 def test_a_key_fills_what_it_is_granted_and_sees_its_own_jobs(settings: Settings) -> None:
-    with clients(settings, ada=["kitchen"], eve=["kitchen", COLLECTION]) as each:
-        assert send(each["ada"], KETTLES).status_code == 404
+    with clients(settings, ada=["kitchen"], eve=["kitchen", COLLECTION], max=None) as each:
+        refused = send(each["ada"], KETTLES)
+        assert refused.status_code == 404
+        assert refused.json()["error"]["message"].endswith("You may fill: kitchen.")
+        fillable = [each[name].get("/v1/collections").json()["may_fill"] for name in ("ada", "eve", "max")]
+        assert fillable == [["kitchen"], sorted(["kitchen", COLLECTION]), None]
         job = upload(each["ada"], KETTLES, "kitchen")
         assert job["status"] == "done"
         assert each["eve"].get(f"/v1/jobs/{job['id']}").status_code == 404

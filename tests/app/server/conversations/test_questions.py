@@ -61,7 +61,10 @@ def test_a_request_id_gets_its_turn_again_and_regenerate_a_branch(http: httpx.Cl
     assert (new["branch"], new["parent_turn_id"]) == ("branch-2", "")
 
 
-def test_a_client_that_leaves_ends_its_turn_which_the_same_question_resumes(http: httpx.Client, gate: Gate) -> None:
+def test_a_client_that_leaves_ends_its_turn_which_the_same_question_resumes(
+    without_grace: httpx.Client, gate: Gate
+) -> None:
+    http = without_grace
     gate.close()
     with streaming(http, "monday", FIRST) as events:
         turn_id = next(events)["turn_id"]
@@ -75,7 +78,10 @@ def test_a_client_that_leaves_ends_its_turn_which_the_same_question_resumes(http
         assert [*events][-1]["answer"] == "the drum"
 
 
-def test_a_broken_off_question_starts_over_where_its_search_cannot_go_on(http: httpx.Client, gate: Gate) -> None:
+def test_a_broken_off_question_starts_over_where_its_search_cannot_go_on(
+    without_grace: httpx.Client, gate: Gate
+) -> None:
+    http = without_grace
     gate.close()
     with streaming(http, "monday", FIRST) as events:
         turn_id = next(events)["turn_id"]

@@ -34,6 +34,17 @@ def test_the_list_is_paged_the_last_updated_first(http: httpx.Client) -> None:
     assert get(http, "/v1/conversations", offset=3)["data"] == []
 
 
+def test_calls_of_programs_are_hidden_unless_they_are_asked_for(http: httpx.Client) -> None:
+    answered(http, "chat-one", FIRST)
+    body = {"model": f"{COLLECTION}/judge", "messages": [{"role": "user", "content": FIRST}]}
+    for more in ({}, {"chat_id": "two"}):
+        assert http.post("/v1/chat/completions", json=body | more).status_code == 200
+    shown, whole = get(http, "/v1/conversations"), get(http, "/v1/conversations", unnamed=True)
+    assert ([each["name"] for each in shown["data"]], shown["total"], shown["hidden"]) == (["two", "chat-one"], 2, 1)
+    assert (len(whole["data"]), whole["total"], whole["hidden"]) == (3, 3, 0)
+    assert get(http, path_of(whole["data"][1]["name"]))["turns"][0]["query"] == FIRST
+
+
 def test_a_conversation_has_all_branches_and_its_history_one(http: httpx.Client) -> None:
     first = answered(http, "one", FIRST)["turn"]
     second = answered(http, "one", THICKNESS)["turn"]
@@ -85,7 +96,14 @@ def test_conversations_of_other_callers_do_not_exist(settings: Settings) -> None
         as_holder(http, adas)
         assert answered(http, "monday", FIRST)["name"] == "monday"
         as_holder(http, bobs)
-        assert get(http, "/v1/conversations") == {"object": "list", "data": [], "total": 0, "limit": 50, "offset": 0}
+        assert get(http, "/v1/conversations") == {
+            "object": "list",
+            "data": [],
+            "total": 0,
+            "hidden": 0,
+            "limit": 50,
+            "offset": 0,
+        }
         for path in (path_of("monday"), path_of("monday", "history"), path_of(f"key:{ada.id}/monday")):
             assert http.get(path).status_code == 404
         assert answered(http, "monday", PAINT)["answer"] == "grey"

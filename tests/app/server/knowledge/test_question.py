@@ -29,7 +29,7 @@ def test_an_answer_begins_with_progress_and_ends_with_done(http: httpx.Client) -
     given = answer(http, CHAIN.question, session_id="one", model_id=MODEL)
     assert given.names == ["THINK", "SESSION", "CONTENT", "SOURCE", "DONE"]
     assert given.content == CHAIN.answer
-    assert [source["source"] for source in given.documents["SOURCE"]] == ["b.md", "a.md"]
+    assert [source["source"] for source in given.documents["SOURCE"]] == ["a.md", "b.md"]
     assert given.session["session_id"] == given.done["session_id"] == "one"
     assert given.done["status"] == "answered"
     assert given.done["turn_id"] == given.session["turn_id"]

@@ -11,6 +11,7 @@ from tests.driver import Page
 REPO = Path(__file__).parents[4]
 PICTURES = REPO / "build" / "screenshots"
 AXE = (REPO / "tests" / "axe" / "axe.min.js").read_text(encoding="utf-8")
+_FITTING = (Path(__file__).parent / "fitting.js").read_text(encoding="utf-8")
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _CHECK = """
 const done = arguments[arguments.length - 1];
@@ -43,11 +44,16 @@ def violations(page: Page) -> list[str]:
     return cast(list[str], page.run_async(_CHECK.replace("RULES", json.dumps(_RULES))))
 
 
+def unfitting(page: Page) -> list[str]:
+    """What is cut off without a scrollbar, wider than the window, or broken inside a word."""
+    return cast(list[str], page.run(_FITTING))
+
+
 def look(page: Page, name: str) -> None:
     """Check the page as it is now, and keep a picture of it."""
     found = violations(page)
     assert not found, "\n".join(found)
-    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.run(overflow) == 0, "the page is wider than its window"
+    misfits = unfitting(page)
+    assert not misfits, "\n".join(misfits)
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / f"{name}.png").write_bytes(page.picture())

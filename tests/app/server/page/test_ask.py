@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 
 from judgetree.app.scripted.answers import ChatReply
@@ -46,6 +47,7 @@ def held(model: ScriptedServer, words: str) -> Iterator[threading.Event]:
 def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: ScriptedServer) -> None:
     with held(model, SUB_QUESTION) as going:
         ask(page, QUESTION)
+        page.wait("document.querySelector('.tree-pane.live .node.query')")
         page.wait("document.querySelector('.node.chunk.verdict-1')")
         page.wait("document.querySelectorAll('.node.query.open').length === 2")
         page.wait("document.querySelectorAll('.node.chunk.verdict-pending').length === 3")
@@ -58,6 +60,27 @@ def test_the_tree_of_a_question_grows_beside_the_chat(page: Page, model: Scripte
     page.wait("document.querySelectorAll('.node.query.answered').length === 2")  # the tree comes by a stream of its own
     page.wait("document.querySelector('.conversations .current')")
     look(page, "ask-answered")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_the_state_says_when_the_answer_is_written(page: Page, model: ScriptedServer) -> None:
+    going = threading.Event()
+
+    def hold(request: ReceivedRequest) -> ChatReply | None:
+        if request.prompt.kind == "read":
+            assert going.wait(60)
+        return None
+
+    model.responses = hold
+    try:
+        ask(page, PLAIN)
+        page.wait("document.querySelector('.basis.running')?.innerText === 'Writing the answer …'")
+        going.set()
+        wait_for_answer(page)
+    finally:
+        going.set()
+        model.responses = None
 
 
 @needs_driver
@@ -83,7 +106,7 @@ def test_a_node_and_a_source_open_and_a_reload_brings_all_back(page: Page, model
     ask(page, QUESTION)
     wait_for_answer(page)
     model.responses = None
-    page.click(".source-chip")
+    page.click(".sources li:last-child .source-chip")
     page.wait("document.querySelector('dialog .document')?.innerText.includes('withstands up to 212 °C')")
     look(page, "ask-source")
     page.press("Escape")
@@ -130,6 +153,18 @@ def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page
     page.reload()
     page.wait("document.querySelectorAll('.turn').length === 2")
     page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.click("dialog .danger")
+    page.wait("document.querySelectorAll('.turn').length === 1")
+    look(page, "ask-deleted")
+    page.click(".notice button")
+    page.wait("document.querySelectorAll('.turn').length === 2")
+    page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.click("dialog .danger")
+    page.wait("document.querySelector('.notice')")
+    page.click("[href='#/runs']")  # ends the time to take it back
+    page.wait("document.querySelector('.runs') && !document.querySelector('.notice')")
+    page.wait("performance.getEntriesByType('resource').some((one) => one.name.endsWith('/undo'))")
+    page.run("history.back()")
     page.wait("document.querySelectorAll('.turn').length === 1")
     page.click("[aria-label='Rename this branch']")
     page.wait("document.querySelector('dialog input')")
@@ -161,7 +196,7 @@ def test_the_tree_is_walked_and_searched_by_keys(page: Page) -> None:
     page.press("ArrowRight")
     assert page.run(focused) == "node chunk verdict-0"
     page.press("ArrowLeft")
-    assert page.run(focused) == "node query answered"
+    assert page.run(focused) == "node query answered leading"
     page.press("ArrowLeft")
     page.wait("document.querySelectorAll('.node').length === 1")
     page.press("ArrowRight")
@@ -236,3 +271,77 @@ def test_a_question_goes_on_after_a_lost_connection(page: Page, site: str, model
         page.wait("document.querySelectorAll('.node.query.answered').length === 2")
         assert all("ERR_" in said for said in page.console())
         page.open("about:blank")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_calls_of_programs_are_shown_by_a_switch(page: Page, site: str) -> None:
+    body = {"model": "standards/naive", "messages": [{"role": "user", "content": PLAIN}]}
+    assert httpx.post(f"{site}/v1/chat/completions", json=body, timeout=60).status_code == 200
+    shown = (
+        "return [...document.querySelectorAll('.conversations .name')].filter((each) => each.textContent === %r).length"
+    )
+    page.open(f"{site}/?again")
+    page.wait("document.querySelector('.sidebar label input') && !document.querySelector('.sidebar label').hidden")
+    before = page.run(shown % PLAIN)
+    page.click(".sidebar label input")
+    page.wait(f"(() => {{ {shown % PLAIN} }})() === {before + 1}")
+    assert "call" in page.text(".sidebar label")
+    look(page, "ask-calls")
+    page.click(".sidebar label input")
+    page.wait(f"(() => {{ {shown % PLAIN} }})() === {before}")
+
+
+@needs_driver
+@pytest.mark.slow
+def test_a_first_visit_shows_what_will_grow_and_offers_a_question(page: Page, model: ScriptedServer) -> None:
+    page.wait("document.activeElement === document.querySelector('.composer textarea')")
+    page.wait("document.querySelector('.example button')")
+    assert "sub-question" in str(page.run("return document.querySelector('.growing').getAttribute('aria-label')"))
+    look(page, "ask-first")
+    offered = page.text(".example button")
+    before = model.requests
+    page.click(".example button")
+    assert page.run("return document.querySelector('.composer textarea').value") == offered
+    assert model.requests == before
+    page.run("document.querySelector('.skip').focus()")
+    look(page, "ask-skip")
+    page.press("Enter")
+    assert page.run("return [document.activeElement.id, location.hash]") == ["main", ""]
+    page.appear(width=390, height=844, dark=True)
+    look(page, "ask-first-phone-dark")
+
+
+@pytest.mark.slow
+@needs_driver
+def test_a_reload_and_a_second_tab_show_the_running_question_and_cost_nothing(
+    page: Page, model: ScriptedServer
+) -> None:
+    is_growing = "document.querySelectorAll('.turn.live + *').length === 0 && document.querySelector('.turn.live')"
+    has_tree = "document.querySelectorAll('.node.chunk.verdict-pending').length === 3"
+    before = model.requests
+    with held(model, SUB_QUESTION) as going:
+        ask(page, QUESTION)
+        page.wait(has_tree)
+        page.reload()
+        page.wait(f"{is_growing} && {has_tree}")
+        address = str(page.run("return location.href"))
+        first = page.open_tab(address)
+        page.wait(f"{is_growing} && {has_tree}")
+        look(page, "ask-second-tab")
+        going.set()
+        wait_for_answer(page)
+        assert "212 °C" in page.text(".answer")
+        page.close_tab()
+        page.turn_to(first)
+        wait_for_answer(page)
+        assert "212 °C" in page.text(".answer")
+    spent = model.requests - before
+    page.run("location.hash = '#/'")
+    page.wait("document.querySelector('.welcome')")
+    before = model.requests
+    ask(page, QUESTION)
+    wait_for_answer(page)
+    alone = model.requests - before
+    assert (spent["judge"], spent["read"]) == (alone["judge"], alone["read"])
+    assert page.run("return document.querySelectorAll('.turn').length") == 1

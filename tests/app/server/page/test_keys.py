@@ -21,6 +21,7 @@ from tests.driver import browser, needs_driver
 def test_the_page_asks_for_a_key_and_keeps_it_as_long_as_the_tab(settings: Settings, tmp_path: Path) -> None:
     with closing(KeyTables(settings)) as tables:
         _, text = KeyBook(tables).add("ada", collections=None)
+        _, narrow = KeyBook(tables).add("eve", collections=["kitchen"])
     with serving(settings, ServerOptions(needs_keys=True)) as url, browser(tmp_path / "browser") as page:
         page.appear()
         page.open(f"{url}/")
@@ -39,3 +40,10 @@ def test_the_page_asks_for_a_key_and_keeps_it_as_long_as_the_tab(settings: Setti
         assert page.console() == []
         assert page.run("return JSON.stringify(localStorage)") == "{}"
         assert page.run("return Object.values(sessionStorage)") == [text]
+        page.open(f"{url}/#/collections")
+        page.wait("document.querySelector('.upload input[list]')")
+        page.run(f"sessionStorage.setItem('judgetree.key', '{narrow}')")
+        page.reload()
+        page.wait("document.querySelector('.upload select')?.value === 'kitchen'")
+        assert "Your key may fill these alone." in page.text(".upload")
+        look(page, "upload-narrow-key")

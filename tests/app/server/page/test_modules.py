@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from tests.driver import Page, needs_driver
+from tests.modules.test_passage_names import NAMES
 
 pytestmark = [needs_driver, pytest.mark.slow]
 
@@ -96,3 +97,34 @@ def test_events_are_read_whatever_the_pieces_they_come_in(page: Page) -> None:
         {"event": "tree", "data": '{"a":\n"é中"}', "id": "1"},
         {"event": "message", "data": "x", "id": ""},
     ]
+
+
+@pytest.mark.parametrize(("metadata", "short", "full"), NAMES)
+def test_passages_have_the_names_of_the_command_line(
+    page: Page, metadata: dict[str, object], short: str, full: str
+) -> None:
+    named = run(
+        page, "js/text/names.js", f"const of = {json.dumps(metadata)}; return [it.nameOf(of), it.fullNameOf(of)]"
+    )
+    file = short.rsplit("/", 1)[-1] if short == metadata.get("source") else short
+    assert named == (["", ""] if short == "c1" else [file, full])
+
+
+def test_headings_leave_no_gap_and_cards_have_no_marks(page: Page) -> None:
+    lines = [
+        "### One",
+        "# Two",
+        "##### Three",
+        "See [1, 2], [3](https://example.com) and `x`.",
+        "| a |\n|---|\n| *b* |",
+    ]
+    text = json.dumps("\n\n".join(lines))
+    found = run(
+        page,
+        "js/text/markdown.js",
+        f"""const holder = document.createElement('div');
+        holder.append(...it.rendered({text}, (n) => n < 3 ? document.createElement('button') : null, {{ below: 2 }}));
+        return [[...holder.querySelectorAll('h1, h2, h3, h4, h5, h6')].map((one) => one.tagName),
+          holder.querySelectorAll('button').length, it.plain({text})];""",
+    )
+    assert found == [["H3", "H3", "H4"], 2, "One Two Three See [1, 2], 3 and x. a b"]

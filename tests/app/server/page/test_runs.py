@@ -23,8 +23,9 @@ def test_two_runs_are_compared(page: Page) -> None:
     for number in (1, 2):
         page.click(f".runs .card:nth-child({number}) input")
     page.click(".sheet-head .primary")
-    page.wait("document.querySelector('.comparisons .card')")
+    page.wait("document.querySelector('.comparisons tbody tr')")
     assert "deep:judge" in page.text(".comparisons")
+    assert page.run("return document.querySelectorAll('.comparisons table').length") == 1
     look(page, "runs-compared")
     page.appear(width=360, height=780, dark=True)
     look(page, "runs-compared-phone-dark")
@@ -47,10 +48,17 @@ def test_questions_that_one_system_had_right_show_both_trees(page: Page, site: s
     page.wait("document.querySelector('.differences li')")
     assert "212 °C" in page.text(".differences")
     look(page, "run-both-trees")
+    assert "212 °C" in page.text(".gold-answer")
+    assert page.run("return document.querySelectorAll('.side:last-child .node .gold').length") > 1
+    chosen = "[...document.querySelectorAll('.side select')].map((one) => one.selectedOptions[0].text)"
+    assert page.run(f"return {chosen}") == ["naive", "judge"]
     page.click(".differences li:nth-child(2) button")
     page.wait("document.querySelectorAll('.side .details').length > 0")
     page.appear(width=360, height=780)
     look(page, "run-both-trees-phone")
+    choose = "const box = document.querySelector('.side select'); box.value = box.options[1].value;"
+    page.run(f"{choose} box.dispatchEvent(new Event('change'))")
+    page.wait("document.querySelector('.differences')?.innerText.includes('alike')")
     page.open(report)
     page.wait("document.querySelector('h1')")
     assert "few.jsonl" in str(page.run("return document.body.innerText"))

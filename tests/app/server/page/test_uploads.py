@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 
+from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.index.connection import connect
 from judgetree.modules.index.writer_lock import LockOptions, writer_lock
@@ -91,7 +93,7 @@ def test_an_uploaded_file_is_indexed_and_answers_a_question(
     ask(page, FIRST)
     wait_for_answer(page)
     assert "the drum" in page.text(".answer")
-    assert "a.md" in page.text(".source-chip").splitlines()
+    assert page.text(".source-name").split("\n") == ["Norm A", "a.md"]
 
 
 def test_a_conversation_goes_on_in_its_collection_and_new_ones_not_in_that_of_an_evaluation(
@@ -119,8 +121,9 @@ def test_what_cannot_be_read_says_why_and_the_rest_is_indexed(page: Page, files:
     page.click("[href='#/collections']")
     page.wait("document.querySelector('.upload')")
     page.write(FIELD, NAME)
-    send(page, files / "broken.pdf", files / "b.md")
-    page.wait(says("1 of 2 files could not be read. broken.pdf: "))
+    send(page, files / "broken.pdf", files / "table.xlsx", files / "b.md")
+    page.wait(says("2 of 3 files could not be read. broken.pdf: "))
+    page.wait(says("The type of 'table.xlsx' cannot be read."))
     look(page, "upload-failed")
 
     page.click(".cards a")
@@ -139,3 +142,43 @@ def test_what_cannot_be_read_says_why_and_the_rest_is_indexed(page: Page, files:
     look(page, "upload-refused")
     page.appear(width=360, height=780, dark=True)
     look(page, "upload-refused-phone-dark")
+
+
+def test_passages_of_one_file_are_named_and_grouped_by_their_titles(
+    page: Page, files: Path, site: str, model: ScriptedServer
+) -> None:
+    """Each row of a file is a document of its own."""
+    rows = [
+        {"title": "Norm A, register", "text": "Norm A names the drum."},
+        {"title": "Norm A, register", "text": "Norm A also lists ladders and vessels."},
+        {"title": "خزان الضغط", "text": "Norm A was printed in a second edition."},
+    ]
+    (files / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    page.click("[href='#/collections']")
+    page.write(FIELD, NAME)
+    send(page, files / "corpus.jsonl")
+    page.wait(says("Indexed. It can be asked now."))
+    page.click("[href='#/']")
+    page.wait("document.querySelector('.example')?.innerText.includes('Norm A, register')")
+    model.responses = lambda request: (
+        ChatReply(text="It is **the drum** [1].") if request.prompt.kind == "read" else None
+    )
+    try:
+        page.write(".picker select:nth-of-type(2)", "naive")
+        ask(page, FIRST)
+        wait_for_answer(page)
+    finally:
+        model.responses = None
+
+    def texts(selector: str) -> list[str]:
+        return cast(
+            list[str], page.run(f"return [...document.querySelectorAll({selector!r})].map((one) => one.innerText)")
+        )
+
+    named = [text.split("\n") for text in texts(".source-name")]
+    assert sorted(named) == [["Norm A, register", "corpus.jsonl"], ["خزان الضغط", "corpus.jsonl"]]
+    assert [text.split("\n")[0] for text in sorted(texts(".source-chip"))] == ["1", "2", "3"]
+    assert texts(".source-chip.cited") == ["1\ncited"]
+    assert texts(".node .answer") == ["→ It is the drum [1]."]
+    assert set(texts(".node .source")) == {"Norm A, register", "خزان الضغط"}
+    look(page, "ask-titles")

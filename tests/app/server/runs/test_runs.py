@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -119,6 +120,20 @@ def test_questions_that_one_system_had_right_and_another_wrong(http: httpx.Clien
     assert (answers["naive"]["status"], answers["naive"]["em"]) == ("refused", 0.0)
     tree = http.get(f"/v1/runs/mill/trees/{answers['judge']['thread_id']}").json()
     assert tree["root"]["query"] == question["question"]
+
+
+def test_one_question_has_the_gold_marks_of_its_trees(http: httpx.Client) -> None:
+    listed = http.get("/v1/runs/mill/questions").json()["data"]
+    marked = [http.get(f"/v1/runs/mill/questions/{quote(each['id'], safe='')}").json() for each in listed]
+    assert [{**each, "marks": None} for each in marked] == [{**each, "marks": None} for each in listed]
+    (first, *_) = marked
+    trees = [http.get(f"/v1/runs/mill/trees/{each['thread_id']}").json()["root"] for each in first["answers"]]
+    there = {(tree["thread_id"], chunk["chunk_id"]) for tree in trees for chunk in tree["chunks"]}
+    found = {(thread, chunk): mark for thread, chunks in first["marks"].items() for chunk, mark in chunks.items()}
+    assert found
+    assert set(found.values()) <= {"fact", "document"}
+    assert there & found.keys()
+    assert http.get("/v1/runs/mill/questions/none").status_code == 404
 
 
 def test_questions_come_in_pages_and_by_kind_of_failure(http: httpx.Client) -> None:

@@ -83,11 +83,12 @@ def test_a_chunk_of_the_thread_or_of_its_tree(http: httpx.Client, thread: str) -
     assert http.get(f"/v1/trees/{thread}/chunks/none").json()["error"]["code"] == "chunk_not_found"
 
 
-def test_a_chunk_s_page_holds_its_text_as_text(http: httpx.Client, thread: str) -> None:
+def test_a_chunk_s_page_renders_its_markdown(http: httpx.Client, thread: str) -> None:
     chunk = SearchTree.from_json(http.get(f"/v1/trees/{thread}").text).root.chunks[0]
+    assert chunk.text == "# Norm A\n\nNorm A names the drum."
     page = http.get(f"/v1/trees/{thread}/chunks/{chunk.chunk_id}", headers=BROWSER)
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert f"<pre>{chunk.text}</pre>" in page.text
+    assert "<h2>Norm A</h2>\n<p>Norm A names the drum.</p>" in page.text
     allow_own_script_and_style_alone(page.text)
 
 

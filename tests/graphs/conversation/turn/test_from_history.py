@@ -14,6 +14,7 @@ from judgetree.graphs.conversation.turn.context import ConversationOptions, Turn
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.config.answer_form import AnswerForm
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.graphs.conversation.talk import DOWN, KINDS, OIL, TalkingLLM, after_first_turn, saved
@@ -64,6 +65,15 @@ def test_a_proposed_answer_needs_evidence_and_the_judge_or_trust(
     turn = saved(talk.ask("And its oil?"))
     assert (turn["answer"], turn["answered_from"]) == given
     assert llm.asked() == calls
+
+
+@pytest.mark.parametrize("form", [AnswerForm(max_tokens=9), AnswerForm(seed=1)])
+def test_an_answer_in_a_form_is_the_reader_s_and_another_turn(opened: Open, form: AnswerForm) -> None:
+    llm = YesMan()
+    talk = after_first_turn(opened(llm, options=led("trust")), llm)
+    turn = saved(talk.ask("And its oil?", answer_form=form))
+    assert (turn["answer"], turn["answered_from"]) == (FOUND if form.max_tokens else ("certainly", "history"))
+    assert turn["overrides"] == {"answer_form": str(form)}
 
 
 class Odd:

@@ -70,7 +70,7 @@ def test_a_limit_of_money_takes_the_prices_of_the_home(
     [
         ({"topk": 5}, "topk cannot be set for one question of a retriever of your own"),
         ({"topk": "5"}, "topk: Input should be a valid integer .it is '5'"),
-        ({"modell": "x"}, "takes no 'modell'. Allowed: llm, thinking, topk"),
+        ({"modell": "x"}, "takes no 'modell'. Allowed: llm, temperature, thinking, topk"),
         ({"limits": {"max_llm_calls": 3}}, "takes no 'limits'.*Allowed: .*max_llm_calls"),
         ({"llm": "nonsense"}, "Unknown model 'nonsense'"),
     ],

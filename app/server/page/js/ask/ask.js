@@ -1,10 +1,12 @@
 // The view "Ask": conversations, the chat, and the tree of the turn that is looked at.
 
 import { fill, icon, iconButton, make } from "../shell/dom.js";
-import { warn } from "../shell/notice.js";
+import { confirmed } from "../shell/dialog.js";
+import { offer, warn } from "../shell/notice.js";
 import { go, settle } from "../shell/route.js";
 import { say } from "../shell/words.js";
 import { followTree, readTree } from "../tree/live.js";
+import { seedOf } from "../tree/model.js";
 import { TreePane } from "../tree/pane.js";
 import { BranchMenu } from "./branches.js";
 import { Composer } from "./composer.js";
@@ -12,6 +14,7 @@ import { Conversation, NO_PARENT, newName } from "./conversation.js";
 import { ConversationList } from "./list.js";
 import { Picker } from "./picker.js";
 import { LiveTurnView, openTurn, savedTurn } from "./turn.js";
+import { Welcome } from "./welcome.js";
 
 const kept = new Map(); // conversations whose questions may still run, by name
 
@@ -24,13 +27,16 @@ export class AskView {
     this.list = new ConversationList(() => (this.isNew ? "" : this.conversation.name));
     this.pane = new TreePane({ onNode: (id) => this.#settle({ node: id }) });
     this.wantedNode = query.get("node") ?? "";
-    this.picker = new Picker({ ...server, onChange: () => {} });
+    this.picker = new Picker({ ...server, onChange: () => this.welcome.draw() });
+    this.welcome = new Welcome({ picker: this.picker, onExample: (question) => this.composer.begin(question) });
     this.composer = new Composer({ picker: this.picker, onAsk: (question, place) => this.#ask(question, place), onStop: () => this.#stop() });
     this.branches = new BranchMenu(this.conversation);
     this.watching = null;
     this.#build();
     this.listener = (event) => this.#changed(event.detail);
     this.conversation.addEventListener("changed", this.listener);
+    this.leaving = () => this.conversation.removeHidden().catch(() => {}); // nobody sees what went wrong
+    window.addEventListener("pagehide", this.leaving);
   }
 
   #build() {
@@ -49,9 +55,21 @@ export class AskView {
   /** Read what is shown. */
   async open() {
     this.#draw();
+    this.composer.focusFirst();
     const reading = [this.list.load()];
     if (!this.isNew && !this.conversation.isRunning) reading.push(this.conversation.load().then(() => this.#followCollection()));
     await Promise.all(reading.map((each) => each.catch(warn)));
+    await this.#join();
+  }
+
+  // Watch a question that the server is answering already; returns whether there was one.
+  async #join() {
+    const { conversation } = this;
+    kept.set(conversation.name, conversation);
+    const hasJoined = await conversation.join().catch(warn);
+    kept.delete(conversation.name);
+    if (hasJoined) await this.list.load().catch(warn);
+    return hasJoined;
   }
 
   // What is asked next belongs to the collection that the conversation has searched, unless another one is chosen.
@@ -63,6 +81,9 @@ export class AskView {
   /** Leave the view; a question that runs goes on. */
   close() {
     this.conversation.removeEventListener("changed", this.listener);
+    this.conversation.removeHidden().catch(warn);
+    window.removeEventListener("pagehide", this.leaving);
+    this.offering?.abort();
     this.watching?.abort();
     this.pane.close();
   }
@@ -83,14 +104,15 @@ export class AskView {
   #draw() {
     const { conversation } = this;
     const path = conversation.live ? this.#livePath() : conversation.shownPath;
-    this.title.textContent = conversation.document?.title || path[0]?.query || conversation.live?.question || say("ask.new");
+    this.title.textContent = this.title.title = conversation.document?.title || path[0]?.query || conversation.live?.question || say("ask.new");
     this.live = conversation.live && new LiveTurnView(conversation.live, { onAgain: () => this.#resume(), onDismiss: () => conversation.dismiss() });
     const shown = this.#shown(path);
     const turns = path.map((turn) => this.#turn(turn, path, shown));
     const open = !conversation.live && conversation.document?.open_turn;
     const rest = this.live ? this.live.element : open && openTurn(open, { onResume: () => this.#resumeOpen(open) });
-    fill(this.log, ...(turns.length || rest ? [...turns, rest] : [this.#welcome()]));
+    fill(this.log, ...(turns.length || rest ? [...turns, rest] : [this.welcome.element]));
     this.composer.busy = conversation.isRunning;
+    if (!conversation.hidden) this.offering?.abort(); // it is deleted, or shown again
     this.branches.draw();
     this.list.draw();
     if (!conversation.live) this.#showTree(shown);
@@ -98,7 +120,7 @@ export class AskView {
     else {
       this.watching?.abort();
       this.watching = null;
-      this.pane.explain(say("tree.waiting"));
+      this.pane.show(seedOf(conversation.live.question), { isLive: conversation.isRunning });
     }
     this.log.scrollTop = this.log.scrollHeight;
   }
@@ -123,14 +145,21 @@ export class AskView {
         edit: (which) => this.composer.setPlace({ parent_turn_id: which.parent_turn_id }, say("ask.editing", { number: which.turn_number }), which.query),
         branch: (which) => this.composer.setPlace({ parent_turn_id: which.turn_id }, say("ask.branching", { number: which.turn_number })),
         again: (which) => this.#ask(which.query, { parent_turn_id: which.parent_turn_id, regenerate: true }),
-        undo: () => this.#try(() => this.conversation.undo()),
+        undo: (which) => this.#try(() => this.#delete(which)),
         switchTo: (branch) => this.#try(() => this.conversation.switchTo(branch)),
       },
     });
   }
 
-  #welcome() {
-    return make("div.welcome", null, make("p.big", null, say("ask.welcome")), make("p", null, say("ask.welcomeHint")));
+  async #delete(turn) {
+    const { conversation } = this;
+    if (!conversation.canHide(turn)) return conversation.undo(); // the server says why not
+    if (!(await confirmed(say("turn.sure", { question: turn.query }), say("delete")))) return undefined;
+    conversation.hide(turn);
+    this.offering = new AbortController();
+    const isTakenBack = await offer(say("turn.deleted"), say("turn.takeBack"), this.offering.signal);
+    if (conversation.hidden !== turn) return undefined; // deleted meanwhile, since something else was done
+    return isTakenBack ? conversation.showHidden() : conversation.removeHidden();
   }
 
   async #try(task) {
@@ -156,13 +185,18 @@ export class AskView {
     await this.list.load().catch(warn);
   }
 
-  #resume() {
-    const { question, place } = this.asked ?? { question: this.conversation.live.question, place: null };
-    this.#ask(question, place);
+  async #resume() {
+    if (this.asked) return this.#ask(this.asked.question, this.asked.place);
+    this.conversation.dismiss(); // it was asked elsewhere, and may run, have ended, or be open
+    return this.#try(async () => {
+      await this.conversation.load();
+      await this.#join();
+    });
   }
 
-  #resumeOpen(open) {
-    this.#ask(open.query, { parent_turn_id: open.parent_turn_id, ...(open.request_id && { request_id: open.request_id }) });
+  async #resumeOpen(open) {
+    if (await this.#join()) return;
+    await this.#ask(open.query, { parent_turn_id: open.parent_turn_id, ...(open.request_id && { request_id: open.request_id }) });
   }
 
   #stop() {

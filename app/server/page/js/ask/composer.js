@@ -10,7 +10,7 @@ export class Composer {
   constructor({ picker, onAsk, onStop }) {
     this.onAsk = onAsk;
     this.place = null; // where the question belongs, if not after the newest turn
-    this.field = make("textarea", { rows: 1, placeholder: say("ask.placeholder"), "aria-label": say("ask.question"), on: {
+    this.field = make("textarea", { rows: 1, dir: "auto", placeholder: say("ask.placeholder"), "aria-label": say("ask.question"), on: {
       input: () => this.#grow(), keydown: (event) => this.#pressed(event) } });
     this.send = iconButton("send", say("ask.send"), () => this.#ask(), { className: "primary round" });
     this.stop = iconButton("stop", say("ask.stop"), onStop, { className: "stop", wide: true });
@@ -37,6 +37,17 @@ export class Composer {
       this.#grow();
     }
     if (place) this.field.focus();
+  }
+
+  /** Begin with a question, which is not sent yet. */
+  begin(question) {
+    this.setPlace(null, "", question);
+    this.field.focus();
+  }
+
+  /** Take the focus if nothing else has it; on touch screens, where it would open the keyboard, do not. */
+  focusFirst() {
+    if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) this.field.focus({ preventScroll: true });
   }
 
   #grow() {

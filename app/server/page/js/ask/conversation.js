@@ -19,6 +19,9 @@ export class Conversation extends EventTarget {
     this.document = null;
     /** @type {LiveTurn|null} */
     this.live = null;
+    this.hidden = null; // the newest turn, which is deleted unless it is shown again
+    /** Whether a question runs. */
+    this.isRunning = false;
   }
 
   #changed(what) {
@@ -31,6 +34,7 @@ export class Conversation extends EventTarget {
 
   /** Read all turns; a conversation that does not exist yet has none. */
   async load() {
+    await this.removeHidden();
     try {
       this.document = await get(this.#where());
     } catch (error) {
@@ -48,7 +52,8 @@ export class Conversation extends EventTarget {
   /** The turns from the first to the newest of the active branch. */
   get shownPath() {
     const branch = this.document?.branches.find((each) => each.name === this.document.active_branch);
-    return branch ? this.pathTo(branch.head_turn_id) : [];
+    const found = branch ? this.pathTo(branch.head_turn_id) : [];
+    return this.hidden ? found.filter((turn) => turn.turn_id !== this.hidden.turn_id) : found;
   }
 
   /** The turns from the first to a given one. */
@@ -61,7 +66,7 @@ export class Conversation extends EventTarget {
 
   /** Turns that follow the same turn, oldest first, the given one among them. */
   siblings(turn) {
-    return this.turns.filter((each) => each.parent_turn_id === turn.parent_turn_id);
+    return this.turns.filter((each) => each.parent_turn_id === turn.parent_turn_id && each.turn_id !== this.hidden?.turn_id);
   }
 
   /**
@@ -70,18 +75,41 @@ export class Conversation extends EventTarget {
    * @param {Record<string, unknown>} options  Model, limits, and where the question belongs.
    */
   async ask(question, options) {
+    await this.removeHidden().catch(() => {}); // what cannot be deleted stays, and the question comes after it
     const parent = options.parent_turn_id ?? this.shownPath.at(-1)?.turn_id ?? NO_PARENT;
-    this.live = { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
-    this.leaving = new AbortController();
+    await this.#watch(newLive(question, parent), stream("POST", this.#where("/questions"), { body: { question, ...options } }));
+  }
+
+  /**
+   * Watch the question that the server is answering, asked in another tab or before a reload, until its turn is saved.
+   * Returns whether there was one.
+   */
+  async join() {
+    const open = this.document?.open_turn;
+    if (!open || this.isRunning) return false;
+    const events = stream("GET", this.#where("/questions"));
+    try {
+      await events.next(); // the session, which is known
+    } catch (error) {
+      if (error.status !== 409) throw error;
+      await this.load(); // it may have ended meanwhile
+      return false;
+    }
+    await this.#watch(newLive(open.query, open.parent_turn_id), events);
+    return true;
+  }
+
+  async #watch(live, events) {
+    this.live = live;
+    this.isRunning = true;
     this.#changed("turns");
     try {
-      const events = stream("POST", this.#where("/questions"), { body: { question, ...options }, signal: this.leaving.signal });
       for await (const { event, data } of events) this.#take(event, JSON.parse(data));
       if (!this.live.error) await this.#saved();
     } catch (error) {
       if (this.live) this.live.error = error instanceof Failure ? error.message : say("ask.lost");
     } finally {
-      this.leaving = null;
+      this.isRunning = false;
       this.#changed("turns");
     }
   }
@@ -99,18 +127,13 @@ export class Conversation extends EventTarget {
     } else if (event === "source") live.sources.push(data);
     else if (event === "error") live.error = data.message ?? data.error?.message ?? String(data);
     else if (event === "tree") {
-      live.step = data.node;
+      live.step = stepOf(data);
       if (data.event.root_thread_id && !live.thread) {
         live.thread = data.event.root_thread_id;
         this.#changed("thread");
       }
     } else if (event === "done" && data.error) live.error = data.error;
     this.#changed("live");
-  }
-
-  /** Whether a question runs. */
-  get isRunning() {
-    return this.leaving !== null && this.leaving !== undefined;
   }
 
   /** Stop searching, and answer from what was found. */
@@ -145,11 +168,46 @@ export class Conversation extends EventTarget {
     await this.load();
   }
 
+  /** Whether the newest turn of the active branch can be deleted: it is of this branch, and nothing follows it. */
+  canHide(turn) {
+    return turn.branch === this.document.active_branch && !this.turns.some((each) => each.parent_turn_id === turn.turn_id);
+  }
+
+  /** Hide the newest turn of the active branch until it is deleted or shown again. */
+  hide(turn) {
+    this.hidden = turn;
+    this.#changed("turns");
+  }
+
+  /** Show the hidden turn again. */
+  showHidden() {
+    this.hidden = null;
+    this.#changed("turns");
+  }
+
+  /** Delete the hidden turn, if there is one, also while the page is left. */
+  async removeHidden() {
+    if (!this.hidden) return;
+    this.hidden = null;
+    await this.undo();
+  }
+
   /** Delete the newest turn of the active branch. */
   async undo() {
-    await post(this.#where("/undo"), {});
+    await post(this.#where("/undo"), {}, { keepalive: true });
     await this.load();
   }
+}
+
+// What is done now: the step of the turn, or within its search the work that follows the newest event.
+function stepOf({ node, event: { event, depth } }) {
+  if (depth > 0 || event === "sub_run_done") return "call_new_rag";
+  return { chunks: "judge", verdict: "judge", set_verdict: "judge", answering: "generate", answer: "generate" }[event] ?? node;
+}
+
+/** @returns {LiveTurn} */
+function newLive(question, parent) {
+  return { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
 }
 
 /** The name of a new conversation. */

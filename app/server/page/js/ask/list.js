@@ -15,24 +15,28 @@ export class ConversationList {
     this.current = current;
     this.items = [];
     this.total = 0;
+    this.hidden = 0;
     this.list = make("ul.conversations");
+    this.unnamed = make("input", { type: "checkbox", on: { change: () => this.#reload() } });
+    this.calls = make("label.quiet", { hidden: true }, this.unnamed, " ", this.callsWords = make("span"));
     this.more = make("button.quiet.text", { type: "button", hidden: true, on: { click: () => this.#grow() } }, say("list.more"));
     this.element = make("nav.sidebar", { "aria-label": say("list.name"), id: "sidebar" },
-      make("a.new-chat", { href: "#/" }, say("list.new")), this.list, this.more);
+      make("a.new-chat", { href: "#/" }, say("list.new")), this.list, this.more, this.calls);
   }
 
   /** Read the newest conversations again. */
   async load() {
     const wanted = Math.max(this.items.length, PAGE);
-    const page = await get(`/v1/conversations?limit=${Math.min(wanted, 100)}`);
+    const page = await get(this.#address(Math.min(wanted, 100), 0));
     this.items = page.data;
     this.total = page.total ?? page.data.length;
+    if (!this.unnamed.checked) this.hidden = page.hidden ?? 0;
     this.draw();
   }
 
   async #grow() {
     try {
-      const page = await get(`/v1/conversations?limit=${PAGE}&offset=${this.items.length}`);
+      const page = await get(this.#address(PAGE, this.items.length));
       this.items = [...this.items, ...page.data];
       this.draw();
     } catch (error) {
@@ -40,10 +44,25 @@ export class ConversationList {
     }
   }
 
+  async #reload() {
+    this.items = [];
+    try {
+      await this.load();
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  #address(limit, offset) {
+    return `/v1/conversations?limit=${limit}&offset=${offset}${this.unnamed.checked ? "&unnamed=true" : ""}`;
+  }
+
   /** Write the list. */
   draw() {
     const items = this.items.map((item) => this.#item(item));
     fill(this.list, ...(items.length ? items : [make("li.faint", null, say("list.empty"))]));
+    this.calls.hidden = !this.hidden;
+    fill(this.callsWords, say("list.calls", { n: this.hidden }));
     this.more.hidden = this.items.length >= this.total;
   }
 
@@ -52,7 +71,7 @@ export class ConversationList {
     const words = [say("turns", { n: item.turns }), item.branches.length > 1 && say("branches", { n: item.branches.length }), timeAgo(item.updated_at)];
     return make("li", { class: isCurrent ? "current" : null },
       make("a", { href: address(["c", item.name]), "aria-current": isCurrent ? "page" : null },
-        make("span.name", null, item.title || item.name), make("span.faint", null, words.filter(Boolean).join(" · "))),
+        make("span.name", { dir: "auto", title: item.title || item.name }, item.title || item.name), make("span.faint", null, words.filter(Boolean).join(" · "))),
       iconButton("bin", say("list.delete", { title: item.title || item.name }), () => this.#remove(item)));
   }
 

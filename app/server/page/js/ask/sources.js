@@ -1,32 +1,46 @@
-// The passages that an answer rests on: chips below it, and a dialog with the text of one.
+// The passages that an answer rests on: below it by document, those that it cites marked, and a dialog with the text of one.
 
 import { get, path } from "../net/api.js";
 import { openDialog } from "../shell/dialog.js";
 import { fill, make } from "../shell/dom.js";
 import { number, say } from "../shell/words.js";
+import { rendered } from "../text/markdown.js";
+import { fullNameOf, nameOf, namedWithFile } from "../text/names.js";
 import { MARKS } from "../tree/model.js";
-import { fileOf } from "../tree/card.js";
 
-/** Make the list of an answer's sources; none without any. */
-export function sourceList(sources, thread) {
+/** Make the list of an answer's sources, a document a line; null without any. `cited` are the numbers in the answer. */
+export function sourceList(sources, thread, cited = new Set()) {
   if (!sources.length) return null;
-  const items = sources.map((source) => make("li", null, make(`button.source-chip.verdict-${markOf(source)}`,
-    { type: "button", title: source.source, on: { click: () => openSource(source, thread) } },
-    make("span.number", null, number(source.number)), make("span.name", null, fileOf(source.source) || say("source.unnamed")),
-    typeof source.score === "number" && make("span.badge", { title: say(`verdict.${markOf(source)}`) }, MARKS[markOf(source)]))));
+  const documents = new Map();
+  for (const source of sources) {
+    const of = fullNameOf(source);
+    documents.set(of, [...(documents.get(of) ?? []), source]);
+  }
+  const items = [...documents].map(([name, passages]) => make("li", null,
+    make("span.source-name", { title: name }, ...(name ? namedWithFile(passages[0]) : [say("source.unnamed")])),
+    ...passages.map((source) => chip(source, thread, cited.has(source.number)))));
   return make("ul.sources", { "aria-label": say("source.sources") }, ...items);
+}
+
+function chip(source, thread, isCited) {
+  const mark = markOf(source);
+  const words = [mark !== "pending" && say(`source.as.${mark}`), isCited && say("source.cited")].filter(Boolean);
+  return make(`button.source-chip.verdict-${mark}${isCited ? ".cited" : ""}`,
+    { type: "button", title: say("source.open", { number: source.number, source: fullNameOf(source) }), on: { click: () => openSource(source, thread) } },
+    make("span.number", null, number(source.number)), words.length > 0 && make("span", null, words.join(" · ")));
 }
 
 function markOf(source) {
   return typeof source.score === "number" ? String(source.score) : "pending";
 }
 
-/** Make the reference [n] of an answer, which opens its source; null if there is none of this number. */
-export function reference(sources, thread) {
+/** Make the reference [n] of an answer, which opens its source, and note its number; null if there is none of this number. */
+export function reference(sources, thread, cited = new Set()) {
   return (wanted) => {
     const source = sources.find((each) => each.number === wanted);
     if (!source) return null;
-    const label = say("source.open", { number: wanted, source: fileOf(source.source) });
+    cited.add(wanted);
+    const label = say("source.open", { number: wanted, source: nameOf(source) });
     return make("button.reference", { type: "button", "aria-label": label, title: label, on: { click: () => openSource(source, thread) } }, number(wanted));
   };
 }
@@ -51,9 +65,9 @@ function chunkView(source, chunk) {
   const verdict = markOf(source);
   const reason = chunk.reason ?? chunk.metadata?.reason;
   return [
-    make("p.source-head", null, make("strong", null, source.source)),
+    make("p.source-head", null, ...namedWithFile(source)),
     typeof source.score === "number" && make(`p.verdict.verdict-${verdict}`, null, make("span.badge", null, MARKS[verdict]), " ", say(`verdict.${verdict}`)),
     reason && make("p.reason", null, reason),
-    make("p.document", null, chunk.text),
+    make("div.document.rendered", null, ...rendered(chunk.text, undefined, { below: 2 })),
   ];
 }

@@ -13,7 +13,8 @@ import { reference, sourceList } from "./sources.js";
  */
 export function savedTurn(turn, { siblings, isNewest, isShown, isBusy, actions }) {
   const { sources, rag_thread_id: thread } = turn;
-  const answer = make(`div.answer${turn.status === "refused" ? ".refused" : ""}`, null, ...rendered(turn.answer, reference(sources, thread)));
+  const cited = new Set();
+  const answer = make(`div.answer.rendered${turn.status === "refused" ? ".refused" : ""}`, null, ...rendered(turn.answer, reference(sources, thread, cited)));
   return make("article.turn", { "data-turn": turn.turn_id, class: isShown ? "turn shown" : "turn", "aria-label": say("turn.name", { number: turn.turn_number }) },
     question(turn.query, make("div.turn-actions", null,
       siblings.length > 1 && siblingSwitch(turn, siblings, isBusy, actions),
@@ -22,13 +23,13 @@ export function savedTurn(turn, { siblings, isNewest, isShown, isBusy, actions }
     make("p.basis", null, basisWords(turn)),
     rewriteNote(turn),
     answer,
-    sourceList(sources, thread),
+    sourceList(sources, thread, cited),
     make("div.turn-actions.below", null,
       make("button.quiet.text", { type: "button", "aria-pressed": String(isShown), on: { click: () => actions.show(turn) } }, icon("tree"), say("turn.tree")),
       !isNewest && iconButton("branch", say("turn.branch"), () => actions.branch(turn), { wide: true, disabled: isBusy }),
       iconButton("again", say("turn.again"), () => actions.again(turn), { disabled: isBusy }),
       iconButton("copy", say("turn.copy"), () => copy(turn.answer)),
-      isNewest && iconButton("undo", say("turn.undo"), () => actions.undo(turn), { disabled: isBusy })));
+      isNewest && iconButton("bin", say("turn.undo"), () => actions.undo(turn), { disabled: isBusy })));
 }
 
 function question(text, ...more) {
@@ -78,7 +79,7 @@ export class LiveTurnView {
     this.thinking = make("p.document");
     this.thoughts = make("details.thinking", { hidden: true }, make("summary", null, icon("right"), say("turn.thinkingNow")), this.thinking);
     this.state = make("p.basis.running", { role: "status" });
-    this.answer = make("div.answer");
+    this.answer = make("div.answer.rendered");
     this.sources = make("div");
     this.end = make("div");
     this.element = make("article.turn.live.shown", { "aria-label": say("turn.running"), "aria-busy": "true" },
@@ -100,12 +101,15 @@ export class LiveTurnView {
   #write(live) {
     this.thoughts.hidden = !live.thinking;
     this.thinking.textContent = live.thinking;
-    const step = `step.${live.step}`;
+    const step = `step.${live.answer && live.step !== "save_turn" ? "generate" : live.step}`;
     this.state.textContent = live.error ? "" : live.isStopping ? say("turn.stopping") : say(hasWords(step) ? step : "step.other");
     this.state.hidden = Boolean(live.error);
-    if (this.written !== live.answer) fill(this.answer, ...rendered(live.answer, reference(live.sources, live.thread)));
+    if (this.written !== live.answer || this.listed !== live.sources.length) {
+      const cited = new Set();
+      fill(this.answer, ...rendered(live.answer, reference(live.sources, live.thread, cited)));
+      fill(this.sources, sourceList(live.sources, live.thread, cited));
+    }
     this.written = live.answer;
-    if (this.listed !== live.sources.length) fill(this.sources, sourceList(live.sources, live.thread));
     this.listed = live.sources.length;
     this.element.setAttribute("aria-busy", String(!live.error));
     if (live.error && !this.end.childElementCount) fill(this.end, this.#failed(live.error));

@@ -35,8 +35,9 @@ export class CollectionsView {
   }
 
   async #all() {
-    const { data } = await get("/v1/collections");
+    const { data, may_fill: mayFill } = await get("/v1/collections");
     const upload = this.#uploadBox();
+    this.upload?.offer(data.map((each) => each.name), mayFill);
     const cards = data.map((each) => make("li.card", null,
       make("div.card-head", null, make("a", { href: address(["collections", each.name]) }, each.name), make("span.faint", null, sizes(each))),
       each.problem ? make("p.alarm", null, each.problem) : make("p.faint", null, [each.embedders.join(", "), each.analyzer].filter(Boolean).join(" · "))));

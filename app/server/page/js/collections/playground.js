@@ -4,7 +4,8 @@ import { get, path } from "../net/api.js";
 import { openDialog } from "../shell/dialog.js";
 import { fill, make } from "../shell/dom.js";
 import { number, say } from "../shell/words.js";
-import { fileOf } from "../tree/card.js";
+import { fullNameOf, nameOf } from "../text/names.js";
+import { plain, rendered } from "../text/markdown.js";
 
 const LISTS = ["dense", "sparse", "fused"];
 
@@ -57,7 +58,7 @@ function hitCard(list, hit, top, found) {
     const at = found[other].findIndex((each) => each.chunk_id === hit.chunk_id);
     return make(at < 0 ? "span.missing" : "span", null, say(`playground.${other}Short`), at < 0 ? " –" : ` #${at + 1}`);
   });
-  return make("button.hit", { type: "button", on: { click: () => openDialog(hit.source, [make("p.document", null, hit.text)], { className: "source" }) } },
-    make("span.hit-head", null, make("strong", null, `#${number(hit.rank)}`), make("span.name", { title: hit.source }, fileOf(hit.source)), make("span.score", null, number(hit.score, 4))),
-    bar, make("span.excerpt", null, hit.text.replace(/\s+/g, " ").slice(0, 160)), make("span.ranks", null, ...ranks));
+  return make("button.hit", { type: "button", on: { click: () => openDialog(fullNameOf(hit), [make("div.document.rendered", null, ...rendered(hit.text, undefined, { below: 2 }))], { className: "source" }) } },
+    make("span.hit-head", null, make("strong", null, `#${number(hit.rank)}`), make("span.name", { title: fullNameOf(hit), dir: "auto" }, nameOf(hit)), make("span.score", null, number(hit.score, 4))),
+    bar, make("span.excerpt", { dir: "auto" }, plain(hit.text).slice(0, 160)), make("span.ranks", null, ...ranks));
 }

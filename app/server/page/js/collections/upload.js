@@ -1,7 +1,7 @@
 // Uploads: files are sent, and indexed by the server in the background.
 
 import { get, path, post } from "../net/api.js";
-import { icon, make } from "../shell/dom.js";
+import { fill, icon, make } from "../shell/dom.js";
 import { say } from "../shell/words.js";
 
 const POLL_MS = 700;
@@ -15,7 +15,9 @@ export class UploadBox {
     this.isClosed = false;
     this.running = 0;
     this.files = make("input.unseen", { type: "file", multiple: true, id: "upload-files", on: { change: () => this.#send([...this.files.files]) } });
-    this.field = make("input", { type: "text", value: name, placeholder: say("upload.newName"), autocomplete: "off" });
+    this.field = make("input", { type: "text", value: name, placeholder: say("upload.newName"), autocomplete: "off", list: "upload-names" });
+    this.names = make("datalist", { id: "upload-names" });
+    this.choice = make("label", null, make("span", null, say("upload.collection")), this.field, this.names);
     this.state = make("div.upload-state", { role: "status" });
     const drop = make("label.drop", { for: "upload-files", on: {
       dragover: (event) => { event.preventDefault(); drop.classList.add("over"); },
@@ -23,7 +25,22 @@ export class UploadBox {
       drop: (event) => { event.preventDefault(); drop.classList.remove("over"); this.#send([...event.dataTransfer.files]); },
     } }, icon("upload"), make("span", null, say("upload.drop")));
     this.element = make("section.upload", null, make("h3", null, say("upload.title")),
-      !name && make("label", null, make("span", null, say("upload.collection")), this.field), make("div.drop-holder", null, this.files, drop), make("p.faint", null, say("upload.hint")), this.state);
+      !name && this.choice, make("div.drop-holder", null, this.files, drop), make("p.faint", null, say("upload.hint")), this.state);
+  }
+
+  /**
+   * Offer the collections that may be filled.
+   * @param {string[]} existing
+   * @param {string[]|null} mayFill  All that may be filled, existing or not; null for any, which may have a new name.
+   */
+  offer(existing, mayFill) {
+    fill(this.names, ...existing.map((each) => make("option", { value: each })));
+    if (mayFill === null || this.field.tagName === "SELECT") return;
+    const select = make("select", null, ...mayFill.map((each) => make("option", { value: each }, each)));
+    this.field.replaceWith(select);
+    this.field = select;
+    this.choice.append(make("small", null, say(mayFill.length ? "upload.named" : "upload.none")));
+    this.files.disabled = !mayFill.length;
   }
 
   /** Stop asking how far an upload is. */

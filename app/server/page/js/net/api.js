@@ -16,14 +16,14 @@ export class Failure extends Error {
  * Send a request and return the response of a success.
  * @param {string} method
  * @param {string} path
- * @param {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>}} [options]
+ * @param {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>, keepalive?: boolean}} [options]
  */
-async function send(method, path, { body, signal, headers = {} } = {}) {
+async function send(method, path, { body, signal, headers = {}, keepalive = false } = {}) {
   const isForm = body instanceof FormData;
   const sent = { ...headers };
   if (body !== undefined && !isForm) sent["Content-Type"] = "application/json";
   if (key()) sent.Authorization = `Bearer ${key()}`;
-  const response = await reached(path, { method, signal, headers: sent, body: isForm || body === undefined ? body : JSON.stringify(body) });
+  const response = await reached(path, { method, signal, keepalive, headers: sent, body: isForm || body === undefined ? body : JSON.stringify(body) });
   if (!response.ok) throw await failureOf(response);
   return response;
 }

@@ -4,7 +4,7 @@ import { get } from "../net/api.js";
 import { icon, make } from "../shell/dom.js";
 import { address } from "../shell/route.js";
 import { number, say } from "../shell/words.js";
-import { figure, metricName, whisker } from "./figures.js";
+import { figure, metricName, table, whisker } from "./figures.js";
 
 /** Make the view of two runs. */
 export async function compareView(a, b) {
@@ -20,22 +20,29 @@ export async function compareView(a, b) {
     found = await get(`/v1/runs/compare?${new URLSearchParams({ a, b, force: "true" })}`);
     notes = make("p.note-box", null, error.message);
   }
-  return [head, notes, comparisonList(found.data)].filter(Boolean);
+  return [head, notes, comparisonTable(found.data)].filter(Boolean);
 }
 
-/** Make the list of comparisons: a sentence, the two means, the difference with its interval. */
-export function comparisonList(found) {
-  const bound = Math.max(...found.map((each) => Math.max(Math.abs(each.low ?? each.difference), Math.abs(each.high ?? each.difference))), 1e-6);
-  return make("ul.comparisons", null, ...found.map((each) => make("li.card", { class: each.is_shown ? "card shown" : "card" },
-    make("div.card-head", null, make("strong", null, metricName(each.metric)), make("span", null, `${each.a} ${figure(each.mean_a, each.metric)}`), make("span.faint", null, say("compare.against")), make("span", null, `${each.b} ${figure(each.mean_b, each.metric)}`)),
-    make("div.difference", null, make("span", null, say("compare.difference"), " ", make("strong", null, signed(each.difference, each.metric))),
-      whisker({ mean: each.difference, low: each.low, high: each.high }, { least: -bound, most: bound, zero: 0 }),
-      make("small", null, typeof each.low === "number" ? `${signed(each.low, each.metric)} … ${signed(each.high, each.metric)}` : "", ` · ${probability(each.adjusted_p_value ?? each.p_value)} · ${say("queries", { n: each.n })}`)),
-    each.verdict && make("p.faint", { lang: "en" }, each.verdict))));
+/** Make the table of comparisons: a row two systems by a metric, with the two means, the difference and its interval. */
+export function comparisonTable(found) {
+  const widest = (metric) => Math.max(...found.filter((each) => each.metric === metric).flatMap((each) => [each.difference, each.low, each.high]).map(Math.abs), 1e-6);
+  const bounds = Object.fromEntries(found.map(({ metric }) => [metric, widest(metric)]));
+  const side = (name, mean, metric) => make("td", null, name, " ", make("strong", null, figure(mean, metric)));
+  const rows = found.map((each) => [
+    make("th", { scope: "row", class: each.is_shown ? "shown" : null }, metricName(each.metric)),
+    side(each.a, each.mean_a, each.metric), side(each.b, each.mean_b, each.metric),
+    make("td.figure", null, make("strong", null, signed(each.difference, each.metric)), " ",
+      make("small", null, typeof each.low === "number" ? `${signed(each.low, each.metric)} … ${signed(each.high, each.metric)}` : ""),
+      whisker({ mean: each.difference, low: each.low, high: each.high }, { least: -bounds[each.metric], most: bounds[each.metric], zero: 0 })),
+    make("td.number", null, probability(each.adjusted_p_value ?? each.p_value)), make("td.number", null, number(each.n)),
+    make("td.verdict-words", { lang: "en" }, each.verdict)]);
+  const holder = table(["metric", "first", "second", "difference", "p", "n", "verdict"].map((name) => say(`compare.${name}`)), rows, say("run.comparisons"));
+  holder.classList.add("comparisons");
+  return holder;
 }
 
 function probability(p) {
-  return p < 0.001 ? `p < ${number(0.001, 3)}` : `p = ${number(p, 3)}`;
+  return p < 0.001 ? `< ${number(0.001, 3)}` : number(p, 3);
 }
 
 function signed(value, metric) {

@@ -1,9 +1,10 @@
 // Where two search trees part: questions are paired by their places, chunks by their ids.
 
+import { nameOf } from "../text/names.js";
 import { verdictOf } from "../tree/model.js";
 
 /**
- * @typedef {{kind: "answer"|"verdict"|"chunk"|"asked", query: string, source: string, a: string, b: string, nodeA: string, nodeB: string}} Difference
+ * @typedef {{kind: "answer"|"verdict"|"chunk"|"asked", query: string, name: string, a: string, b: string, nodeA: string, nodeB: string}} Difference
  */
 
 /**
@@ -28,14 +29,14 @@ function pairQueries(a, b, found) {
   for (const other of chunksOfB.values()) pairChunks(a, null, b, other, found, deeper);
   for (const [one, two] of deeper) {
     if (one && two) pairQueries(one, two, found);
-    else found.push({ kind: "asked", query: (one ?? two).query, source: "", a: one?.query ?? "", b: two?.query ?? "", nodeA: one ? `q:${one.thread_id}` : "", nodeB: two ? `q:${two.thread_id}` : "" });
+    else found.push({ kind: "asked", query: (one ?? two).query, name: "", a: one?.query ?? "", b: two?.query ?? "", nodeA: one ? `q:${one.thread_id}` : "", nodeB: two ? `q:${two.thread_id}` : "" });
   }
-  if (a.answer !== b.answer) found.push({ kind: "answer", query: a.query, source: "", a: a.answer, b: b.answer, ...ids });
+  if (a.answer !== b.answer) found.push({ kind: "answer", query: a.query, name: "", a: a.answer, b: b.answer, ...ids });
 }
 
 function pairChunks(a, one, b, two, found, deeper) {
   const place = {
-    query: a.query, source: (one ?? two).metadata.source ?? "",
+    query: a.query, name: nameOf((one ?? two).metadata),
     nodeA: one ? `c:${a.thread_id}/${one.chunk_id}` : "", nodeB: two ? `c:${b.thread_id}/${two.chunk_id}` : "",
   };
   const [left, right] = [one ? verdictOf(one) : "", two ? verdictOf(two) : ""];

@@ -1,7 +1,7 @@
 // The list of runs, of which two may be chosen to be compared.
 
 import { get } from "../net/api.js";
-import { fill, make } from "../shell/dom.js";
+import { make } from "../shell/dom.js";
 import { warn } from "../shell/notice.js";
 import { address, go } from "../shell/route.js";
 import { number, say, timeAgo } from "../shell/words.js";
@@ -51,9 +51,4 @@ function headline({ metrics, systems }) {
   return make("dl.headline", null, ...rows.map((each) => make("div", null,
     make("dt", null, each.system), make("dd", null, make("small", null, metricName(wanted)), " ", make("strong", null, figure(each.mean, wanted)), whisker(each, { most }),
       make("small", null, say("runs.n", { n: number(each.n) }))))));
-}
-
-/** Show a message in place of a list. */
-export function emptied(holder, text) {
-  return fill(holder, make("p.faint", null, text));
 }

@@ -5,9 +5,10 @@ import { fill, icon, make } from "../shell/dom.js";
 import { warn } from "../shell/notice.js";
 import { address, settle } from "../shell/route.js";
 import { key } from "../shell/settings.js";
-import { number, say, timeAgo } from "../shell/words.js";
-import { comparisonList } from "./compare.js";
+import { say, timeAgo } from "../shell/words.js";
+import { comparisonTable } from "./compare.js";
 import { figure, meansTable, table } from "./figures.js";
+import { answerName, rightness } from "./pair.js";
 
 const PAGE = 50;
 
@@ -44,7 +45,7 @@ async function saveReport(name, where) {
 function comparisons(found) {
   const shown = found.filter((each) => ["em", "f1"].includes(each.metric) && !each.split);
   if (!shown.length) return null;
-  return make("section", null, make("h3", null, say("run.comparisons")), comparisonList(shown));
+  return make("section", null, make("h3", null, say("run.comparisons")), comparisonTable(shown));
 }
 
 function failures(found) {
@@ -95,10 +96,10 @@ async function questionList(run, query) {
 
 function questionCard(run, question) {
   const answers = question.answers.map((each) => make("tr", null,
-    make("th", { scope: "row" }, each.repeat ? `${each.system} (${number(each.repeat + 1)})` : each.system),
+    make("th", { scope: "row" }, answerName(each)),
     make("td", null, rightness(each)), make("td", null, each.answer || make("span.faint", null, each.error || say("tree.noAnswer")), each.failure && make("small", null, ` · ${each.failure}`))));
   const [a, b] = pairOf(question.answers);
-  const trees = a && make("a.button", { href: address(["runs", run.name, "questions", question.id], { a: a.thread_id, b: b?.thread_id, left: a.system, right: b?.system, question: question.question }) }, icon("tree"), say(b ? "run.bothTrees" : "run.tree"));
+  const trees = a && make("a.button", { href: address(["runs", run.name, "questions", question.id], { a: a.thread_id, b: b?.thread_id }) }, icon("tree"), say(b ? "run.bothTrees" : "run.tree"));
   return make("article.card", null,
     make("div.card-head", null, make("h4", null, question.question), trees),
     question.gold.length > 0 && make("p.faint", null, say("run.gold"), " ", question.gold.join(" · ")),
@@ -110,11 +111,4 @@ function pairOf(answers) {
   const first = answers.filter((each) => each.repeat === 0 && each.thread_id);
   const judge = first.find((each) => each.system === "judge") ?? first.at(-1);
   return [first.find((each) => each !== judge) ?? judge, first.length > 1 ? judge : null];
-}
-
-function rightness({ em, f1, status }) {
-  if (status === "failed") return make("span.mark-wrong", null, say("state.failed"));
-  if (em === null) return make("span", null, "–");
-  const words = em === 1 ? say("run.isRight") : say("run.isWrong");
-  return make(em === 1 ? "span.mark-right" : "span.mark-wrong", null, words, f1 !== null && em !== 1 ? ` · F1 ${number(f1, 2)}` : "");
 }

@@ -22,7 +22,14 @@ export function drawHeader(holder, { current, onLanguage, onKey }) {
     holder.querySelector(".colours").focus();
   };
   const other = language() === "zh" ? "en" : "zh";
+  const main = document.getElementById("main");
+  main.tabIndex = -1;
+  const skip = (event) => {
+    event.preventDefault(); // the address names a view
+    main.focus();
+  };
   fill(holder,
+    make("a.skip", { href: "#main", on: { click: skip } }, say("skip")),
     make("h1.unseen", null, current ? say(`place.${current}`) : "judgetree"),
     make("a.brand", { href: "#/", "aria-label": "judgetree" }, make("img", { src: "/assets/icon.svg", alt: "", width: 22, height: 22 }), make("span", null, "judgetree")),
     make("nav.places", { "aria-label": say("place.name") }, ...PLACES.map(link)),

@@ -4,20 +4,34 @@ import { iconButton, make } from "./dom.js";
 import { say } from "./words.js";
 
 const SHOWN_MS = 5000;
+const OFFERED_MS = 10000;
 
 /** Show a message. */
 export function tell(text) {
-  show(text, false);
+  show(text, { lasts: SHOWN_MS });
 }
 
 /** Show an error. */
 export function warn(error) {
-  show(error instanceof Error ? error.message : String(error), true);
+  show(error instanceof Error ? error.message : String(error), { className: "alarm" });
 }
 
-function show(text, isError) {
-  const box = make(isError ? "div.notice.alarm" : "div.notice", null, make("span", null, text));
-  box.append(iconButton("close", say("close"), () => box.remove()));
+/** Show a message with something that can be done for a while, until the signal; resolves to whether it was. */
+export function offer(text, action, signal) {
+  return new Promise((resolve) => {
+    const taken = make("button", { type: "button", on: { click: () => { resolve(true); box.remove(); } } }, action);
+    const box = show(text, { lasts: OFFERED_MS, content: [taken], onEnd: () => resolve(false) });
+    signal.addEventListener("abort", () => { resolve(false); box.remove(); });
+  });
+}
+
+function show(text, { className = "", lasts = 0, content = [], onEnd = () => {} }) {
+  const end = () => {
+    box.remove();
+    onEnd();
+  };
+  const box = make("div", { class: `notice ${className}` }, make("span", null, text), ...content, iconButton("close", say("close"), end));
   document.getElementById("notices").append(box);
-  if (!isError) setTimeout(() => box.remove(), SHOWN_MS);
+  if (lasts) setTimeout(end, lasts);
+  return box;
 }

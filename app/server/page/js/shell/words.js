@@ -46,7 +46,7 @@ export function number(value, digits = 0) {
 
 /** Write a duration in seconds. */
 export function seconds(value) {
-  return `${number(value, value < 10 ? 1 : 0)} s`;
+  return `${number(value, value < 10 ? 1 : 0)}\u00a0s`;
 }
 
 /** Write a time as people say it: how long ago, or the day. */

@@ -19,3 +19,14 @@ export function marked(text, pattern) {
   }
   return [...parts, text.slice(from)];
 }
+
+/** Put the matches of a search into marks, in all texts of some nodes. */
+export function withMarks(nodes, pattern) {
+  if (!pattern) return nodes;
+  const holder = make("div", null, ...nodes);
+  const walker = document.createTreeWalker(holder, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) texts.push(walker.currentNode);
+  for (const text of texts) text.replaceWith(...marked(text.data, pattern));
+  return [...holder.childNodes];
+}

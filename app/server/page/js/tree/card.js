@@ -2,7 +2,9 @@
 
 import { fill, make } from "../shell/dom.js";
 import { hasWords, number, say, seconds } from "../shell/words.js";
+import { plain } from "../text/markdown.js";
 import { marked } from "../text/marked.js";
+import { fullNameOf, nameOf } from "../text/names.js";
 import { noteOf } from "./layout.js";
 import { MARKS, caveatsOf, costOf, verdictOf } from "./model.js";
 
@@ -38,7 +40,7 @@ function queryWords({ data, parent }, pattern) {
     make("span.kind", null, say(parent ? "tree.subQuestion" : "tree.question"), data.linked_from ? ` · ${say("tree.linked")}` : "",
       make("span.cost", null, cost)),
     make("span.title", null, ...marked(data.query, pattern)),
-    make("span.answer", null, state === "open" ? make("span.dots", null, say("tree.searching")) : make("span", null, "→ ", ...marked(answerOf(data), pattern))),
+    make("span.answer", null, state === "open" ? make("span.dots", null, say("tree.searching")) : make("span", null, "→ ", ...marked(plain(answerOf(data)), pattern))),
     caveatNote(data),
   ].filter(Boolean);
 }
@@ -67,14 +69,15 @@ export function answerOf(query) {
 }
 
 function chunkWords({ data }, pattern) {
-  const { rank, source, retrieval_score: score, p_needed: needed } = data.metadata;
+  const { rank, retrieval_score: score, p_needed: needed } = data.metadata;
   const verdict = verdictOf(data);
   const note = noteOf(data);
   const probability = typeof needed === "number" ? `p ${number(needed, 2)}` : "";
   const place = typeof rank === "number" ? `#${rank + 1}` : "";
   return [
     make("span.kind", null, badgeOf(verdict),
-      make("span.source", { title: source ?? "" }, ...marked(fileOf(source ?? ""), pattern)),
+      make("span.source", { title: fullNameOf(data.metadata) }, ...marked(nameOf(data.metadata), pattern)),
+      data.gold && make("span.gold", { title: say(`gold.${data.gold}`) }, say("gold.mark")),
       make("span.cost", { title: typeof score === "number" ? number(score, 4) : "" }, [probability, place].filter(Boolean).join(" · "))),
     make("span.title", null, ...marked(headlineOf(data), pattern)),
     note && make("span.note", null, hasWords(note) ? say(note, { error: data.metadata.sub_run_error, title: data.metadata.linked_by }) : data.metadata.skipped),
@@ -82,10 +85,5 @@ function chunkWords({ data }, pattern) {
 }
 
 function headlineOf(chunk) {
-  return chunk.metadata.reason || chunk.text;
-}
-
-/** The last part of a path, which tells files apart where there is little room. */
-export function fileOf(source) {
-  return source.split(/[/\\]/).at(-1);
+  return plain(chunk.metadata.reason || chunk.text);
 }

@@ -2,7 +2,9 @@
 
 import { icon, iconButton, make } from "../shell/dom.js";
 import { hasWords, number, say, seconds } from "../shell/words.js";
-import { marked } from "../text/marked.js";
+import { plain, rendered } from "../text/markdown.js";
+import { marked, withMarks } from "../text/marked.js";
+import { titleOf } from "../text/names.js";
 import { answerOf, caveatWords, stateOf } from "./card.js";
 import { noteOf } from "./layout.js";
 import { MARKS, callsOf, costOf, verdictOf } from "./model.js";
@@ -14,7 +16,7 @@ import { MARKS, callsOf, costOf, verdictOf } from "./model.js";
  */
 export function detailsOf(node, { pattern = null, onClose }) {
   const isQuery = node.kind === "query";
-  const title = isQuery ? say(node.parent ? "tree.subQuestion" : "tree.question") : say("chunk.title");
+  const title = isQuery ? say(node.parent ? "tree.subQuestion" : "tree.question") : say("chunk.name");
   return make("div.details", { role: "group", "aria-label": title },
     make("div.details-head", null, make("h2", null, title), iconButton("close", say("close"), onClose)),
     make("div.details-body", { tabindex: "0" }, ...(isQuery ? queryDetails : chunkDetails)(node, pattern)));
@@ -26,7 +28,7 @@ function queryDetails({ data }, pattern) {
     make("p.big", null, ...marked(data.query, pattern)),
     make(`p.state.${state}`, null, say(`state.${state}`)),
     ...caveatWords(data.usage).map((said) => make("p.note", null, `! ${said}`)),
-    section("tree.answer", make("p.document", null, ...marked(answerOf(data), pattern))),
+    section("tree.answer", markdown(answerOf(data), pattern)),
     rows([
       ["cost.cost", costWords(callsOf(data))],
       ["tree.depth", number(data.depth)],
@@ -45,7 +47,7 @@ function chunkDetails({ data, query }, pattern) {
   const note = noteOf(data);
   return [
     make(`p.verdict.verdict-${verdict}`, null, make("span.badge", null, MARKS[verdict]), " ", say(`verdict.${verdict}`)),
-    meta.reason && make("p.reason", null, ...marked(meta.reason, pattern)),
+    meta.reason && make("p.reason", null, ...marked(plain(meta.reason), pattern)),
     note && make("p.note", null, hasWords(note) ? say(note, { error: meta.sub_run_error, title: meta.linked_by }) : meta.skipped),
     rows([
       ["chunk.probability", probabilityWords(meta)],
@@ -54,11 +56,13 @@ function chunkDetails({ data, query }, pattern) {
       ["chunk.subAnswer", meta.sub_answer],
       ["chunk.shown", meta.shown_place ? say("chunk.passage", { number: meta.shown_place }) : ""],
       ["cost.cost", costWords(callsOf(query, data.chunk_id))],
+      ["chunk.title", titleOf(meta)],
       ["chunk.source", meta.source],
+      ["chunk.gold", data.gold && say(`gold.${data.gold}`)],
       ["chunk.rank", typeof meta.rank === "number" ? number(meta.rank + 1) : ""],
       ["chunk.score", numberWords(meta.retrieval_score, 4)],
     ]),
-    section("chunk.text", make("p.document", null, ...marked(data.text, pattern))),
+    section("chunk.text", markdown(data.text, pattern)),
     folded("chunk.metadata", [rows(Object.entries(meta).filter(([, value]) => value !== "" && value !== null), { plain: true })]),
     folded("cost.calls", callsOf(query, data.chunk_id).length && [callTable(callsOf(query, data.chunk_id))]),
   ];
@@ -78,6 +82,10 @@ export function costWords(calls) {
   const cost = costOf(calls);
   if (!cost.calls) return say("noCalls");
   return [say("calls", { n: cost.calls }), say("tokens", { n: cost.tokens }), seconds(cost.seconds)].join(" · ");
+}
+
+function markdown(text, pattern) {
+  return make("div.document.rendered", null, ...withMarks(rendered(text), pattern));
 }
 
 function section(title, ...content) {

@@ -3,8 +3,8 @@
 import { hierarchy, tree } from "../../vendor/d3-hierarchy.min.mjs";
 import { caveatsOf } from "./model.js";
 
-export const WIDTH = { query: 228, chunk: 206, fold: 206 };
-const COLUMN_GAP = 32;
+export const WIDTH = { query: 190, chunk: 172, fold: 172 };
+const COLUMN_GAP = 22;
 const ROW_GAP = 10;
 const FAMILY_GAP = 22;
 const INDENT = 18;
@@ -13,10 +13,10 @@ const INDENT = 18;
  * @typedef {{node: import("./model.js").TreeNode, x: number, y: number, width: number, height: number}} Box
  */
 
-/** Height of a card: rows that every card of its kind has, and those that it has besides. */
-export function heightOf(node) {
+/** Height of a card: rows that every card of its kind has, and those that it has besides; an outline's are wider. */
+export function heightOf(node, isOutline = false) {
   if (node.kind === "fold") return 40;
-  if (node.kind === "query") return 96 + (caveatsOf(node.data.usage).length ? 20 : 0);
+  if (node.kind === "query") return (isOutline ? 92 : 114) + (caveatsOf(node.data.usage).length ? 20 : 0);
   return 70 + (noteOf(node.data) ? 20 : 0);
 }
 
@@ -64,7 +64,7 @@ export function asOutline(root, width) {
   let top = 0;
   return inReadingOrder(hierarchy(root, (node) => node.children)).map(({ data: node, depth }) => {
     const left = Math.min(depth, 8) * INDENT;
-    const box = { node, x: left, y: top, width: Math.max(width - left, 180), height: heightOf(node) };
+    const box = { node, x: left, y: top, width: Math.max(width - left, 180), height: heightOf(node, true) };
     top += box.height + ROW_GAP - 2;
     return box;
   });

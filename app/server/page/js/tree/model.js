@@ -25,11 +25,50 @@ export const queryId = (query) => `q:${query.thread_id}`;
 /** Id of the node of a chunk, which two queries may both have found. */
 export const chunkId = (query, chunk) => `c:${query.thread_id}/${chunk.chunk_id}`;
 
+/** Id of the node that chunks of a query share which do not help. */
+export const foldId = (query) => `f:${query.thread_id}`;
+
+/**
+ * Ids of the nodes that lead to the answer, the root among them: chunks that the reader saw and that help, questions that
+ * such chunks asked and that were answered. The root alone while it has no answer.
+ * @returns {Set<string>}
+ */
+export function leadingOf({ root }) {
+  const found = new Set();
+  const walk = (query) => {
+    found.add(queryId(query));
+    for (const chunk of readChunks(query)) {
+      found.add(chunkId(query, chunk));
+      chunk.sub_runs.filter((below) => below.answer_status === "answered").forEach(walk);
+    }
+  };
+  walk(root);
+  return found;
+}
+
+// Where it is not kept what the reader saw, all that helps counts.
+function readChunks(query) {
+  if (!query.answer_status) return [];
+  const shown = query.chunks.filter((chunk) => chunk.metadata.shown_place);
+  if (shown.length) return shown.filter((chunk) => verdictOf(chunk) !== "0");
+  return query.chunks.filter((chunk) => ["1", "2"].includes(verdictOf(chunk)));
+}
+
+/**
+ * Ids of the questions that do not lead to the answer; before there is one, of those that ended without an answer of their own.
+ * @returns {Set<string>}
+ */
+export function deadOf({ root }, leading) {
+  const isOver = root.status !== "open";
+  const isDead = (query) => !leading.has(queryId(query)) && (isOver || !(query.status === "open" || query.answer_status === "answered"));
+  return new Set([...queriesOf(root)].filter(isDead).map(queryId));
+}
+
 /**
  * Make the nodes of a tree.
  * @param {any} document  A search tree as the server writes it.
  * @param {{closed?: Set<string>, folds?: boolean, opened?: Set<string>}} [options]  Nodes that are closed; whether chunks
- *   that do not help share one node, besides the folds that were opened.
+ *   that do not help share one node; closed nodes and folds that are open nevertheless.
  * @returns {TreeNode}
  */
 export function nodesOf(document, { closed = new Set(), folds = false, opened = new Set() } = {}) {
@@ -37,7 +76,7 @@ export function nodesOf(document, { closed = new Set(), folds = false, opened = 
     const node = newNode(queryId(query), "query", query, query, parent);
     const all = query.chunks.map((chunk) => chunkNode(query, chunk, node));
     node.hidden = all;
-    node.isClosed = closed.has(node.id) && all.length > 0;
+    node.isClosed = closed.has(node.id) && !opened.has(node.id) && all.length > 0;
     node.children = node.isClosed ? [] : folded(node, all);
     return node;
   };
@@ -45,13 +84,13 @@ export function nodesOf(document, { closed = new Set(), folds = false, opened = 
     const node = newNode(chunkId(query, chunk), "chunk", chunk, query, parent);
     const all = chunk.sub_runs.map((below) => queryNode(below, node));
     node.hidden = all;
-    node.isClosed = closed.has(node.id) && all.length > 0;
+    node.isClosed = closed.has(node.id) && !opened.has(node.id) && all.length > 0;
     node.children = node.isClosed ? [] : all;
     return node;
   };
   const folded = (parent, chunks) => {
     const useless = chunks.filter((node) => verdictOf(node.data) === "0" && !node.hidden.length);
-    const id = `f:${parent.data.thread_id}`;
+    const id = foldId(parent.data);
     if (!folds || useless.length < 2 || opened.has(id)) return chunks;
     const fold = newNode(id, "fold", { chunks: useless.map((node) => node.data) }, parent.data, parent);
     return [...chunks.filter((node) => !useless.includes(node)), fold];
@@ -110,6 +149,12 @@ export function totalsOf(document) {
 export function textOf(node) {
   if (node.kind === "query") return [node.data.query, node.data.answer, node.data.error].join("\n");
   if (node.kind === "fold") return "";
-  const { source, reason, next_query, sub_answer } = node.data.metadata;
-  return [node.data.text, source, reason, next_query, sub_answer].filter(Boolean).join("\n");
+  const { source, title, reason, next_query, sub_answer } = node.data.metadata;
+  return [node.data.text, source, title, reason, next_query, sub_answer].filter(Boolean).join("\n");
+}
+
+/** The tree of a question before its search has begun: the root alone. */
+export function seedOf(question) {
+  const root = { thread_id: "", query: question, status: "open", answer: "", answer_status: "", error: "", depth: 0, set_suffices: null, linked_from: "", evidence: "", chunks: [], usage: [] };
+  return { fingerprint: {}, root };
 }

@@ -31,7 +31,7 @@ export class TreePane {
     this.verdicts = make("div.verdicts", { role: "group", "aria-label": say("tree.filter") });
     this.totals = make("p.totals");
     this.shape = iconButton("list", say("tree.outline"), () => this.#reshape(), { "aria-pressed": "false" });
-    this.folds = make("button.quiet.text", { type: "button", title: say("tree.foldHint"), on: { click: () => this.#fold() } }, say("tree.fold"));
+    this.folds = make("button.quiet.text", { type: "button", title: say("tree.foldHint"), on: { click: () => this.picture.fold(!this.picture.isFolding) } });
     const zoom = [
       iconButton("minus", say("tree.smaller"), () => this.picture.viewport.zoom(0.8)),
       iconButton("plus", say("tree.larger"), () => this.picture.viewport.zoom(1.25)),
@@ -56,6 +56,7 @@ export class TreePane {
   /** Say why there is no tree. */
   explain(text) {
     this.document = null;
+    this.element.classList.remove("live");
     fill(this.hint, make("p", null, text));
     this.hint.hidden = false;
     this.tools.hidden = this.totals.hidden = this.picture.element.hidden = true;
@@ -69,6 +70,7 @@ export class TreePane {
     this.tools.hidden = this.totals.hidden = this.picture.element.hidden = false;
     this.element.classList.toggle("live", isLive);
     this.picture.show(document);
+    if (this.wantedId) this.picture.reveal(this.wantedId);
     if (this.wantedId && this.picture.boxes.has(this.wantedId)) {
       const id = this.wantedId;
       this.wantedId = "";
@@ -92,8 +94,8 @@ export class TreePane {
     const isOutline = this.picture.isOutline;
     this.zoom.hidden = isOutline;
     this.shape.setAttribute("aria-pressed", String(isOutline));
-    this.folds.setAttribute("aria-pressed", String(this.picture.isFolding));
-    this.folds.hidden = counts["0"] < 2;
+    this.folds.textContent = say(this.picture.isFolding ? "tree.all" : "tree.fold");
+    this.folds.hidden = !this.picture.canFold && !this.picture.isFolding;
     this.#count();
     if (this.openId) this.#show(this.picture.boxes.get(this.openId)?.node);
   }
@@ -147,12 +149,6 @@ export class TreePane {
   #reshape() {
     this.picture.outline = !this.picture.isOutline;
     this.picture.viewport.isMoved = false;
-    this.picture.update();
-  }
-
-  #fold() {
-    this.picture.folds = !this.picture.isFolding;
-    this.picture.openedFolds.clear();
     this.picture.update();
   }
 

@@ -5,11 +5,11 @@ import { say } from "../shell/words.js";
 import { patternOf } from "../text/marked.js";
 import { classOf, fillCard } from "./card.js";
 import { asOutline, asTree, lineBetween } from "./layout.js";
-import { nodesOf, textOf, verdictOf } from "./model.js";
+import { deadOf, foldId, leadingOf, nodesOf, textOf, verdictOf } from "./model.js";
 import { Viewport } from "./viewport.js";
 
 const NARROW_PX = 560;
-const FOLDS_FROM_CHUNKS = 60;
+const READABLE_SCALE = 9 / 12; // the smallest text of a card has 12 px, and is read from 9 px on
 
 export class TreePicture {
   /**
@@ -20,9 +20,11 @@ export class TreePicture {
     this.onChange = onChange;
     this.document = null;
     this.closed = new Set();
-    this.openedFolds = new Set();
-    this.folds = null; // null: as many chunks as there are decide
-    this.outline = null; // null: the width decides
+    this.opened = new Set();
+    this.folds = null; // null: the room decides, as for the next
+    this.outline = null;
+    this.planned = { folds: false, outline: false };
+    this.isSettled = false; // by the user, who opened or closed something: the shape then stays
     this.filter = { term: "", verdicts: null };
     this.current = "";
     this.boxes = new Map();
@@ -55,32 +57,48 @@ export class TreePicture {
     this.document = document;
     if (isNew) {
       this.closed.clear();
-      this.openedFolds.clear();
+      this.opened.clear();
       this.current = "";
+      this.isSettled = false;
       this.viewport.isMoved = false;
     }
     this.update();
   }
 
   get isOutline() {
-    return this.outline ?? this.element.clientWidth < NARROW_PX;
+    return this.outline ?? (this.planned.outline || this.element.clientWidth < NARROW_PX);
   }
 
+  /** Whether chunks that do not help share a card, and questions that led nowhere are closed. */
   get isFolding() {
-    return this.folds ?? this.#chunks() > FOLDS_FROM_CHUNKS;
+    return this.folds ?? this.planned.folds;
   }
 
-  #chunks() {
-    let count = 0;
-    const walk = (query) => query.chunks.forEach((chunk) => { count += 1; chunk.sub_runs.forEach(walk); });
-    walk(this.document.root);
-    return count;
+  /** Whether there is anything to fold. */
+  get canFold() {
+    return this.dead.size > 0 || hasFolds(nodesOf(this.document, { folds: true }));
+  }
+
+  #nodes(isFolding) {
+    const closed = isFolding ? new Set([...this.closed, ...this.dead]) : this.closed;
+    return nodesOf(this.document, { closed, folds: isFolding, opened: this.opened });
+  }
+
+  // The first of these that can be read: the whole tree, a folded one, an outline of that.
+  #plan() {
+    const isReadable = (folds) => this.viewport.scaleFor(extentOf(asTree(this.#nodes(folds)))) >= READABLE_SCALE;
+    const isNarrow = this.element.clientWidth < NARROW_PX;
+    if (!isNarrow && isReadable(this.folds ?? false)) return { folds: false, outline: false };
+    return { folds: true, outline: isNarrow || !isReadable(this.folds ?? true) };
   }
 
   /** Draw again what has changed. */
   update() {
     if (!this.document) return;
-    this.root = nodesOf(this.document, { closed: this.closed, folds: this.isFolding, opened: this.openedFolds });
+    this.leading = leadingOf(this.document);
+    this.dead = deadOf(this.document, this.leading);
+    if (!this.isSettled) this.planned = this.#plan();
+    this.root = this.#nodes(this.isFolding);
     const isOutline = this.isOutline;
     this.element.classList.toggle("outline", isOutline);
     this.viewport.on = !isOutline;
@@ -93,17 +111,13 @@ export class TreePicture {
 
   #resize() {
     const isOutline = this.isOutline;
-    if (isOutline || this.element.classList.contains("outline")) this.update();
+    if (!this.isSettled || isOutline || this.element.classList.contains("outline")) this.update();
     else if (!this.viewport.isMoved) this.fit();
   }
 
-  /** Show the whole tree. */
+  /** Show all cards, however small. */
   fit() {
-    const boxes = [...this.boxes.values()];
-    if (!boxes.length) return;
-    const edge = (pick, of) => pick(...boxes.map(of));
-    const [x, y] = [edge(Math.min, (box) => box.x), edge(Math.min, (box) => box.y)];
-    this.viewport.fit({ x, y, width: edge(Math.max, (box) => box.x + box.width) - x, height: edge(Math.max, (box) => box.y + box.height) - y });
+    if (this.boxes.size) this.viewport.fit(extentOf([...this.boxes.values()]));
   }
 
   #place(isOutline) {
@@ -139,7 +153,8 @@ export class TreePicture {
 
   #paint(card, { node, x, y, width, height }, pattern) {
     const isNew = card.classList.contains("new") ? " new" : "";
-    card.className = `node ${classOf(node)}${isNew}${node.id === this.current ? " current" : ""}`;
+    const isLeading = this.leading.size > 1 && this.leading.has(node.id) ? " leading" : "";
+    card.className = `node ${classOf(node)}${isLeading}${isNew}${node.id === this.current ? " current" : ""}`;
     const said = JSON.stringify([node.data, node.isClosed, pattern?.source, document.documentElement.lang]);
     if (card.said !== said) {
       card.said = said;
@@ -160,7 +175,7 @@ export class TreePicture {
     const line = this.lines.get(node.id) ?? this.edges.appendChild(draw("path"));
     this.lines.set(node.id, line);
     const of = node.kind === "chunk" ? node.data : node.kind === "query" ? node.parent.data : null;
-    line.setAttribute("class", `edge ${node.kind} verdict-${of ? verdictOf(of) : "0"}`);
+    line.setAttribute("class", `edge ${node.kind} verdict-${of ? verdictOf(of) : "0"}${this.leading.has(node.id) ? " leading" : ""}`);
     line.setAttribute("d", lineBetween(this.boxes.get(node.parent.id), box, isOutline));
   }
 
@@ -186,6 +201,7 @@ export class TreePicture {
     if (this.filter.term.trim()) {
       this.closed.clear();
       this.folds = false;
+      this.isSettled = true;
     }
     this.update();
   }
@@ -208,9 +224,37 @@ export class TreePicture {
 
   /** Open or close what is below a node. */
   toggle(node, isClosed = !node.isClosed) {
-    if (node.kind === "fold") this.openedFolds.add(node.id);
-    else if (isClosed) this.closed.add(node.id);
-    else this.closed.delete(node.id);
+    this.isSettled = true;
+    if (node.kind !== "fold" && isClosed) {
+      this.closed.add(node.id);
+      this.opened.delete(node.id);
+    } else {
+      this.closed.delete(node.id);
+      this.opened.add(node.id);
+    }
+    this.update();
+  }
+
+  /** Open what hides a node, if there is such a node. */
+  reveal(id) {
+    const node = withId(nodesOf(this.document), id);
+    if (!node || this.boxes.has(id)) return;
+    this.opened.add(foldId(node.query));
+    for (let above = node.parent; above; above = above.parent) {
+      this.closed.delete(above.id);
+      this.opened.add(above.id);
+    }
+    this.isSettled = true;
+    this.update();
+  }
+
+  /** Fold what does not help, or show all there is. */
+  fold(isFolding) {
+    this.folds = isFolding;
+    this.closed.clear();
+    this.opened.clear();
+    this.isSettled = true;
+    this.viewport.isMoved = false;
     this.update();
   }
 
@@ -244,6 +288,25 @@ export class TreePicture {
     const ids = [...this.boxes.keys()];
     this.goTo(ids[Math.min(Math.max(ids.indexOf(node.id) + by, 0), ids.length - 1)]);
   }
+}
+
+function hasFolds(node) {
+  return node.kind === "fold" || node.children.some(hasFolds);
+}
+
+function withId(node, id) {
+  if (node.id === id) return node;
+  for (const child of node.children) {
+    const found = withId(child, id);
+    if (found) return found;
+  }
+  return null;
+}
+
+function extentOf(boxes) {
+  const edge = (pick, of) => pick(...boxes.map(of));
+  const [x, y] = [edge(Math.min, (box) => box.x), edge(Math.min, (box) => box.y)];
+  return { x, y, width: edge(Math.max, (box) => box.x + box.width) - x, height: edge(Math.max, (box) => box.y + box.height) - y };
 }
 
 function levelOf(node) {

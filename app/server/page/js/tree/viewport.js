@@ -1,6 +1,7 @@
 // Pan and zoom: a stage that is moved under a window by wheel, drag, pinch and keys.
 
 const LEAST = 0.12;
+const PAD = 10;
 const MOST = 2.5;
 const DRAG_FROM_PX = 4;
 
@@ -29,20 +30,25 @@ export class Viewport {
     this.#show();
   }
 
-  /** Show a rectangle of the stage whole, as large as it fits, but no larger than it is. */
+  /** The scale at which a rectangle of the stage is seen whole: as large as it fits, but no larger than it is. */
+  scaleFor({ width, height }) {
+    const { clientWidth, clientHeight } = this.frame;
+    return Math.min((clientWidth - 2 * PAD) / width, (clientHeight - 2 * PAD) / height, 1);
+  }
+
+  /** Show a rectangle of the stage whole. */
   fit({ x, y, width, height }) {
     const { clientWidth, clientHeight } = this.frame;
-    if (!clientWidth || !width) return;
-    const pad = 20;
-    const scale = Math.max(Math.min((clientWidth - 2 * pad) / width, (clientHeight - 2 * pad) / height, 1), LEAST);
-    this.view = { scale, x: Math.max((clientWidth - width * scale) / 2, pad) - x * scale, y: (clientHeight - height * scale) / 2 - y * scale };
+    const scale = this.scaleFor({ width, height });
+    if (scale <= 0) return; // there is no room yet
+    this.view = { scale, x: (clientWidth - width * scale) / 2 - x * scale, y: (clientHeight - height * scale) / 2 - y * scale };
     this.#show();
   }
 
   /** Zoom by a factor around a point of the frame, by default its middle. */
   zoom(factor, at = { x: this.frame.clientWidth / 2, y: this.frame.clientHeight / 2 }) {
     const { x, y, scale } = this.view;
-    const wanted = Math.min(Math.max(scale * factor, LEAST), MOST);
+    const wanted = Math.min(Math.max(scale * factor, Math.min(scale, LEAST)), MOST); // a large tree fits at less
     const real = wanted / scale;
     this.view = { scale: wanted, x: at.x - (at.x - x) * real, y: at.y - (at.y - y) * real };
     this.isMoved = true;
