@@ -63,7 +63,12 @@ def chat(  # noqa: PLR0913 - one parameter an option
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
     config: RagConfig,
 ) -> None:
-    """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
+    """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands.
+
+    Examples:
+        judgetree chat -c handbook
+        judgetree chat -c handbook --conversation oils
+    """
     with busy("starting"):
         from ...graphs.conversation.turn.context import ConversationOptions
         from ...graphs.conversations import Conversations

@@ -21,7 +21,11 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversatio
 
 @conversations_app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the conversations, the latest first."""
+    """List the conversations, the latest first.
+
+    Examples:
+        judgetree conversations list
+    """
     with busy("starting"):
         from ...modules.settings import load_settings
         from ..terminal.saved import saved_summaries
@@ -41,7 +45,11 @@ def show(
     branch: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the active one.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the turns of a conversation."""
+    """Show the turns of a conversation.
+
+    Examples:
+        judgetree conversations show oils
+    """
     with busy("starting"):
         from ...graphs.conversation.branches import branch_named
         from ...modules.memory.turns import is_on_path, path_spans
@@ -74,7 +82,11 @@ def draw(
     json: JsonFile = None,
     dot: DotFile = None,
 ) -> None:
-    """Show all branches of a conversation: as text, or in files."""
+    """Show all branches of a conversation: as text, or in files.
+
+    Examples:
+        judgetree conversations draw oils --html oils.html
+    """
     with busy("starting"):
         from ..terminal.files import TreeFiles
         from ..terminal.saved import saved_conversation
@@ -96,7 +108,11 @@ def delete(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Delete a conversation with its search trees."""
+    """Delete a conversation with its search trees.
+
+    Examples:
+        judgetree conversations delete oils --dry-run
+    """
     with busy("starting"):
         from ...graphs.conversation.branches import branch_named
         from ...graphs.drawing.words import count_of
@@ -128,7 +144,11 @@ def expire(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the conversations without a new question for many days. A script needs no --yes."""
+    """Delete the conversations without a new question for many days. A script needs no --yes.
+
+    Examples:
+        judgetree conversations expire --days 90 --dry-run
+    """
     with busy("starting"):
         from ...graphs.conversation.expiry import ExpiryReport
         from ...graphs.drawing.words import count_of
@@ -170,7 +190,11 @@ def backfill(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Link turns that another program wrote into the memory to a path, in the order of their times."""
+    """Link turns that another program wrote into the memory to a path, in the order of their times.
+
+    Examples:
+        judgetree conversations backfill oils --dry-run
+    """
     with busy("starting"):
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings

@@ -50,7 +50,12 @@ def demo(
         "judgetree-demo"
     ),
 ) -> None:
-    """Index the example corpus and ask it a question that takes two steps."""
+    """Index the example corpus and ask it a question that takes two steps.
+
+    Examples:
+        judgetree demo
+        judgetree demo --scripted
+    """
     with busy("starting"):
         from ...modules.llm.factory import is_local
 

@@ -38,7 +38,11 @@ class Check:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Try everything that a question needs, with a tiny model call; say what to do about what fails."""
+    """Try everything that a question needs, with a tiny model call; say what to do about what fails.
+
+    Examples:
+        judgetree doctor
+    """
     with busy("starting"):
         from ...modules.settings import load_settings
 

@@ -25,7 +25,11 @@ def show(  # noqa: PLR0913 - one parameter an option
     graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show the passages and phrases that a question reaches in a graph: seeds, best passages, and what joins them."""
+    """Show the passages and phrases that a question reaches in a graph: seeds, best passages, and what joins them.
+
+    Examples:
+        judgetree graph show "Which oil does KS-1 need?" -c handbook
+    """
     with busy("starting"):
         from ...graphs.neighbourhood.shown import show_graph
         from ...modules.index.factory import open_index

@@ -113,7 +113,13 @@ def index(  # noqa: PLR0913 - one parameter an option
     list_skipped: Annotated[bool, typer.Option("--list-skipped", help="Name all skipped files, not ten.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring files into a collection; only what changed costs anything."""
+    """Bring files into a collection; only what changed costs anything.
+
+    Examples:
+        judgetree index handbook/ -c handbook
+        judgetree index handbook/ notes.md -c handbook --prune
+        judgetree index -c handbook --remove notes.md --dry-run
+    """
     with busy("starting"):
         from ...modules.index.factory import open_index
         from ...modules.index.file_parsers import LoadLimits

@@ -24,7 +24,11 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Na
 
 @prompts_app.command("show")
 def show(names: Names = None, *, prompts: Prompts = None, as_json: Json = False) -> None:
-    """List all prompts, or show the named ones in full; your own, of --prompts or JUDGETREE_PROMPTS, are in force."""
+    """List all prompts, or show the named ones in full; your own, of --prompts or JUDGETREE_PROMPTS, are in force.
+
+    Examples:
+        judgetree prompts show reader
+    """
     with busy("starting"):
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
@@ -48,7 +52,11 @@ def copy(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's."""
+    """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's.
+
+    Examples:
+        judgetree prompts copy reader judge my.yaml
+    """
     with busy("starting"):
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
@@ -83,7 +91,11 @@ def diff(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show what FILE changes in judgetree's prompts, or what OTHER changes in FILE; exit status 1 if anything."""
+    """Show what FILE changes in judgetree's prompts, or what OTHER changes in FILE; exit status 1 if anything.
+
+    Examples:
+        judgetree prompts diff my.yaml
+    """
     with busy("starting"):
         from ...modules.prompts.reading import load_prompts
         from ...modules.prompts.writing import changed_names, diff_of

@@ -69,6 +69,9 @@ def replay(  # noqa: PLR0913 - one parameter an option
     """Compare policies on a recording of `judgetree eval record`; without --answer no model is called.
 
     What --answer costs at most is said before; what the cache has costs nothing.
+
+    Examples:
+        judgetree replay runs/recording --html replay.html
     """
     with busy("starting"), needs_extra("eval"):
         from ...evaluation.record_and_replay import replay_recording

@@ -76,6 +76,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
 
     Limits, such as --max-llm-calls, are the most that a request may ask for. Other keys are defaults: a request may
     have more --topk, up to 100, and its own --search-type, --thinking and --policy.
+
+    Examples:
+        judgetree serve
+        judgetree serve -c handbook --port 8900 --keys
     """
     with busy("starting"):
         try:

@@ -46,7 +46,11 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit a judge on training questions or labels by hand, and save the fit for all later runs."""
+    """Fit a judge on training questions or labels by hand, and save the fit for all later runs.
+
+    Examples:
+        judgetree eval calibrate --dataset hotpotqa:hotpot_train_v1.1.json --limit 200
+    """
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.calibration.calibrate import CalibrationPlan
         from ....evaluation.calibration.calibrate import calibrate as fit_thresholds

@@ -54,7 +54,11 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare systems question by question: a verdict by the primary outcome, and a table of the others."""
+    """Compare systems question by question: a verdict by the primary outcome, and a table of the others.
+
+    Examples:
+        judgetree eval compare runs/first runs/second
+    """
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.reports.compare import compare_runs
         from ....evaluation.reports.loaded_run import words_of_run

@@ -30,7 +30,11 @@ def fetch(
     url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of its file or archive.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand."""
+    """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand.
+
+    Examples:
+        judgetree eval fetch musique
+    """
     with busy("starting"):
         from ....evaluation.datasets.fetch import fetch_dataset, source_of
         from ....evaluation.datasets.sources import SOURCES, DatasetSource

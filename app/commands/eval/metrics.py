@@ -10,7 +10,11 @@ from ..options import Json
 
 
 def metrics(as_json: Json = False) -> None:
-    """List the columns of results.csv and of reports: unit, which way is better, meaning, source."""
+    """List the columns of results.csv and of reports: unit, which way is better, meaning, source.
+
+    Examples:
+        judgetree eval metrics
+    """
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.metrics.dictionary import all_columns
 

@@ -43,7 +43,11 @@ def plan(
     baseline: Baseline = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many questions show a true difference of EM four times out of five. Makes no calls."""
+    """Say how many questions show a true difference of EM four times out of five. Makes no calls.
+
+    Examples:
+        judgetree eval plan runs/first --difference 10
+    """
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.question_plan import plan_questions
 

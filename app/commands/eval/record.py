@@ -30,7 +30,11 @@ def record(
     config: dict[str, object],
     config_file: Path | None,
 ) -> None:
-    """Search and judge whatever could be asked on: every chunk asks, whatever its verdict."""
+    """Search and judge whatever could be asked on: every chunk asks, whatever its verdict.
+
+    Examples:
+        judgetree eval record runs/recording --questions my.csv --corpus handbook
+    """
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.record_and_replay import record as record_experiment
         from ....evaluation.runs.experiment import experiment_keys, load_experiment

@@ -61,7 +61,13 @@ def run(  # noqa: PLR0913 - one parameter an option
     config: dict[str, object],
     config_file: Path | None,
 ) -> None:
-    """Ask every system every question; after a stop, the same command continues the run."""
+    """Ask every system every question; after a stop, the same command continues the run.
+
+    Examples:
+        judgetree eval run --questions my.csv --corpus handbook --out runs/first
+        judgetree eval run --config experiment.yaml --out runs/first --dry-run
+        judgetree eval run --from runs/first/manifest.json --out runs/again
+    """
     with busy("starting"):
         from ....evaluation.runs.batch_run import RunOptions
 

@@ -27,7 +27,12 @@ def tree(  # noqa: PLR0913 - one parameter an option
         bool, typer.Option("--otlp", help="Send it as spans of OpenTelemetry to OTEL_EXPORTER_OTLP_ENDPOINT.")
     ] = False,
 ) -> None:
-    """Show the search tree of a thread: as text, in files, or as a trace of OpenTelemetry."""
+    """Show the search tree of a thread: as text, in files, or as a trace of OpenTelemetry.
+
+    Examples:
+        judgetree tree THREAD_ID
+        judgetree tree THREAD_ID --html tree.html --svg tree.svg --direction down
+    """
     with busy("starting"):
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
