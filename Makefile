@@ -31,7 +31,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	rm -rf build && $(PIP) install --no-deps --no-build-isolation --target build/types .
 	cd build/types && MYPYPATH=. $(abspath $(BIN))/python -m mypy --strict --config-file $(abspath pyproject.toml) -p judgetree
-	$(BIN)/python tests/links.py README.md CHANGELOG.md docs data deploy
+	$(BIN)/python tests/links.py README.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md SECURITY.md docs data deploy
 	$(MAKE) docs
 	$(MAKE) notebooks
 	rm -rf build

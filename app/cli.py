@@ -11,7 +11,7 @@ import gc
 import logging
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
@@ -32,6 +32,7 @@ from .commands.graph import graph_app
 from .commands.index import index
 from .commands.keys import keys_app
 from .commands.label import label
+from .commands.new.new import new
 from .commands.prompts import prompts_app
 from .commands.replay import replay
 from .commands.serve import serve
@@ -47,7 +48,7 @@ from .terminal.exit_status import report
 from .terminal.terminal import prepare_streams, say
 
 app = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -59,43 +60,39 @@ def _eval_app() -> typer.Typer:
     return eval_app
 
 
-COMMANDS: Mapping[str, ListedCommand] = {
-    **{
-        function.__name__: of_function(function)
-        for function in (
-            index,
-            ask,
-            chat,
-            tree,
-            calls,
-            fork,
-            diff,
-            explain,
-            label,
-            export,
-            replay,
-            threads,
-            collections,
-            serve,
-            config,
-            settings,
-            trust,
-            doctor,
-            demo,
-        )
+def _functions(*functions: Callable[..., None]) -> dict[str, ListedCommand]:
+    return {function.__name__: of_function(function) for function in functions}
+
+
+PANELS: Mapping[str, Mapping[str, ListedCommand]] = {
+    "Ask": _functions(index, ask, chat, demo),
+    "Look": {
+        **_functions(tree, calls, threads),
+        "conversations": of_group(lambda: conversations_app, help="Look at conversations, draw them, clear them away."),
+        "graph": of_group(lambda: graph_app, help="Look at the graphs of collections."),
+        **_functions(fork, diff, explain),
     },
-    "conversations": of_group(lambda: conversations_app, help="Look at conversations, draw them, clear them away."),
-    "eval": of_group(_eval_app, help="Measure systems over question-answer data sets."),
-    "graph": of_group(lambda: graph_app, help="Look at the graphs of collections."),
-    "keys": of_group(lambda: keys_app, help="Make, list and revoke the keys that clients of the server send."),
-    "prompts": of_group(lambda: prompts_app, help="Show prompts, copy them to a file of your own, compare them."),
+    "Measure": {
+        "eval": of_group(_eval_app, help="Measure systems over question-answer data sets."),
+        **_functions(label, replay, export),
+    },
+    "Serve": {
+        **_functions(serve),
+        "keys": of_group(lambda: keys_app, help="Make, list and revoke the keys that clients of the server send."),
+    },
+    "Keep": {
+        **_functions(collections, config, settings, trust, doctor),
+        "prompts": of_group(lambda: prompts_app, help="Show prompts, copy them to a file of your own, compare them."),
+        **_functions(new),
+    },
 }
+"""The commands by name, in the panels of ``--help``."""
 
 
 @functools.cache
 def all_commands() -> TyperGroup:
     """Return the command line, whose commands are built when they are looked up."""
-    return command_line(app, COMMANDS)
+    return command_line(app, PANELS)
 
 
 @dataclass(kw_only=True)
@@ -123,9 +120,16 @@ def judgetree(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Recursive RAG with a judge: index documents, ask questions, look at the search trees."""
+    """Recursive RAG with a judge: index documents, ask questions, look at the search trees.
+
+    Alone, it says what to do next in this folder.
+    """
     context.ensure_object(Invocation).debug = debug
     _set_up_logging(sys.argv[1:], debug=debug)
+    if context.invoked_subcommand is None:
+        from .next_step import say_next_step
+
+        say_next_step()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

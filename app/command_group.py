@@ -23,14 +23,14 @@ class ListedCommand:
 
 
 def of_function(function: Callable[..., None]) -> ListedCommand:
-    """Return the command of a function with Typer's annotations."""
+    """Return the command of a function with Typer's annotations; its docstring may end in ``Examples:``."""
 
     def build() -> Command:
         single = typer.Typer(rich_markup_mode="rich", add_completion=False)
         single.command()(function)
         command = typer.main.get_command(single)
         assert isinstance(command, Command)
-        return command
+        return _with_examples(command)
 
     return ListedCommand(help=inspect.getdoc(function) or "", build=build)
 
@@ -41,9 +41,20 @@ def of_group(load: Callable[[], typer.Typer], *, help: str) -> ListedCommand:
     def build() -> Command:
         group = typer.main.get_group(load())
         group.help = help
-        return group
+        return _with_examples(group)
 
     return ListedCommand(help=help, build=build)
+
+
+def _with_examples(command: Command) -> Command:
+    """Show the lines below ``Examples:`` in a docstring at the end of ``--help``; its other lines become paragraphs."""
+    for inner in getattr(command, "commands", {}).values():
+        _with_examples(inner)
+    words, heading, examples = (command.help or "").partition("Examples:\n")
+    command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in words.strip().split("\n\n"))
+    if heading:
+        command.epilog = "\n".join([heading.strip(), *(line.strip() for line in examples.splitlines())])
+    return command
 
 
 class _BuiltOnDemand(Mapping[str, Command]):
@@ -66,8 +77,12 @@ class _BuiltOnDemand(Mapping[str, Command]):
         return len(self._listed)
 
 
-def command_line(app: typer.Typer, listed: Mapping[str, ListedCommand]) -> TyperGroup:
-    """Return the group of the listed commands, with the options of an application that has no commands itself."""
+def command_line(app: typer.Typer, panels: Mapping[str, Mapping[str, ListedCommand]]) -> TyperGroup:
+    """Return the group of the commands in all panels, with the options of an application that has no commands itself.
+
+    Its help has a box for each panel, in their order.
+    """
+    listed = {name: each for commands in panels.values() for name, each in commands.items()}
 
     class Group(TyperGroup):
         """The group; its help shows commands without building them."""
@@ -77,7 +92,11 @@ def command_line(app: typer.Typer, listed: Mapping[str, ListedCommand]) -> Typer
 
         def format_help(self, ctx: Any, formatter: Any) -> None:
             shown = copy.copy(self)
-            shown.commands = {name: TyperCommand(name, help=each.help) for name, each in listed.items()}
+            shown.commands = {
+                name: TyperCommand(name, help=each.help, rich_help_panel=panel)
+                for panel, commands in panels.items()
+                for name, each in commands.items()
+            }
             TyperGroup.format_help(shown, ctx, formatter)
 
     app.info.cls = Group

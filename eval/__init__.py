@@ -2,7 +2,7 @@
 
 >>> from judgetree import evaluation
 >>> sorted(evaluation.__all__)[:3]
-['Comparison', 'DATASETS', 'Dataset']
+['Comparison', 'CorpusDocument', 'DATASETS']
 
 Names are imported when they are first used; those that make reports need the extra ``eval``.
 """

@@ -1,6 +1,7 @@
 """The exports of ``judgetree.evaluation``; each is imported when it is first used."""
 
 from .datasets.fetch import fetch_dataset as fetch_dataset
+from .datasets.questions import CorpusDocument as CorpusDocument
 from .datasets.questions import Dataset as Dataset
 from .datasets.questions import EvalQuestion as EvalQuestion
 from .datasets.registry import DATASETS as DATASETS

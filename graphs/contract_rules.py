@@ -13,6 +13,7 @@ from ..modules.errors import reason_of
 from ..modules.judge.contract import AnyJudge
 from ..modules.parts import guard_exit
 from ..modules.retriever.contract import ChunkRetriever
+from .search.policy import Policy
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ def chunk_of(place: int, text: str) -> Document:
     return Document(page_content=text, metadata={"chunk_id": f"chunk-{place}", "source": "ks-1.md"})
 
 
-def check_fingerprint(part: AnyJudge | ChunkRetriever) -> None:
+def check_fingerprint(part: AnyJudge | ChunkRetriever | Policy) -> None:
     """Check that a fingerprint gives texts by name, always the same."""
     rule = "fingerprint gives texts by name"
     try:

@@ -143,12 +143,20 @@ def _digest(content: object) -> str:
     return text_digest(canonical_json(content)).hex()[:8]
 
 
+def entry_point_group(kind: PartKind) -> str:
+    """Return the group of entry points under which packages offer parts of a kind.
+
+    >>> entry_point_group("policy")
+    'judgetree.policies'
+    """
+    return _GROUPS.get(kind, f"judgetree.{kind}s")
+
+
 def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
     """Return the installed plug-ins of a kind by name."""
-    group = _GROUPS.get(kind, f"judgetree.{kind}s")
     places = tuple((place, _changed_at(place)) for place in sys.path)
     # Of two with one name the first place counts, so that a package in the current folder replaces none.
-    return {point.name: point for point in reversed(_entry_points(group, places))}
+    return {point.name: point for point in reversed(_entry_points(entry_point_group(kind), places))}
 
 
 def _changed_at(place: str) -> int:

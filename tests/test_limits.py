@@ -25,6 +25,7 @@ ASK_NO_MODEL = {
     "diff",
     "label",
     "export",
+    "new",
     "threads",
     "collections",
     "config",

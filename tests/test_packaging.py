@@ -79,6 +79,12 @@ def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path)
 
 
 @pytest.mark.slow
+def test_the_wheel_holds_the_texts_of_new_packages(installed_wheel: Path) -> None:
+    texts = {path.name for path in (REPO / "app/commands/new").glob("*.txt")}
+    assert texts == {path.name for path in (installed_wheel / "judgetree/app/commands/new").glob("*.txt")}
+
+
+@pytest.mark.slow
 def test_the_wheel_holds_the_web_page(installed_wheel: Path) -> None:
     parts = {"css", "js", "vendor", "words"}
     ours = {path.relative_to(REPO) for part in parts for path in (REPO / "app/server/page" / part).rglob("*.*")}

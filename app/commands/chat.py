@@ -32,7 +32,12 @@ def chat(  # noqa: PLR0913 - one parameter an option
     *,
     collection: Collection = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Conversation to start or continue; default: a new one.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel="Conversation",
+            help="Conversation to start or continue; default: a new one.",
+        ),
     ] = None,
     system: System = None,
     condense_llm: CondenseLlm = None,
@@ -40,31 +45,65 @@ def chat(  # noqa: PLR0913 - one parameter an option
     prompts_no_thinking: PromptsNoThinking = None,
     answer_from_history: Annotated[
         FromHistory | None,
-        typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
+        typer.Option(
+            rich_help_panel="Conversation",
+            help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed.",
+        ),
     ] = None,
     direct_answer: Annotated[
-        bool, typer.Option("--direct-answer", help="Answer small talk without a search; a call more a turn.")
+        bool,
+        typer.Option(
+            "--direct-answer",
+            rich_help_panel="Conversation",
+            help="Answer small talk without a search; a call more a turn.",
+        ),
     ] = False,
     web_or_rag: Annotated[
-        bool, typer.Option("--web-or-rag", help="Let the model choose web or documents (JUDGETREE_SEARXNG_URL).")
+        bool,
+        typer.Option(
+            "--web-or-rag",
+            rich_help_panel="Conversation",
+            help="Let the model choose web or documents (JUDGETREE_SEARXNG_URL).",
+        ),
     ] = False,
     answer_without_evidence: Annotated[
         bool,
-        typer.Option("--answer-without-evidence", help="Where no document answers, answer from general knowledge."),
+        typer.Option(
+            "--answer-without-evidence",
+            rich_help_panel="Conversation",
+            help="Where no document answers, answer from general knowledge.",
+        ),
     ] = False,
     summary_memory: Annotated[
-        bool, typer.Option("--summary-memory", help="Sum up turns that are too old for a prompt.")
+        bool,
+        typer.Option(
+            "--summary-memory", rich_help_panel="Conversation", help="Sum up turns that are too old for a prompt."
+        ),
     ] = False,
     switch_collection: Annotated[
         bool,
-        typer.Option("--switch-collection", help="Continue in another collection, without evidence of the old one."),
+        typer.Option(
+            "--switch-collection",
+            rich_help_panel="Conversation",
+            help="Continue in another collection, without evidence of the old one.",
+        ),
     ] = False,
     record: Record = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
     config: RagConfig,
 ) -> None:
+<<<<<<< HEAD
     """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
     with busy():
+=======
+    """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands.
+
+    Examples:
+        judgetree chat -c handbook
+        judgetree chat -c handbook --conversation oils
+    """
+    with busy():
+>>>>>>> h-new
         from ...graphs.conversation.turn.context import ConversationOptions
         from ...graphs.conversations import Conversations
         from ...modules.settings import load_settings

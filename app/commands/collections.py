@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..stores.collections import CollectionSummary, read_collections
+from ..terminal.home import home_in_use
 from ..terminal.terminal import Cell, busy, say, write_json, write_rows
 from .options import Json
 
@@ -19,8 +20,18 @@ def collections(
     ] = None,
     as_json: Json = False,
 ) -> None:
+<<<<<<< HEAD
     """List the collections that can be asked."""
     with busy():
+=======
+    """List the collections that can be asked.
+
+    Examples:
+        judgetree collections
+        judgetree collections --rename handbook handbook_2026
+    """
+    with busy():
+>>>>>>> h-new
         from ...modules.settings import load_settings
 
         settings = load_settings()
@@ -34,7 +45,7 @@ def collections(
     elif summaries:
         write_rows(_row(summary) for summary in summaries)
     else:
-        say("No collections yet. Make one: judgetree index FOLDER -c NAME")
+        say(f"No collections yet. {home_in_use(settings)}. Make one: judgetree index FOLDER -c NAME")
 
 
 def _row(collection: CollectionSummary) -> tuple[Cell, ...]:

@@ -31,7 +31,11 @@ class KeyShown:
 def config(
     runs: Annotated[bool, typer.Option("--runs", help="Those of evaluation runs too.")] = False, as_json: Json = False
 ) -> None:
-    """List the keys of --set and --config, which are options too: name, default, meaning."""
+    """List the keys of --set and --config, which are options too: name, default, meaning.
+
+    Examples:
+        judgetree config
+    """
     keys: type[Config] = RagConfig
     if runs:
         from ...evaluation.runs.experiment import Experiment

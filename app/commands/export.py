@@ -39,6 +39,9 @@ def export(
     """Export the trees of a run as training data, one JSON line an example, in the formats of TRL.
 
     What is right is known by the data set's supporting facts and answers, and by labels (`judgetree label`).
+
+    Examples:
+        judgetree export runs/first --what judge --out judge.jsonl
     """
     with busy("reading the run"), needs_extra("eval"):
         from ...evaluation.training.export import export as export_run

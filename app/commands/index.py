@@ -35,65 +35,114 @@ def index(  # noqa: PLR0913 - one parameter an option
     ] = None,
     *,
     collection: Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="Collection to fill.")],
-    types: Annotated[str | None, typer.Option("--type", metavar="pdf,md", help="File types; default: all.")] = None,
+    types: Annotated[
+        str | None, typer.Option("--type", metavar="pdf,md", rich_help_panel="Files", help="File types; default: all.")
+    ] = None,
     chunk_size: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Characters in a chunk; default: as before, at first 700.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Chunks and vectors",
+            help="Characters in a chunk; default: as before, at first 700.",
+        ),
     ] = None,
     chunk_overlap: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Characters shared; default: as before, at first 50.")
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            rich_help_panel="Chunks and vectors",
+            help="Characters shared; default: as before, at first 50.",
+        ),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Take out files that were under PATH and are gone; those of others stay.")
+        bool,
+        typer.Option(
+            "--prune",
+            rich_help_panel="Taking files out",
+            help="Take out files that were under PATH and are gone; those of others stay.",
+        ),
     ] = False,
     prune_all: Annotated[
         bool,
         typer.Option(
-            "--prune-all", help="Take out all that is not under PATH, other folders and uploads too; asks, or --yes."
+            "--prune-all",
+            rich_help_panel="Taking files out",
+            help="Take out all that is not under PATH, other folders and uploads too; asks, or --yes.",
         ),
     ] = False,
     remove: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE", help="Take a file out of the collection; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE", rich_help_panel="Taking files out", help="Take a file out of the collection; repeatable."
+        ),
     ] = None,
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Follow links that leave the folder, too.")
+        bool, typer.Option("--follow-links", rich_help_panel="Files", help="Follow links that leave the folder, too.")
     ] = False,
     max_file_mb: Annotated[
-        float, typer.Option(min=0, metavar="MB", help="Skip files that are larger, or that hold more text.")
+        float,
+        typer.Option(
+            min=0, metavar="MB", rich_help_panel="Files", help="Skip files that are larger, or that hold more text."
+        ),
     ] = 200.0,
     max_file_s: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Skip files that take longer to be read.")
+        float,
+        typer.Option(
+            min=0.1, metavar="SECONDS", rich_help_panel="Files", help="Skip files that take longer to be read."
+        ),
     ] = 60.0,
     prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What sources begin with; default: as the collection remembers.")
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel="Files",
+            help="What sources begin with; default: as the collection remembers.",
+        ),
     ] = None,
     index_params: Annotated[
         str | None,
         typer.Option(
             metavar="JSON",
+            rich_help_panel="Chunks and vectors",
             help="Index of vector fields; builds those that change. Such as "
             '\'{"dense": {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 32}}}\'.',
         ),
     ] = None,
     rebuild_index: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD", help="Drop and build the index of a vector field; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD",
+            rich_help_panel="Chunks and vectors",
+            help="Drop and build the index of a vector field; repeatable.",
+        ),
     ] = None,
     graph: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND",
+            rich_help_panel="Graphs",
             help="Make a graph of the collection: links, of titles named in its text, entities, of names that passages "
             "share, or triples, of facts that a model draws from each passage once its cost is confirmed; repeatable.",
         ),
     ] = None,
     graph_llm: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Model that draws triples; else JUDGETREE_LLM.")
+        str | None,
+        typer.Option(metavar="MODEL", rich_help_panel="Graphs", help="Model that draws triples; else JUDGETREE_LLM."),
     ] = None,
     prompts: Prompts = None,
     max_passages: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Ask about at most N passages now; default: all.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", rich_help_panel="Graphs", help="Ask about at most N passages now; default: all."
+        ),
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, metavar="USD", help="Most US dollars for triples now; default: no limit.")
+        float | None,
+        typer.Option(
+            min=0, metavar="USD", rich_help_panel="Graphs", help="Most US dollars for triples now; default: no limit."
+        ),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Take files out, and ask the model, without confirmation.")
@@ -104,17 +153,38 @@ def index(  # noqa: PLR0913 - one parameter an option
     ] = 600.0,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Processes that embed, a core each (extra ray); else this one."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Chunks and vectors",
+            help="Processes that embed, a core each (extra ray); else this one.",
+        ),
     ] = None,
     ray: RayAddress = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a file was skipped, or a passage got no triples.")
+        bool,
+        typer.Option(
+            "--strict", rich_help_panel="Files", help="Exit with 1 if a file was skipped, or a passage got no triples."
+        ),
     ] = False,
-    list_skipped: Annotated[bool, typer.Option("--list-skipped", help="Name all skipped files, not ten.")] = False,
+    list_skipped: Annotated[
+        bool, typer.Option("--list-skipped", rich_help_panel="Files", help="Name all skipped files, not ten.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
+<<<<<<< HEAD
     """Bring files into a collection; only what changed costs anything."""
     with busy():
+=======
+    """Bring files into a collection; only what changed costs anything.
+
+    Examples:
+        judgetree index handbook/ -c handbook
+        judgetree index handbook/ notes.md -c handbook --prune
+        judgetree index -c handbook --remove notes.md --dry-run
+    """
+    with busy():
+>>>>>>> h-new
         from ...modules.index.factory import open_index
         from ...modules.index.file_parsers import LoadLimits
         from ...modules.index.writer_lock import LockOptions

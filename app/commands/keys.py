@@ -49,8 +49,17 @@ def add(  # noqa: PLR0913 - one parameter an option
     ] = None,
     as_json: Json = False,
 ) -> None:
+<<<<<<< HEAD
     """Make a key and print it, once. Without -c or --all-collections it grants no collection."""
     with busy():
+=======
+    """Make a key and print it, once. Without -c or --all-collections it grants no collection.
+
+    Examples:
+        judgetree keys add ada --all-collections
+    """
+    with busy():
+>>>>>>> h-new
         from ...modules.index.schema import check_documents_name
         from ..server.keys.key import Budget
 
@@ -74,7 +83,11 @@ def add(  # noqa: PLR0913 - one parameter an option
 
 @keys_app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the keys, the oldest first; never their texts."""
+    """List the keys, the oldest first; never their texts.
+
+    Examples:
+        judgetree keys list
+    """
     with _book() as book:
         keys = book.entries()
     if as_json:
@@ -91,7 +104,11 @@ def revoke(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Revoke a key for good: running servers refuse it within seconds. A script needs no --yes."""
+    """Revoke a key for good: running servers refuse it within seconds. A script needs no --yes.
+
+    Examples:
+        judgetree keys revoke ada --dry-run
+    """
     from ..terminal.deleting import may_delete
 
     with _book() as book:

@@ -41,6 +41,10 @@ def label(  # noqa: PLR0913 - one parameter an option
     """Label passages of a run by hand: 2 answers the query alone, 1 holds a needed fact, 0 does not help.
 
     Labels go to labels.jsonl in the run directory as they are made; the same command continues.
+
+    Examples:
+        judgetree label runs/first
+        judgetree label runs/first --annotator ada --count 50 --terminal
     """
     if as_json and not summary:
         raise SettingsError("--json is for --summary.")

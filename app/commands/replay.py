@@ -47,28 +47,49 @@ def replay(  # noqa: PLR0913 - one parameter an option
     ] = "",
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
     csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A row for each question, policy and budget.")
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel="Files", help="A row for each question, policy and budget."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Table, plots and words as a page that needs no network.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel="Files", help="Table, plots and words as a page that needs no network."
+        ),
     ] = None,
     spreadsheet: Annotated[
-        bool, typer.Option("--spreadsheet", help="Write --csv so that no text runs as a formula.")
+        bool,
+        typer.Option("--spreadsheet", rich_help_panel="Files", help="Write --csv so that no text runs as a formula."),
     ] = False,
-    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The plots as SVG and PDF.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", rich_help_panel="Files", help="The plots as SVG and PDF.")
+    ] = None,
     answer: Annotated[
-        bool, typer.Option("--answer", help="Let a model answer from what each tree shows its readers: EM and F1.")
+        bool,
+        typer.Option(
+            "--answer",
+            rich_help_panel="Answers",
+            help="Let a model answer from what each tree shows its readers: EM and F1.",
+        ),
     ] = False,
-    max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before it pays more calls.")] = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before it pays more dollars.")] = None,
-    cache: Annotated[CacheMode, typer.Option(help="How its calls are kept.")] = "write",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before its calls.")] = False,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, metavar="N", rich_help_panel="Answers", help="Stop before it pays more calls.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="USD", rich_help_panel="Answers", help="Stop before it pays more dollars.")
+    ] = None,
+    cache: Annotated[CacheMode, typer.Option(rich_help_panel="Answers", help="How its calls are kept.")] = "write",
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", rich_help_panel="Answers", help="Do not ask before its calls.")
+    ] = False,
     as_json: Json = False,
     config: RagConfig,
 ) -> None:
     """Compare policies on a recording of `judgetree eval record`; without --answer no model is called.
 
     What --answer costs at most is said before; what the cache has costs nothing.
+
+    Examples:
+        judgetree replay runs/recording --html replay.html
     """
     with busy(), needs_extra("eval"):
         from ...evaluation.record_and_replay import replay_recording

@@ -26,18 +26,31 @@ def serve(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(metavar="NAME", help="System that answers, may be repeated; default: judge and naive."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes any free one.")] = 8808,
+    host: Annotated[
+        str, typer.Option(rich_help_panel="Network", help="Address to listen on; others than loopback need keys.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, rich_help_panel="Network", help="Port; 0 takes any free one.")
+    ] = 8808,
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Name under which the server is called, may be repeated."),
+        typer.Option(
+            metavar="NAME", rich_help_panel="Network", help="Name under which the server is called, may be repeated."
+        ),
     ] = None,
     fast_llm: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Model of titles and tags; default: that of follow-ups.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", rich_help_panel="Models", help="Model of titles and tags; default: that of follow-ups."
+        ),
     ] = None,
     name_llm: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=MODEL", help="Model that requests may choose by this name, may be repeated."),
+        typer.Option(
+            metavar="NAME=MODEL",
+            rich_help_panel="Models",
+            help="Model that requests may choose by this name, may be repeated.",
+        ),
     ] = None,
     sources: Annotated[
         SourcesForm | None,
@@ -60,31 +73,63 @@ def serve(  # noqa: PLR0913 - one parameter an option
         Path | None, typer.Option(metavar="FOLDER", help="Folder with evaluation runs to show; default: none.")
     ] = None,
     expire_days: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Delete conversations after N days without a turn.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Limits of the server",
+            help="Delete conversations after N days without a turn.",
+        ),
     ] = None,
     max_runs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Questions that are answered at once; default 64.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Limits of the server",
+            help="Questions that are answered at once; default 64.",
+        ),
     ] = None,
     requests_per_minute: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Requests of one key in a minute, or of one address; default 600."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Limits of the server",
+            help="Requests of one key in a minute, or of one address; default 600.",
+        ),
     ] = None,
     max_connections: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Connections that are open at once; default 1000.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", rich_help_panel="Network", help="Connections that are open at once; default 1000."
+        ),
     ] = None,
     max_connections_per_address: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Connections of one address, or of one IPv6 network; default 250."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Network",
+            help="Connections of one address, or of one IPv6 network; default 250.",
+        ),
     ] = None,
     trusted_proxies: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS", help="Address or network of proxies whose X-Forwarded-For is believed, may be repeated."
+            metavar="ADDRESS",
+            rich_help_panel="Network",
+            help="Address or network of proxies whose X-Forwarded-For is believed, may be repeated.",
         ),
     ] = None,
     shutdown_seconds: Annotated[
         float | None,
-        typer.Option(min=0, metavar="S", help="Seconds that running questions get when the server is ended."),
+        typer.Option(
+            min=0,
+            metavar="S",
+            rich_help_panel="Limits of the server",
+            help="Seconds that running questions get when the server is ended.",
+        ),
     ] = None,
     lenient: Annotated[
         bool,
@@ -98,6 +143,10 @@ def serve(  # noqa: PLR0913 - one parameter an option
 
     Limits, such as --max-llm-calls, are the most that a request may ask for. Other keys are defaults: a request may
     have more --topk, up to 100, and its own --search-type, --thinking and --policy.
+
+    Examples:
+        judgetree serve
+        judgetree serve -c handbook --port 8900 --keys
     """
     with busy():
         try:

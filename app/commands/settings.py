@@ -27,7 +27,11 @@ class SettingInForce:
 
 
 def settings(as_json: Json = False) -> None:
-    """List all settings: environment variable, value in force, where it comes from, meaning."""
+    """List all settings: environment variable, value in force, where it comes from, meaning.
+
+    Examples:
+        judgetree settings
+    """
     listed = read_settings()
     if as_json:
         write_json([asdict(setting) for setting in listed])

@@ -23,7 +23,12 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust the folder no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Use a folder's .env as it is now, though it names code, an address or a file, and its .judgetree."""
+    """Use a folder's .env as it is now, though it names code, an address or a file, and its .judgetree.
+
+    Examples:
+        judgetree trust
+        judgetree trust FOLDER --revoke
+    """
     if list_all and revoke:
         raise SettingsError("Give --list or --revoke, not both.")
     if list_all:

@@ -154,6 +154,22 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
         yield from (each.summary for each in reader.read_all())
 
 
+def read_names(settings: Settings) -> list[str]:
+    """Return the names of the collections of documents, sorted; unlike ``read_collections`` it reads no chunk.
+
+    Raises:
+        CollectionError: The database cannot be opened.
+    """
+    from ...modules.index.connection import connect
+    from ...modules.index.schema import list_collections
+    from ...modules.memory.schema import is_memory
+
+    if not database_exists(settings):
+        return []
+    with closing(connect(settings.milvus_address, settings.milvus_token.get_secret_value())) as connection:
+        return [name for name in list_collections(connection.client) if not is_memory(connection.client, name)]
+
+
 def database_exists(settings: Settings) -> bool:
     """Return whether the database exists; False for a Milvus Lite folder without data."""
     from ...modules.index.connection import database_exists as exists

@@ -102,7 +102,11 @@ class EvalQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusDocument:
-    """One document to index."""
+    """One document to index.
+
+    >>> CorpusDocument(key="ks-1", text="KS-1 needs the oil VG 68.").title
+    ''
+    """
 
     key: str
     """Unique within the corpus, and derived from the content, so that pooled duplicates become one document."""

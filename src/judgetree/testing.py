@@ -16,6 +16,7 @@ from .app.scripted.server import ScriptedServer
 from .evaluation.contracts import check_dataset, check_metric
 from .graphs.contract_rules import ContractError
 from .graphs.contracts import check_chat_model, check_judge, check_retriever, check_system
+from .graphs.policy_contract import check_policy
 
 __all__ = [
     "ContractError",
@@ -24,6 +25,7 @@ __all__ = [
     "check_dataset",
     "check_judge",
     "check_metric",
+    "check_policy",
     "check_retriever",
     "check_system",
 ]

@@ -16,9 +16,19 @@ from tests.app.commands.test_question_options import commands
 REPO = Path(__file__).parents[2]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OF_OTHERS = frozenset(
-    {"--ctx-size", "--max-model-len", "--head", "--force-reinstall", "--data-dir", "--host", "--port", "--debug"}
+    {
+        "--ctx-size",
+        "--max-model-len",
+        "--head",
+        "--force-reinstall",
+        "--data-dir",
+        "--host",
+        "--port",
+        "--debug",
+        "--help",
+    }
 )
-"""Options of other programs, and the one before every command."""
+"""Options of other programs, and those before every command."""
 QUESTIONS = ("eval run", "eval record")
 READ_IN = {
     "eval/calibration/calibrate.py": ("eval calibrate",),

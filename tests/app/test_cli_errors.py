@@ -110,10 +110,6 @@ def test_debug_shows_the_traceback(
     assert "LoadingError" in said
 
 
-def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
-    assert cli().status == 2
-
-
 def test_a_mistyped_command_is_a_user_error(cli: Cli) -> None:
     cli("aks").refused("aks")
 

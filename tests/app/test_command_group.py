@@ -11,7 +11,15 @@ said: list[str] = []
 
 
 def greet(name: str) -> None:
-    """Greet somebody."""
+    """Greet somebody.
+
+    Their name is said
+    once.
+
+    Examples:
+        program greet Ada
+        program greet "Ada L."
+    """
     said.append(name)
 
 
@@ -26,11 +34,18 @@ def _app() -> typer.Typer:
 
 
 def test_a_list_of_commands_builds_none_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = {"greet": of_function(greet), "eval": of_group(_never, help="Measure systems.")}
-    command_line(_app(), listed)(["--help"], standalone_mode=False)
+    panels = {"Ask": {"greet": of_function(greet)}, "Measure": {"eval": of_group(_never, help="Measure systems.")}}
+    command_line(_app(), panels)(["--help"], standalone_mode=False)
     shown = capsys.readouterr().out
-    assert "Greet somebody." in shown
-    assert "Measure systems." in shown
+    parts = ("─ Ask ─", "Greet somebody.", "─ Measure ─", "Measure systems.")
+    assert [shown.index(part) for part in parts] == sorted(shown.index(part) for part in parts)
+    assert "program greet" not in shown
+
+
+def test_a_docstring_becomes_paragraphs_and_lines_of_examples() -> None:
+    command = of_function(greet).build()
+    assert command.help == "Greet somebody.\n\nTheir name is said once."
+    assert command.epilog == 'Examples:\nprogram greet Ada\nprogram greet "Ada L."'
 
 
 def test_a_command_is_built_once_and_no_other_is() -> None:
@@ -42,7 +57,7 @@ def test_a_command_is_built_once_and_no_other_is() -> None:
         return inner.build()
 
     listed = {"greet": ListedCommand(help="", build=build), "eval": of_group(_never, help="")}  # type: ignore[arg-type]
-    group = command_line(_app(), listed)
+    group = command_line(_app(), {"Ask": listed})
     for name in ("Ada", "Grace"):
         group(["greet", name], standalone_mode=False)
     assert said == ["Ada", "Grace"]
@@ -50,6 +65,6 @@ def test_a_command_is_built_once_and_no_other_is() -> None:
 
 
 def test_a_mistyped_command_is_told_the_nearest() -> None:
-    group = command_line(_app(), {"greet": of_function(greet)})
+    group = command_line(_app(), {"Ask": {"greet": of_function(greet)}})
     with pytest.raises(Exception, match="Did you mean 'greet'"):
         group(["gret", "Ada"], standalone_mode=False)

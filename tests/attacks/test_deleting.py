@@ -168,6 +168,7 @@ KEEPING = {
     "demo": "has a collection, files and a folder of its own",
     "eval calibrate": "makes a fit of a judge and model, which is replaced by the same command",
     "eval fetch": "keeps what was fetched before",
+    "new": "makes a folder, and refuses one that is there",
     "serve": "deletes old conversations if --expire-days says so, and logs how many",
     "trust": "takes a consent back with --revoke, which the same command gives again",
 }

@@ -122,6 +122,7 @@ BY_THE_UMASK = {
     "modules/storage/atomic.py": "reports and tables of the user; private where it is asked to be",
     "graphs/conversation/qa_log.py": "a file that the user names, with a mode of its own",
     "app/commands/demo.py": "a folder that the user names",
+    "app/commands/new/new.py": "a package of the user's own",
     "app/server/collections/uploads.py": "within a temporary folder of this user",
 }
 """Files that make files or folders otherwise than by modules/trust; those of eval/ make the user's runs and reports."""

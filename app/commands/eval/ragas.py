@@ -60,6 +60,9 @@ def ragas(  # noqa: PLR0913 - one parameter an option
     """Score a run with RAGAS, a model as the judge; after a stop, the same command continues.
 
     Scores go to ragas.jsonl in the run directory; `judgetree eval report` shows them.
+
+    Examples:
+        judgetree eval ragas runs/first --max-cost 1
     """
     with busy():
         from ....evaluation.ragas.metrics import metrics_named

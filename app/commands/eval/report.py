@@ -34,7 +34,12 @@ def report(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
+    """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory.
+
+    Examples:
+        judgetree eval report runs/first
+        judgetree eval report runs/first --latex table.tex
+    """
     if is_sweep_folder(folder):
         refused = {"--csv": csv, "--plots": plots, "--baseline": baseline}
         report_sweep(folder, latex=latex, refused=refused, spreadsheet=spreadsheet, as_json=as_json)

@@ -36,33 +36,71 @@ def run(  # noqa: PLR0913 - one parameter an option
     out: Out,
     questions: Questions = None,
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
+        Path | None,
+        typer.Option(
+            "--from", metavar="MANIFEST", rich_help_panel="Asking again", help="Do the run of this manifest.json again."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask a pilot only, and estimate what the rest takes.")
+        bool,
+        typer.Option(
+            "--dry-run", rich_help_panel="Estimate", help="Ask a pilot only, and estimate what the rest takes."
+        ),
     ] = False,
     pilot: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Questions of the pilot; 10. 0 goes by the rows there are.")
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            rich_help_panel="Estimate",
+            help="Questions of the pilot; 10. 0 goes by the rows there are.",
+        ),
     ] = None,
     retry: Annotated[
         RetryName | None,
-        typer.Option(help="Ask again what failed; incomplete: also what was answered with damage (degraded)."),
+        typer.Option(
+            rich_help_panel="Asking again",
+            help="Ask again what failed; incomplete: also what was answered with damage (degraded).",
+        ),
     ] = None,
     accept_changes: Annotated[
-        bool, typer.Option("--accept-changes", help="Go on with other prompts, code or libraries than the rows have.")
+        bool,
+        typer.Option(
+            "--accept-changes",
+            rich_help_panel="Asking again",
+            help="Go on with other prompts, code or libraries than the rows have.",
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", rich_help_panel="Asking again", help="Ask everything again, also the models.")
+    ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Processes that ask the questions (extra ray); else this one."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Processes",
+            help="Processes that ask the questions (extra ray); else this one.",
+        ),
     ] = None,
     ray: RayAddress = None,
     as_json: Json = False,
     config: dict[str, object],
     config_file: Path | None,
 ) -> None:
+<<<<<<< HEAD
     """Ask every system every question; after a stop, the same command continues the run."""
     with busy():
+=======
+    """Ask every system every question; after a stop, the same command continues the run.
+
+    Examples:
+        judgetree eval run --questions my.csv --corpus handbook --out runs/first
+        judgetree eval run --config experiment.yaml --out runs/first --dry-run
+        judgetree eval run --from runs/first/manifest.json --out runs/again
+    """
+    with busy():
+>>>>>>> h-new
         from ....evaluation.runs.batch_run import RunOptions
 
     if pilot is not None and not dry_run:

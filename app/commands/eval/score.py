@@ -54,6 +54,10 @@ def score(  # noqa: PLR0913 - one parameter an option
     """Score the answers of a run without asking them again; after a stop, the same command continues.
 
     Scores go to scores.jsonl in the run directory; `judgetree eval report` and `compare` show them.
+
+    Examples:
+        judgetree eval score runs/first --metric my_metric:length
+        judgetree eval score runs/first --metric llm_correctness --max-cost 1
     """
     with busy(), needs_extra("eval"):
         from ....evaluation.score_with_metric import score as score_run

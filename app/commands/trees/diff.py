@@ -30,8 +30,18 @@ def diff(
     ] = None,
     as_json: Json = False,
 ) -> None:
+<<<<<<< HEAD
     """Compare two search trees: where they part, verdicts, chunks, answers, costs; or two runs, with exact match."""
     with busy():
+=======
+    """Compare two search trees: where they part, verdicts, chunks, answers, costs; or two runs, with exact match.
+
+    Examples:
+        judgetree diff THREAD_ID OTHER_THREAD_ID
+        judgetree diff runs/first runs/second
+    """
+    with busy():
+>>>>>>> h-new
         from ....modules.storage.atomic import write_atomic
         from ...terminal.files import check_writable
 

@@ -40,6 +40,9 @@ def explain(
     """Ask again without each chunk and sub-question, and tell what is decisive, useless and harmful.
 
     What that costs at most is said before.
+
+    Examples:
+        judgetree explain THREAD_ID
     """
     with busy():
         from ....graphs.forks.explain import NoJudge

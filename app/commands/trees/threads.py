@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...terminal.home import home_in_use
 from ...terminal.terminal import Cell, busy, local_time, say, write_json, write_rows
 from ..options import Json
 
@@ -19,18 +20,29 @@ STATUS_STYLES = {"answered": "green", "refused": "dim", "failed": "red", "open":
 def threads(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20, as_json: Json = False
 ) -> None:
+<<<<<<< HEAD
     """List the questions asked so far, newest first."""
     with busy():
+=======
+    """List the questions asked so far, newest first.
+
+    Examples:
+        judgetree threads
+        judgetree threads --limit 100 --json
+    """
+    with busy():
+>>>>>>> h-new
         from ....modules.settings import load_settings
         from ...terminal.saved import newest_threads
 
-    newest = newest_threads(load_settings(), limit)
+    settings = load_settings()
+    newest = newest_threads(settings, limit)
     if as_json:
         write_json([asdict(thread) for thread in newest])
     elif newest:
         write_rows(_row(thread) for thread in newest)
     else:
-        say('No threads yet. Ask something: judgetree ask "…" -c NAME')
+        say(f'No threads yet. {home_in_use(settings)}. Ask something: judgetree ask "…" -c NAME')
 
 
 def _row(thread: ThreadSummary) -> tuple[Cell, ...]:
