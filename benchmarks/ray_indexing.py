@@ -161,11 +161,11 @@ def _killed() -> Iterator[Row]:
         rounds = [run_round(nodes, number) for number in range(ROUNDS)]
     lost, doubled = sum(each.lost for each in rounds), sum(each.doubled for each in rounds)
     yield Row(
-        f"{CHUNKS:,} chunks over three nodes, one killed (after {', '.join(str(each.killed_at) for each in rounds)}), "
-        f"{ROUNDS} times: chunks lost, doubled",
+        f"{CHUNKS:,} chunks over three nodes, one killed, {ROUNDS} times: chunks lost, doubled",
         f"{lost}, {doubled}",
         "0, 0",
         lost + doubled == 0,
+        note=f"killed after {', '.join(str(each.killed_at) for each in rounds)}",
     )
     yield Row(
         f"seconds of each; {CHUNKS // BATCH * LATENCY_S / 3:.1f} s are what three workers wait",

@@ -50,12 +50,12 @@ def measure() -> list[Row]:
     none, full = (median(times[record]) for record in ("none", "full"))
     return [
         Row(
-            f"{len(results)} questions, {calls} calls: CPU a call with searches, nothing recorded; everything",
-            f"{none:.2f} ms; {full:.2f} ms, medians of {ROUNDS} in turn "
-            f"({_listed(times['none'])}; {_listed(times['full'])})",
+            f"{len(results)} questions: CPU a call with searches, nothing recorded; everything",
+            f"{none:.2f} ms; {full:.2f} ms",
+            note=f"{calls} calls, medians of {ROUNDS} in turn: {_listed(times['none'])}; {_listed(times['full'])}",
         ),
         Row(
-            "the same: bytes a call on disk; of messages and reply as text; of checkpoints",
+            f"{len(results)} questions: bytes a call on disk; of messages and reply as text; of checkpoints",
             f"{kept / calls:,.0f}; {plain / calls:,.0f}; {checkpoints / calls:,.0f}",
         ),
         Row(f"page of a tree of {largest.usage['llm_calls']} calls with all texts", f"{page / 1000:,.0f} kB"),

@@ -101,5 +101,5 @@ def measure() -> list[Row]:
     told = ", ".join(f"{name} {count}" for name, count in sorted(reached.items()))
     return [
         Row(f"{TREES} trees, {AT_ONCE} at once; limits reached", told),
-        *(Row(name, f"{exceeded[name]} trees", "0", exceeded[name] == 0) for name in names),
+        *(Row(f"{TREES} trees: over {name}", f"{exceeded[name]} trees", "0", exceeded[name] == 0) for name in names),
     ]
