@@ -137,7 +137,7 @@ def measure_long(settings: Settings, store: Path) -> list[Row]:
     growth_mb = (_bytes_of(store) - before) / 1e6
     state_kb = _state_bytes(store) / 1e3
     last = sorted(seconds[-100:])
-    what = f"one conversation of {turns} turns, SQLite"
+    what = f"one conversation of {LONG_TURNS} turns, SQLite"
     return [
         Row(
             f"{what}: a turn besides the model, median of the last 100",
@@ -146,7 +146,7 @@ def measure_long(settings: Settings, store: Path) -> list[Row]:
             holds=last[50] < 0.15,
             values=(last[50] * 1000,),
             unit="ms",
-            note=f"95th percentile {last[95] * 1000:.0f} ms",
+            note=f"95th percentile {last[95] * 1000:.0f} ms, {turns} turns kept",
         ),
         Row(f"{what}: the conversation's state", f"{state_kb:.0f} kB", "< 200 kB", state_kb < 200, (state_kb,), "kB"),
         Row(f"{what}: growth of the database", f"{growth_mb:.1f} MB", "< 50 MB", growth_mb < 50, (growth_mb,), "MB"),

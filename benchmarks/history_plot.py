@@ -42,6 +42,11 @@ def history_svg(histories: Sequence[History]) -> str:
     )
 
 
+def number(value: float) -> str:
+    """Return a value with at most three digits, or all that stand before the point."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def _strip(history: History, top: int) -> str:
     highest = max(*history.values, history.limit or 0) or 1
     bottom = top + TOP + HEIGHT
@@ -63,7 +68,7 @@ def _strip(history: History, top: int) -> str:
         f'<polyline points="{line}"/>'
         + "".join(
             f'<circle cx="{x}" cy="{height}" r="3"/>'
-            f'<text x="{x}" y="{bottom + 14}" text-anchor="middle">{value:.3g}</text>'
+            f'<text x="{x}" y="{bottom + 14}" text-anchor="middle">{number(value)}</text>'
             for x, height, value in points
         )
     )

@@ -36,7 +36,7 @@ class Row:
     @property
     def figure(self) -> str:
         """The figure with its interval and its note."""
-        interval = f", 95 % {self.interval[0]:g} to {self.interval[1]:g}" if self.interval else ""
+        interval = f", 95 % interval {self.interval[0]:.3g} to {self.interval[1]:.3g}" if self.interval else ""
         return f"{self.measured}{interval}{f' ({self.note})' if self.note else ''}"
 
 

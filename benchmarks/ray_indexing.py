@@ -70,7 +70,7 @@ def _compared() -> Iterator[Row]:
         few = _embedding_s(ready, many[:10])
         yield Row("two workers, embedding without cost: start of the workers", f"{few:.1f} s")
         yield Row(
-            f"the same: a chunk of {len(many)}, besides the start; in one process",
+            f"two workers, embedding without cost: a chunk of {len(many)}, besides the start; in one process",
             f"{(there - few) / len(many) * 1000:.2f} ms; {here / len(many) * 1000:.2f} ms",
         )
 
