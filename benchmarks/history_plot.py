@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -62,9 +63,10 @@ def _strip(history: History, top: int) -> str:
         goal = f'<line class="goal" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="{y(history.limit)}" y2="{y(history.limit)}"/>'
     title = history.what + (f" ({history.unit})" if history.unit else "")
     title += f"; goal {history.required}, dashed" if history.limit is not None else ""
+    lines = enumerate(textwrap.wrap(title, 100, max_lines=2, placeholder=" …"), 1)
     return (
-        f'<text x="{LEFT}" y="{top + 14}">{escape(title)}</text>'
-        f'<line class="zero" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="{bottom}" y2="{bottom}"/>{goal}'
+        "".join(f'<text x="{LEFT}" y="{top + 14 * place}">{escape(part)}</text>' for place, part in lines)
+        + f'<line class="zero" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="{bottom}" y2="{bottom}"/>{goal}'
         f'<polyline points="{line}"/>'
         + "".join(
             f'<circle cx="{x}" cy="{height}" r="3"/>'

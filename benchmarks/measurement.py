@@ -25,7 +25,7 @@ class Row:
     holds: bool | None = None
     """Whether the requirement is met; None without one."""
     values: tuple[float, ...] = ()
-    """The numbers in ``measured`` that a plot of several runs shows; empty where none is worth one."""
+    """The number in ``measured`` that a plot of several runs shows, then those behind it; empty where none is."""
     unit: str = ""
     """Unit of ``values``; "" for shares and ratios."""
     interval: tuple[float, float] | None = None
@@ -36,7 +36,7 @@ class Row:
     @property
     def figure(self) -> str:
         """The figure with its interval and its note."""
-        interval = f", 95 % interval {self.interval[0]:.3g} to {self.interval[1]:.3g}" if self.interval else ""
+        interval = f", 95 % interval {self.interval[0]:.4g} to {self.interval[1]:.4g}" if self.interval else ""
         return f"{self.measured}{interval}{f' ({self.note})' if self.note else ''}"
 
 

@@ -58,7 +58,7 @@ def history_of(runs: Sequence[Run], what: str) -> History:
     )  # fmt: skip
 
 
-def drawn(name: str, text: str) -> tuple[str, dict[str, str]]:
+def drawn(text: str) -> tuple[str, dict[str, str]]:
     """Return the text of a page with its tables filled, and the plots that it shows by the name of their file."""
     plots: dict[str, str] = {}
 
@@ -88,7 +88,7 @@ def _table(shown: Sequence[Shown]) -> Iterator[str]:
 
 
 def _when(run: Run) -> str:
-    return f"{run.day or 'day not recorded'}{f'; {run.note}' if run.note else ''}"
+    return "; ".join(filter(None, (str(run.day or ""), run.note))) or "not recorded"
 
 
 def _source(name: str, runs: Sequence[Run], whats: Sequence[str]) -> str:
@@ -127,7 +127,7 @@ def pages() -> list[Path]:
 def draw_pages() -> None:
     """Write all pages and their plots anew."""
     for page in pages():
-        text, plots = drawn(page.name, page.read_text(encoding="utf-8"))
+        text, plots = drawn(page.read_text(encoding="utf-8"))
         page.write_text(text, encoding="utf-8")
         for file, svg in plots.items():
             (PAGES / file).write_text(svg, encoding="utf-8")
