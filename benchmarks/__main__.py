@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints their tables: ``python -m benchmarks [NAME …]``."""
+"""Runs the benchmarks, prints their tables and adds them to docs/measured: ``python -m benchmarks [NAME …]``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import importlib
 import sys
 import time
 
+from .history import add_run, run_of
 from .measurement import as_markdown
+from .pages import draw_pages
 
 BENCHMARKS = (
     "standards_accuracy",
@@ -56,7 +58,9 @@ def main() -> int:
     """Run the benchmarks; exit status 1 if a requirement does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)} (all)")
-    names = parser.parse_args().names or BENCHMARKS
+    parser.add_argument("--note", default="", metavar="TEXT", help="what is special about this run: 'a busy machine'")
+    arguments = parser.parse_args()
+    names = arguments.names or BENCHMARKS
     fell_short = False
     for name in names:
         if name not in BENCHMARKS:
@@ -65,6 +69,8 @@ def main() -> int:
         rows = importlib.import_module(f"{__package__}.{name}").measure()
         fell_short |= any(row.holds is False for row in rows)
         print(f"\n## {name} ({time.perf_counter() - started:.0f} s)\n\n{as_markdown(rows)}", flush=True)
+        add_run(name, run_of(name, rows, arguments.note))
+    draw_pages()
     return 1 if fell_short else 0
 
 

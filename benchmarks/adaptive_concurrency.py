@@ -112,16 +112,19 @@ def _rows(what: str, options: dict[str, int], fixed: tuple[int, ...]) -> Iterato
     for cap in (*fixed, 0):
         endpoint = Endpoint(**options)
         gate = FixedGate(cap) if cap else CallGate(CAP)
-        found, limit = background_loop().run(_ask(endpoint, gate))
+        rate, found, limit = background_loop().run(_ask(endpoint, gate))
         adapted = "" if cap else f"; at most {endpoint.most} at once, limit {limit} at the end"
         yield Row(
             f"{what}: {f'fixed {cap}' if cap else f'adaptive, cap {CAP}'}",
-            f"{found}, {endpoint.refused} refused of {endpoint.refused + endpoint.answered}{adapted}",
+            f"{rate:.0f} calls a second",
+            values=(rate,),
+            unit="calls a second",
+            note=f"{found}, {endpoint.refused} refused of {endpoint.refused + endpoint.answered}{adapted}",
         )
 
 
-async def _ask(endpoint: Endpoint, gate: CallGate) -> tuple[str, int]:
-    """Call for ``CASE_S`` seconds; return what was measured, and the last limit."""
+async def _ask(endpoint: Endpoint, gate: CallGate) -> tuple[float, str, int]:
+    """Call for ``CASE_S`` seconds; return calls a second, what else was measured, and the last limit."""
     async with endpoint.served() as base_url:
         llm = EndpointLLM(open_chat("m", base_url=base_url, api_key="none", timeout_s=60.0), gate=gate, retries=3)
         await llm.complete([("user", "warm up")], meter=CallMeter(node="generate"))
@@ -139,5 +142,5 @@ async def _ask(endpoint: Endpoint, gate: CallGate) -> tuple[str, int]:
                     lasted_s.append(meter.records[0]["seconds"])
 
         await asyncio.gather(*(call_on() for _ in range(CALLERS)))
-    calls = f"{sum(halves) / CASE_S:.0f} calls/s ({halves[1] * 2 / CASE_S:.0f} in the second half)"
-    return f"{calls}, median {statistics.median(lasted_s):.2f} s", gate.limit
+    found = f"{halves[1] * 2 / CASE_S:.0f} in the second half, median {statistics.median(lasted_s):.2f} s"
+    return sum(halves) / CASE_S, found, gate.limit

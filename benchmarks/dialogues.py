@@ -74,7 +74,7 @@ def _rows_of(system: str, asked: Sequence[Asked]) -> list[Row]:
     searched = [each for each in from_history if _searched_or_dear(each.result)]
     right, alone = sum(each.is_right for each in asked), sum(each.is_right_alone for each in asked)
     return [
-        Row(f"{system}, turns answered right", f"{right}/{len(asked)}; their questions alone {alone}"),
+        Row(f"{system}, turns answered right", f"{right}/{len(asked)}", note=f"their questions alone {alone}"),
         Row(f"{system}, right alone and wrong in its dialogue", f"{len(lost)}/{alone}", "none", holds=not lost),
         Row(
             f"{system}, topic switches that use a chunk which their own search does not find",

@@ -66,10 +66,13 @@ def measure() -> list[Row]:
         seconds = time.perf_counter() - started
         rows.append(
             Row(
-                f"{name} of a tree of {nodes} nodes ({size / 1e6:.1f} MB)",
+                f"{name} of a tree of {nodes} nodes",
                 f"{seconds:.2f} s",
                 f"< {limit_s:.0f} s" if limit_s else "",
                 holds=seconds < limit_s if limit_s else None,
+                values=(seconds,),
+                unit="s",
+                note=f"{size / 1e6:.1f} MB",
             )
         )
     return [*rows, *_measure_collisions()]

@@ -25,7 +25,7 @@ from judgetree.modules.structure.pagerank import PassageRanking
 from judgetree.modules.structure.passages import Passage
 
 from .corpus import DATA
-from .hotpotqa import hotpotqa, not_measured
+from .hotpotqa import hotpotqa, without_file
 from .links import DEPTH, TOPK, VARIABLE, asked, compared, recall
 from .measurement import Row
 
@@ -146,7 +146,7 @@ def measure() -> list[Row]:
     rows = [*size_rows()]
     given, file = hotpotqa(), os.environ.get(VARIABLE)
     if given is None:
-        return [*rows, not_measured("HotpotQA, the graph of entities", "")]
+        return [*rows, without_file("HotpotQA, the graph of entities", "")]
     datasets = [
         load_dataset(f"standards:{DATA / 'standards_qa.jsonl'}"),
         *([load_dataset(f"musique:{file}")] if file else []),

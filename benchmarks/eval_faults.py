@@ -99,19 +99,21 @@ def measure(questions: int = QUESTIONS) -> list[Row]:
     wanted = questions * len(SYSTEMS)
     wrong = wanted - sum(row.completeness == "complete" for row in mended) + len(unmarked(mended, undisturbed))
     completeness = ", ".join(f"{counts[kind]} {kind}" for kind in ("complete", "degraded", "failed"))
+    what = f"{questions} questions to naive and judge, {RATE:.0%} of all faults at once, killed and out of disk"
     return [
         Row(
-            f"{questions} questions to naive and judge, {RATE:.0%} of all faults at once, killed and out of disk",
-            f"{kills} kills, disk full {int(full)} time; {len(newest_attempts(attempts))} rows, {gone} lost, "
-            f"{doubled(attempts)} doubled, {len(hidden)} damaged without a mark",
-            f"{KILLS} kills, 1 time; {wanted} rows, 0, 0, 0",
+            f"{what}: rows lost, doubled, damaged without a mark",
+            f"{gone}, {doubled(attempts)}, {len(hidden)}",
+            "0, 0, 0",
             holds=(kills, full, len(newest_attempts(attempts)), gone, doubled(attempts), len(hidden))
             == (KILLS, True, wanted, 0, 0, 0),
+            note=f"{len(newest_attempts(attempts))} of {wanted} rows, {kills} kills, disk full {int(full)} time",
         ),
         Row(
-            "the same: what the rows say; asked again with --retry incomplete and no faults",
-            f"{completeness}; {wrong} wrong",
-            "0 other than the undisturbed run's",
+            f"{what}: rows other than the undisturbed run's after --retry incomplete without faults",
+            f"{wrong}",
+            "0",
             holds=not wrong,
+            note=f"before {completeness}",
         ),
     ]

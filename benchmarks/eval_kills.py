@@ -139,16 +139,18 @@ def measure() -> list[Row]:
     rows = broken.attempts()
     wrong = differing(rows, RunStore(unbroken.out).read_rows())
     wanted, in_flight = QUESTIONS * len(SYSTEMS), KILLS * CALLS_AT_ONCE
+    what = f"{QUESTIONS} questions to naive and judge, killed {KILLS} times and resumed"
     return [
         Row(
-            f"{QUESTIONS} questions to naive and judge, killed {KILLS} times and resumed: rows",
-            f"{kills} kills, {len(rows)} rows, {wrong} other than those of the unbroken run",
-            f"{KILLS} kills, {wanted} rows, 0 others",
+            f"{what}: rows other than the unbroken run's",
+            f"{wrong} of {len(rows)}",
+            f"0 of {wanted}",
             holds=(kills, len(rows), wrong) == (KILLS, wanted, 0),
+            note=f"{kills} kills",
         ),
         Row(
-            "the same: calls at the model, and what a replay still calls",
-            f"{paid} calls, {twice} of them made before; {replayed}",
+            f"{what}: calls made before; those of a replay",
+            f"{twice} of {paid}; {replayed}",
             f"≤ {in_flight} made before (in flight at the kills); 0",
             holds=twice <= in_flight and not replayed,
         ),

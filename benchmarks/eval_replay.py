@@ -34,9 +34,12 @@ def measure_replay(system: str, original: FinishedRun) -> Row:
     rate = run.asked / run.wall_s
     return Row(
         f"{system}: {run.asked} questions replayed, {'searches included' if system == 'judge' else 'no search'}",
-        f"{rate:.1f} questions/s, {calls} model calls, predictions {'identical' if identical else 'differ'}",
+        f"{rate:.1f} questions/s",
         f"≥ {wanted}/s, 0 calls, byte-identical",
         holds=rate >= wanted and not calls and identical,
+        values=(rate,),
+        unit="questions/s",
+        note=f"{calls} model calls, predictions {'identical' if identical else 'differ'}",
     )
 
 
@@ -45,9 +48,12 @@ def measure() -> list[Row]:
     original = finished_run()
     run = original.measured
     memory = Row(
-        f"{run.asked} questions to llm, naive and judge, no latency: peak resident memory ({run.wall_s:.0f} s)",
-        f"{run.peak_mb:.0f} MB, {run.failed} failed",
+        f"{run.asked} questions to llm, naive and judge, no latency: peak resident memory",
+        f"{run.peak_mb:.0f} MB",
         f"< {MOST_RESIDENT_MB} MB, none failed",
         holds=run.peak_mb < MOST_RESIDENT_MB and not run.failed,
+        values=(run.peak_mb,),
+        unit="MB",
+        note=f"{run.wall_s:.0f} s, {run.failed} failed",
     )
     return [memory, *(measure_replay(system, original) for system in WANTED_A_SECOND)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.browser import CHROMIUM, look_at
 
 from .eval_runs import finished_run
-from .measurement import Row
+from .measurement import Row, not_measured
 
 MOST_S = 20
 END_OF_PAGE = "</html>"
@@ -26,10 +26,13 @@ def measure() -> list[Row]:
     page = run.folder / "report.html"
     size = f"{page.stat().st_size / 1e6:.1f} MB" if page.exists() else "no report.html"
     written = Row(
-        f"judgetree eval report of {run.measured.asked} rows; size of report.html",
-        f"{seconds:.1f} s; {size}",
+        f"judgetree eval report of {run.measured.asked} rows",
+        f"{seconds:.1f} s",
         f"< {MOST_S} s",
         holds=seconds < MOST_S and page.exists(),
+        values=(seconds,),
+        unit="s",
+        note=f"report.html {size}",
     )
     return [written, _opened(page)] if page.exists() else [written]
 
@@ -37,7 +40,7 @@ def measure() -> list[Row]:
 def _opened(page: Path) -> Row:
     what, required = "report.html in a real Chromium", "whole, nothing on the console"
     if CHROMIUM is None:
-        return Row(what, "not measured: no Chromium on the PATH", required)
+        return not_measured(what, "no Chromium on the PATH", required)
     started = time.perf_counter()
     look = look_at(page)
     shown = f": {look.console[0][:120]}" if look.console else ""

@@ -45,18 +45,23 @@ def measure_depth(depth: int, workspace: Workspace, server: ScriptedServer) -> l
     rows = RunStore(out).read_rows()
     calls = sum(row.tree.llm_calls for row in rows if row.tree is not None)
     ideal = ideal_s(rows)
-    what = f"{run.asked} judge questions, depth {depth}, {calls} calls of {LATENCY_S:.0f} s, {CALLS_AT_ONCE} at once"
+    what = f"{run.asked} judge questions, depth {depth}, {LATENCY_S:.0f} s latency, {CALLS_AT_ONCE} calls at once"
     return [
         Row(
             f"{what}: wall / ideal",
-            f"{run.wall_s:.1f} s / {ideal:.1f} s = {run.wall_s / ideal:.2f}, {run.failed} failed",
+            f"{run.wall_s / ideal:.2f}",
             "≤ 1.25, none failed",
             holds=run.wall_s <= 1.25 * ideal and not run.failed,
+            values=(run.wall_s / ideal,),
+            note=f"{run.wall_s:.1f} s / {ideal:.1f} s, {calls} calls, {run.failed} failed",
         ),
         Row(
-            "the same: CPU a call, searches and cache included; peak resident memory; set-up before",
-            f"{run.cpu_s / calls * 1000:.1f} ms; {run.peak_mb:.0f} MB; {run.setup_s:.1f} s",
+            f"{what}: CPU a call, searches and cache included",
+            f"{run.cpu_s / calls * 1000:.1f} ms",
+            values=(run.cpu_s / calls * 1000,),
+            unit="ms",
         ),
+        Row(f"{what}: peak resident memory; set-up before", f"{run.peak_mb:.0f} MB; {run.setup_s:.1f} s"),
     ]
 
 

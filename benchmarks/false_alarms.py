@@ -27,7 +27,7 @@ def _rows() -> Iterator[Row]:
     alone = (
         f"{COMPARISONS:,} comparisons of two equal systems, {QUESTIONS} questions: share in which a difference is shown"
     )
-    strong = f"the same, in clusters of {CLUSTER} whose questions are right or wrong together"
+    strong = f"{alone}, in clusters of {CLUSTER} whose questions are right or wrong together"
     yield _row(f"{alone}, exact McNemar test", _share(1, "mcnemar", is_told=False), holds=True)
     yield _row(f"{strong}, permutation test of clusters", _share(CLUSTER, "permutation", is_told=True), holds=True)
     yield _row(f"{strong}, as if they stood alone", _share(CLUSTER, "mcnemar", is_told=False), holds=False)
@@ -35,8 +35,14 @@ def _rows() -> Iterator[Row]:
 
 def _row(what: str, share: float, *, holds: bool) -> Row:
     low, high = wilson_bounds(share, COMPARISONS)
-    told = f"{share:.3f} (95 % interval {low:.3f} to {high:.3f})"
-    return Row(what, told, f"≤ {NOMINAL} within the interval", holds=low <= NOMINAL) if holds else Row(what, told, "")
+    return Row(
+        what,
+        f"{share:.3f}",
+        f"≤ {NOMINAL} within the interval" if holds else "",
+        holds=bool(low <= NOMINAL) if holds else None,
+        values=(share,),
+        interval=(low, high),
+    )
 
 
 def _share(cluster: int, test: PairedTest, *, is_told: bool) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from judgetree.app.scripted.behaviour import FAULTS, Fault
 from judgetree.app.scripted.server import ScriptedServer
@@ -60,11 +61,25 @@ def measure_fault(fault: Fault, server: ScriptedServer, settings: Settings) -> R
         f"{unknown:.1%} unknown verdicts",
         f"0 crashes, ≤ {allowed} failed, all resumed",
         holds=not crashes and len(failed) <= allowed and finished == len(failed),
+        values=(len(crashes), len(failed), finished, unknown * 100),
+    )
+
+
+def _all_of(rows: Sequence[Row]) -> Row:
+    crashes, failed, finished, unknown = zip(*(row.values for row in rows), strict=True)
+    return Row(
+        f"each of {len(rows)} faults alone at {RATE:.0%}, {RETRIES + 1} attempts: crashes; failed questions a fault",
+        f"{sum(crashes):.0f}; {min(failed):.0f} to {max(failed):.0f}",
+        rows[0].required,
+        holds=all(row.holds for row in rows),
+        note=f"{len(questions())} questions; {sum(finished):.0f} of {sum(failed):.0f} finished by a resume; "
+        f"{min(unknown):.1f} to {max(unknown):.1f} % unknown verdicts",
     )
 
 
 def measure() -> list[Row]:
-    """Measure every fault alone."""
+    """Measure every fault alone, and sum up."""
     with scripted_standards(retries=RETRIES, timeout_s=2.0) as (server, settings):
         server.configure(retry_after_s=0.05, hold_s=3.0)
-        return [measure_fault(fault, server, settings) for fault in FAULTS]
+        rows = [measure_fault(fault, server, settings) for fault in FAULTS]
+        return [_all_of(rows), *rows]

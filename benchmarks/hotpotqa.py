@@ -18,7 +18,7 @@ from judgetree.evaluation.runs.services import open_corpus
 from judgetree.modules.index.index import Index
 from judgetree.modules.settings import Settings, load_settings
 
-from .measurement import Row
+from .measurement import Row, not_measured
 
 VARIABLE = "JUDGETREE_BENCH_HOTPOTQA"
 EMBEDDINGS = "local:minilm"
@@ -50,6 +50,6 @@ def hotpotqa() -> HotpotQA | None:
     return HotpotQA(dataset=load_dataset(f"hotpotqa:{file}"), settings=settings)
 
 
-def not_measured(what: str, required: str) -> Row:
+def without_file(what: str, required: str) -> Row:
     """Make the row of a benchmark without its file."""
-    return Row(what, f"not measured: {VARIABLE} names no file", required)
+    return not_measured(what, f"{VARIABLE} names no file", required)

@@ -36,7 +36,7 @@ from judgetree.modules.retriever.contract import ChunkRetriever
 from judgetree.modules.retriever.retriever import Retriever
 
 from .corpus import ask_all
-from .hotpotqa import HotpotQA, hotpotqa, not_measured
+from .hotpotqa import HotpotQA, hotpotqa, without_file
 from .measurement import Row
 
 TOPK = 3
@@ -197,7 +197,7 @@ def measure() -> list[Row]:
     required = f"≥ {LEAST_COMPLETE:.0%} at ≤ {MOST_CALLS} calls"
     given = hotpotqa()
     if given is None:
-        return [not_measured(f"{what}: evidence complete, calls a question", required)]
+        return [without_file(f"{what}: evidence complete, calls a question", required)]
     with given.index() as index:
         searching = Retriever(index, topk=TOPK, search_type="hybrid")
         retriever = RememberingRetriever(searching, given.dataset.key_field)
@@ -217,14 +217,14 @@ def measure() -> list[Row]:
             holds=abs(naive.complete - NAIVE) <= NAIVE_TOLERANCE,
         ),
         Row(
-            "the same; judge, 2 once all gold is retrieved",
+            f"{what}; judge, 2 once all gold is retrieved",
             _text(together),
             required,
             holds=together.complete >= LEAST_COMPLETE and together.calls <= MOST_CALLS,
         ),
-        Row("the same; judge, each chunk by itself", _text(literal), f"about {LITERAL_CALLS} calls"),
+        Row(f"{what}; judge, each chunk by itself", _text(literal), f"about {LITERAL_CALLS} calls"),
         Row(
-            "the same; judge, all chunks in one call, which stops once they suffice",
+            f"{what}; judge, all chunks in one call, which stops once they suffice",
             _text(batched),
             f"≥ {LEAST_COMPLETE:.0%} at ≤ {BATCHED_CALLS} calls",
             holds=batched.complete >= LEAST_COMPLETE and batched.calls <= BATCHED_CALLS,

@@ -24,10 +24,13 @@ def measure_depth(depth: int | None, rows: list[Question], settings: Settings) -
     complete = sum(is_right(row, result.answer, result.status) for row, result in zip(rows, results, strict=True))
     answers = sum(result.usage["llm_calls"] for result in results) / len(rows)
     judged = sum(chunk.verdict == "judged" for result in results for chunk in result.tree.chunk_nodes()) / len(rows)
+    system = "naive" if depth is None else f"depth {depth}"
     return Row(
-        "naive" if depth is None else f"depth {depth}",
-        f"evidence complete {complete}/{len(rows)} ({complete / len(rows):.0%}), "
-        f"{answers + judged:.1f} calls a question ({judged:.1f} verdicts, {answers:.1f} answers)",
+        f"ideal judge and reader, {system}: evidence complete, calls a question",
+        f"{complete / len(rows):.0%}, {answers + judged:.1f}",
+        values=(complete / len(rows) * 100,),
+        unit="%",
+        note=f"{complete} of {len(rows)} questions; {judged:.1f} verdicts, {answers:.1f} answers",
     )
 
 

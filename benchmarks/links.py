@@ -40,7 +40,7 @@ from judgetree.modules.structure.links import KIND, link_graph
 from judgetree.modules.structure.passages import Passage
 
 from .corpus import DATA, ask_all
-from .hotpotqa import hotpotqa, not_measured
+from .hotpotqa import hotpotqa, without_file
 from .measurement import Row
 
 VARIABLE = "JUDGETREE_BENCH_MUSIQUE"
@@ -181,7 +181,7 @@ def measure() -> list[Row]:
     rows = [size_row()]
     given, file = hotpotqa(), os.environ.get(VARIABLE)
     if given is None:
-        return [*rows, not_measured("HotpotQA, links against sub-questions", "")]
+        return [*rows, without_file("HotpotQA, links against sub-questions", "")]
     datasets = [
         given.dataset,
         *([load_dataset(f"musique:{file}")] if file else []),

@@ -129,9 +129,9 @@ def _rows() -> Iterator[Row]:
             write_prebuilt(folder, size)
             mb = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
             first = _in_process(folder, "dense")
-            yield Row(f"{size:,} passages, {mb:,.0f} MB: opened the first time", f"{first['opened_s']:.2f} s")
+            yield Row(f"{size:,} passages: opened the first time", f"{first['opened_s']:.2f} s", note=f"{mb:,.0f} MB")
             lines = sum(file.stat().st_size for file in (folder / "home" / "prebuilt").glob("*.lines-1"))
-            yield Row("kept for its lines", f"{lines / 1e6:.2f} MB")
+            yield Row(f"{size:,} passages: kept for their lines", f"{lines / 1e6:.2f} MB")
             for search_type in ("dense", "sparse", "hybrid"):
                 found = _in_process(folder, search_type)
                 yield Row(
@@ -139,7 +139,7 @@ def _rows() -> Iterator[Row]:
                     f"{found['opened_s']:.3f} s; {found['median_ms']:.1f} ms ({found['first_ms']:.1f} ms)",
                 )
                 yield Row(
-                    "memory besides: own at opening, own after the searches, mapped files",
+                    f"{size:,}, {search_type}: memory at opening, after the searches, of mapped files",
                     f"{found['opened_mb']:.0f} MB, {found['own_mb']:.0f} MB, {found['shared_mb']:.0f} MB",
                 )
 

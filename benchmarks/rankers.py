@@ -31,8 +31,8 @@ from judgetree.modules.reader.evidence_selection import RANK_DECAY
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.retriever.selection import OBJECTIVES, SELECTIONS, Candidates, greedy_within
 
-from .hotpotqa import hotpotqa, not_measured
-from .measurement import Row
+from .hotpotqa import hotpotqa, without_file
+from .measurement import Row, not_measured
 
 VARIABLE = "JUDGETREE_BENCH_MUSIQUE"
 CANDIDATES = 20
@@ -102,13 +102,13 @@ def measure() -> list[Row]:
     rows = []
     given = hotpotqa()
     if given is None:
-        rows.append(not_measured("HotpotQA, rankers against rrf", ""))
+        rows.append(without_file("HotpotQA, rankers against rrf", ""))
     else:
         with given.index() as index:
             rows += _rows(given.dataset, index)
     file = os.environ.get(VARIABLE)
     if given is None or not file:
-        return [*rows, Row("MuSiQue, rankers against rrf", f"not measured: {VARIABLE} names no file")]
+        return [*rows, not_measured("MuSiQue, rankers against rrf", f"{VARIABLE} names no file")]
     dataset = load_dataset(f"musique:{file}")
     with open_corpus(dataset, given.settings) as index:
         return [*rows, *_rows(dataset, index)]

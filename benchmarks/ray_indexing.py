@@ -70,7 +70,7 @@ def _compared() -> Iterator[Row]:
         few = _embedding_s(ready, many[:10])
         yield Row("two workers, embedding without cost: start of the workers", f"{few:.1f} s")
         yield Row(
-            f"the same: a chunk of {len(many)}, besides the start; in one process",
+            f"two workers, embedding without cost: a chunk of {len(many)}, besides the start; in one process",
             f"{(there - few) / len(many) * 1000:.2f} ms; {here / len(many) * 1000:.2f} ms",
         )
 
@@ -161,11 +161,11 @@ def _killed() -> Iterator[Row]:
         rounds = [run_round(nodes, number) for number in range(ROUNDS)]
     lost, doubled = sum(each.lost for each in rounds), sum(each.doubled for each in rounds)
     yield Row(
-        f"{CHUNKS:,} chunks over three nodes, one killed (after {', '.join(str(each.killed_at) for each in rounds)}), "
-        f"{ROUNDS} times: chunks lost, doubled",
+        f"{CHUNKS:,} chunks over three nodes, one killed, {ROUNDS} times: chunks lost, doubled",
         f"{lost}, {doubled}",
         "0, 0",
         lost + doubled == 0,
+        note=f"killed after {', '.join(str(each.killed_at) for each in rounds)}",
     )
     yield Row(
         f"seconds of each; {CHUNKS // BATCH * LATENCY_S / 3:.1f} s are what three workers wait",

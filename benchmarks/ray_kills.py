@@ -174,11 +174,12 @@ def measure() -> list[Row]:
             lost + doubled + failed == 0,
         ),
         Row(
-            f"calls made again, of {sum(each.calls for each in rounds):,}",
+            f"{what}: calls made again, each time",
             ", ".join(map(str, again)),
             f"≤ {CALLS_AT_ONCE * 2 // WORKERS} a run, in flight on two nodes of three",
             all(each <= CALLS_AT_ONCE * 2 // WORKERS for each in again),
+            note=f"of {sum(each.calls for each in rounds):,} calls",
         ),
-        Row("most requests in any 60 s, over all workers", str(most), f"≤ {limit}", most <= limit),
+        Row(f"{what}: most requests in any 60 s, over all workers", str(most), f"≤ {limit}", most <= limit),
         Row("clusters that did not start, and were started again", str(sum(failed_starts))),
     ]

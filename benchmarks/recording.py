@@ -50,15 +50,18 @@ def measure() -> list[Row]:
     none, full = (median(times[record]) for record in ("none", "full"))
     return [
         Row(
-            f"{len(results)} questions, {calls} calls: CPU a call with searches, nothing recorded; everything",
-            f"{none:.2f} ms; {full:.2f} ms, medians of {ROUNDS} in turn "
-            f"({_listed(times['none'])}; {_listed(times['full'])})",
+            "CPU a call with searches, nothing recorded; every prompt and reply",
+            f"{none:.2f} ms; {full:.2f} ms",
+            note=f"{calls} calls, medians of {ROUNDS} in turn: {_listed(times['none'])}; {_listed(times['full'])}",
         ),
         Row(
-            "the same: bytes a call on disk; of messages and reply as text; of checkpoints",
-            f"{kept / calls:,.0f}; {plain / calls:,.0f}; {checkpoints / calls:,.0f}",
+            "a call on disk, every prompt and reply recorded",
+            f"{kept / calls / 1000:.1f} kB",
+            values=(kept / calls / 1000,),
+            unit="kB",
+            note=f"{plain / calls:,.0f} bytes as text; checkpoints {checkpoints / calls:,.0f} bytes",
         ),
-        Row(f"page of a tree of {largest.usage['llm_calls']} calls with all texts", f"{page / 1000:,.0f} kB"),
+        Row("page of a tree with all texts", f"{page / 1000:,.0f} kB", note=f"{largest.usage['llm_calls']} calls"),
     ]
 
 

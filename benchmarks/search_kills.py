@@ -91,6 +91,14 @@ def measure() -> list[Row]:
                             f"{came.kills} kills; {'the same' if came.is_same else 'another'} tree; {again}",
                             f"the same tree; ≤ {came.in_flight}, in flight at the kills",
                             holds=came.is_same and came.made_again <= came.in_flight,
+                            values=(came.made_again, came.is_same),
                         )
                     )
-    return rows
+    again, same = zip(*(row.values for row in rows), strict=True)
+    all_of_them = Row(
+        "bushy searches killed (-9) at random moments and resumed: trees other than the unbroken one; calls made again",
+        f"{len(same) - sum(same):.0f} of {len(rows)}; {min(again):.0f} to {max(again):.0f} a search",
+        "0; at most those in flight at the kills",
+        holds=all(row.holds for row in rows),
+    )
+    return [all_of_them, *rows]

@@ -183,24 +183,37 @@ async def _measure(here: Site, holding: Holding) -> list[Row]:
     p95 = over[int(len(over) * 0.95)]
     errors = [each.error for each in [*closed, *loaded] if each.error]
     return [
-        Row(f"capacity: {CAPACITY_CLIENTS} clients, {CAPACITY_QUESTIONS} questions", f"{capacity:.1f} a second"),
         Row(
-            f"{OPEN_STREAMS} streams open, {len(loaded)} questions at {capacity / 2:.1f} a second: errors",
+            f"capacity with {CAPACITY_CLIENTS} clients",
+            f"{capacity:.1f} questions a second",
+            values=(capacity,),
+            unit="questions a second",
+            note=f"{CAPACITY_QUESTIONS} questions",
+        ),
+        Row(
+            f"{OPEN_STREAMS} streams open, questions at half the capacity: errors",
             f"{len(errors)} {errors[:1] or ''}".strip(),
             "0",
             holds=not errors,
+            note=f"{len(loaded)} questions at {capacity / 2:.1f} a second",
         ),
         Row(
-            "the same: first text of the answer above the latencies of its calls, p95 (median)",
-            f"{p95:.2f} s ({statistics.median(over):.2f} s)",
+            f"{OPEN_STREAMS} streams open: first text of the answer above the latencies of its calls, 95th percentile",
+            f"{p95:.2f} s",
             "< 1.5 s",
             holds=p95 < 1.5,
+            values=(p95,),
+            unit="s",
+            note=f"median {statistics.median(over):.2f} s",
         ),
         Row(
-            f"CPU a request at capacity besides the conversation's own {graph_s * 1000:.1f} ms",
+            "CPU a request at capacity besides the conversation's own",
             f"{(cpu - graph_s) * 1000:.1f} ms",
             "< 15 ms",
             holds=cpu - graph_s < 0.015,
+            values=((cpu - graph_s) * 1000,),
+            unit="ms",
+            note=f"the conversation's own {graph_s * 1000:.1f} ms",
         ),
         Row(
             f"{LEAVING} clients gone in mid-stream: model calls over a second later, questions that still run",

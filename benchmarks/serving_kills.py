@@ -229,25 +229,27 @@ def rows_of(outcome: Outcome) -> list[Row]:
     broken = ", ".join(f"{number} {kind}" for kind, number in sorted(traffic.broken.items()))
     return [
         Row(
-            f"two workers killed (-9) in turn, {len(outcome.kills)} times, with {fewest} streams or more open: broken "
-            "streams; errors besides",
-            f"{broken}; {_first_of(traffic.errors)}",
-            "0 errors",
+            "two workers killed (-9) in turn amid open streams: errors besides broken streams",
+            _first_of(traffic.errors),
+            "0",
             holds=not traffic.errors,
+            note=f"{len(outcome.kills)} kills with {fewest} streams or more open; broken streams: {broken}",
         ),
         Row(
-            f"{len(told)} questions, repeated {repeated['chat']} of chats, {repeated['knowledge']} of knowledge chats "
-            f"and {repeated['page']} of pages: turns; conversations without one copy of each, as its client knows it",
-            f"{kept.turns}; {_first_of(kept.wrong_histories)}",
-            f"{len(told)}; 0",
+            "turns kept, of questions answered; conversations without one copy of each, as its client knows it",
+            f"{kept.turns} of {len(told)}; {_first_of(kept.wrong_histories)}",
+            "all; 0",
             holds=kept.turns == len(told) and not kept.wrong_histories,
+            note=f"repeated {repeated['chat']} of chats, {repeated['knowledge']} of knowledge chats and "
+            f"{repeated['page']} of pages",
         ),
         Row(
-            f"{len(watched)} growing trees watched, {sum(each.comebacks for each in watched)} streams gone on by "
-            "Last-Event-ID: whole tree sent again; events missing, doubled or needless; trees other than the thread's",
-            f"{sum(each.snapshots for each in watched)}; {_first_of(faults)}; {_first_of(kept.wrong_trees)}",
-            "0; 0 (the last two)",
+            "growing trees watched: events missing, doubled or needless; trees other than the finished thread's",
+            f"{_first_of(faults)}; {_first_of(kept.wrong_trees)}",
+            "0; 0",
             holds=not faults and not kept.wrong_trees,
+            note=f"{len(watched)} trees, {sum(each.comebacks for each in watched)} streams continued by Last-Event-ID, "
+            f"{sum(each.snapshots for each in watched)} sent whole again",
         ),
         Row(
             "model calls made again",

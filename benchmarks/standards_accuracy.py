@@ -51,6 +51,8 @@ def _multi_hop(judge: Tally, naive: Tally) -> list[Row]:
                 f"judge {right}/{total} ({right / total:.0%}), naive {naive_right}/{total}",
                 "judge ≥ 95 %",
                 holds=right / total >= 0.95,
+                values=(right / total * 100,),
+                unit="%",
             )
         )
     return rows

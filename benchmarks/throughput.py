@@ -88,19 +88,24 @@ def measure_depth(depth: int, settings: Settings, retriever: Retriever) -> list[
     calls = sum(result.usage["llm_calls"] for result in results)
     ideal = max(*(critical_path_s(result.tree) for result in results), calls * LATENCY_S / CALLS_AT_ONCE)
     per_call_ms = (cpu - retrieval_cpu) / calls * 1000
-    what = f"{QUESTIONS} judge questions, depth {depth}, {calls} calls, {len(queries)} retrievals"
+    what = f"{QUESTIONS} judge questions, depth {depth}"
     return [
         Row(
             f"{what}: wall / ideal",
-            f"{wall:.1f} s / {ideal:.1f} s = {wall / ideal:.2f}",
+            f"{wall / ideal:.2f}",
             "≤ 1.25",
             holds=wall <= 1.25 * ideal,
+            values=(wall / ideal,),
+            note=f"{wall:.1f} s / {ideal:.1f} s, {calls} calls, {len(queries)} retrievals",
         ),
         Row(
-            f"{what}: CPU a model call, besides retrieval ({retrieval_cpu / len(queries) * 1000:.1f} ms each)",
+            f"{what}: CPU a model call, besides retrieval",
             f"{per_call_ms:.1f} ms",
             "≤ 8 ms",
             holds=per_call_ms <= 8,
+            values=(per_call_ms,),
+            unit="ms",
+            note=f"a retrieval {retrieval_cpu / len(queries) * 1000:.1f} ms",
         ),
     ]
 
@@ -131,10 +136,13 @@ def measure_cpu(settings: Settings, retriever: Retriever) -> Row:
     client = time.process_time() - started
     each_ms, client_ms = (seconds / QUESTIONS * 1000 for seconds in (cpu, client))
     return Row(
-        f"{QUESTIONS} judge questions, depth 1, no latency, {calls} calls: CPU a question besides the client's",
-        f"{each_ms - client_ms:.0f} ms (the client's {client_ms:.0f} ms)",
+        f"{QUESTIONS} judge questions, depth 1, no latency: CPU a question besides the client's",
+        f"{each_ms - client_ms:.0f} ms",
         "< 60 ms",
         holds=each_ms - client_ms < 60,
+        values=(each_ms - client_ms,),
+        unit="ms",
+        note=f"the client's {client_ms:.0f} ms, {calls} calls",
     )
 
 

@@ -97,9 +97,13 @@ def measure() -> list[Row]:
     """Measure all trees."""
     logging.getLogger("judgetree").setLevel(logging.CRITICAL)  # faults are wanted here
     exceeded, reached = asyncio.run(_all())
-    names = ("max_llm_calls", "max_sub_runs", "max_tree_tokens", "max_tree_cost_usd", "unanswered")
+    names = {f"max_{limit}": f"over max_{limit}" for limit in ("llm_calls", "sub_runs", "tree_tokens", "tree_cost_usd")}
+    names["unanswered"] = "without an answer or refusal"
     told = ", ".join(f"{name} {count}" for name, count in sorted(reached.items()))
     return [
         Row(f"{TREES} trees, {AT_ONCE} at once; limits reached", told),
-        *(Row(name, f"{exceeded[name]} trees", "0", exceeded[name] == 0) for name in names),
+        *(
+            Row(f"{TREES} trees: {words}", f"{exceeded[name]} trees", "0", exceeded[name] == 0)
+            for name, words in names.items()
+        ),
     ]

@@ -34,7 +34,7 @@ from judgetree.modules.structure.triples import KIND, triple_graph
 
 from .entities import searched_rows
 from .hotpotqa import EMBEDDINGS
-from .measurement import Row
+from .measurement import Row, not_measured
 
 REPO = Path(__file__).parents[1]
 STANDARDS = REPO / "data" / "standards"
@@ -63,7 +63,7 @@ def measure() -> list[Row]:
 def _of_a_model() -> list[Row]:
     what = f"{COLLECTION}: triples of a real model"
     if not (home := os.environ.get(VARIABLE)):
-        return [Row(what, f"not measured: {VARIABLE} names no data folder")]
+        return [not_measured(what, f"{VARIABLE} names no data folder")]
     settings = load_settings(home=Path(home), embeddings=EMBEDDINGS, checkpoints="memory:")
     dataset = load_dataset(f"standards:{QUESTIONS}")
     with open_corpus(dataset, settings) as index:

@@ -73,10 +73,6 @@ def ask(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
     config: RagConfig,
 ) -> None:
-<<<<<<< HEAD
-    """Ask a question; the answer goes to standard output, the growing tree to standard error."""
-    with busy():
-=======
     """Ask a question; the answer goes to standard output, the growing tree to standard error.
 
     Examples:
@@ -85,7 +81,6 @@ def ask(  # noqa: PLR0913 - one parameter an option
         judgetree ask --resume --thread-id THREAD_ID
     """
     with busy():
->>>>>>> h-new
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
 

@@ -92,10 +92,6 @@ def chat(  # noqa: PLR0913 - one parameter an option
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
     config: RagConfig,
 ) -> None:
-<<<<<<< HEAD
-    """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
-    with busy():
-=======
     """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands.
 
     Examples:
@@ -103,7 +99,6 @@ def chat(  # noqa: PLR0913 - one parameter an option
         judgetree chat -c handbook --conversation oils
     """
     with busy():
->>>>>>> h-new
         from ...graphs.conversation.turn.context import ConversationOptions
         from ...graphs.conversations import Conversations
         from ...modules.settings import load_settings

@@ -20,10 +20,6 @@ def collections(
     ] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """List the collections that can be asked."""
-    with busy():
-=======
     """List the collections that can be asked.
 
     Examples:
@@ -31,7 +27,6 @@ def collections(
         judgetree collections --rename handbook handbook_2026
     """
     with busy():
->>>>>>> h-new
         from ...modules.settings import load_settings
 
         settings = load_settings()

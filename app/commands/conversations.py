@@ -21,17 +21,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversatio
 
 @conversations_app.command("list")
 def list_(as_json: Json = False) -> None:
-<<<<<<< HEAD
-    """List the conversations, the latest first."""
-    with busy():
-=======
     """List the conversations, the latest first.
 
     Examples:
         judgetree conversations list
     """
     with busy():
->>>>>>> h-new
         from ...modules.settings import load_settings
         from ..terminal.saved import saved_summaries
 
@@ -50,17 +45,12 @@ def show(
     branch: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the active one.")] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Show the turns of a conversation."""
-    with busy():
-=======
     """Show the turns of a conversation.
 
     Examples:
         judgetree conversations show oils
     """
     with busy():
->>>>>>> h-new
         from ...graphs.conversation.branches import branch_named
         from ...modules.memory.turns import is_on_path, path_spans
         from ..chat.words import branches_text, format_open_turn, turns_text
@@ -92,17 +82,12 @@ def draw(
     json: JsonFile = None,
     dot: DotFile = None,
 ) -> None:
-<<<<<<< HEAD
-    """Show all branches of a conversation: as text, or in files."""
-    with busy():
-=======
     """Show all branches of a conversation: as text, or in files.
 
     Examples:
         judgetree conversations draw oils --html oils.html
     """
     with busy():
->>>>>>> h-new
         from ..terminal.files import TreeFiles
         from ..terminal.saved import saved_conversation
 
@@ -123,17 +108,12 @@ def delete(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-<<<<<<< HEAD
-    """Delete a conversation with its search trees."""
-    with busy():
-=======
     """Delete a conversation with its search trees.
 
     Examples:
         judgetree conversations delete oils --dry-run
     """
     with busy():
->>>>>>> h-new
         from ...graphs.conversation.branches import branch_named
         from ...graphs.drawing.words import count_of
         from ..terminal.deleting import may_delete
@@ -164,17 +144,12 @@ def expire(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Delete the conversations without a new question for many days. A script needs no --yes."""
-    with busy():
-=======
     """Delete the conversations without a new question for many days. A script needs no --yes.
 
     Examples:
         judgetree conversations expire --days 90 --dry-run
     """
     with busy():
->>>>>>> h-new
         from ...graphs.conversation.expiry import ExpiryReport
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
@@ -215,17 +190,12 @@ def backfill(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Link turns that another program wrote into the memory to a path, in the order of their times."""
-    with busy():
-=======
     """Link turns that another program wrote into the memory to a path, in the order of their times.
 
     Examples:
         judgetree conversations backfill oils --dry-run
     """
     with busy():
->>>>>>> h-new
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
         from ..terminal.saved import open_saved

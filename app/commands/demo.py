@@ -50,10 +50,6 @@ def demo(
         "judgetree-demo"
     ),
 ) -> None:
-<<<<<<< HEAD
-    """Index the example corpus and ask it a question that takes two steps."""
-    with busy():
-=======
     """Index the example corpus and ask it a question that takes two steps.
 
     Examples:
@@ -61,7 +57,6 @@ def demo(
         judgetree demo --scripted
     """
     with busy():
->>>>>>> h-new
         from ...modules.llm.factory import is_local
 
     found = find_data(data)

@@ -38,17 +38,12 @@ class Check:
 
 
 def doctor(as_json: Json = False) -> None:
-<<<<<<< HEAD
-    """Try everything that a question needs, with a tiny model call; say what to do about what fails."""
-    with busy():
-=======
     """Try everything that a question needs, with a tiny model call; say what to do about what fails.
 
     Examples:
         judgetree doctor
     """
     with busy():
->>>>>>> h-new
         from ...modules.settings import load_settings
 
     settings = load_settings()

@@ -25,17 +25,12 @@ def show(  # noqa: PLR0913 - one parameter an option
     graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-<<<<<<< HEAD
-    """Show the passages and phrases that a question reaches in a graph: seeds, best passages, and what joins them."""
-    with busy():
-=======
     """Show the passages and phrases that a question reaches in a graph: seeds, best passages, and what joins them.
 
     Examples:
         judgetree graph show "Which oil does KS-1 need?" -c handbook
     """
     with busy():
->>>>>>> h-new
         from ...graphs.neighbourhood.shown import show_graph
         from ...modules.index.factory import open_index
         from ...modules.settings import load_settings

@@ -172,10 +172,6 @@ def index(  # noqa: PLR0913 - one parameter an option
     ] = False,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Bring files into a collection; only what changed costs anything."""
-    with busy():
-=======
     """Bring files into a collection; only what changed costs anything.
 
     Examples:
@@ -184,7 +180,6 @@ def index(  # noqa: PLR0913 - one parameter an option
         judgetree index -c handbook --remove notes.md --dry-run
     """
     with busy():
->>>>>>> h-new
         from ...modules.index.factory import open_index
         from ...modules.index.file_parsers import LoadLimits
         from ...modules.index.writer_lock import LockOptions

@@ -49,17 +49,12 @@ def add(  # noqa: PLR0913 - one parameter an option
     ] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Make a key and print it, once. Without -c or --all-collections it grants no collection."""
-    with busy():
-=======
     """Make a key and print it, once. Without -c or --all-collections it grants no collection.
 
     Examples:
         judgetree keys add ada --all-collections
     """
     with busy():
->>>>>>> h-new
         from ...modules.index.schema import check_documents_name
         from ..server.keys.key import Budget
 

@@ -24,17 +24,12 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Na
 
 @prompts_app.command("show")
 def show(names: Names = None, *, prompts: Prompts = None, as_json: Json = False) -> None:
-<<<<<<< HEAD
-    """List all prompts, or show the named ones in full; your own, of --prompts or JUDGETREE_PROMPTS, are in force."""
-    with busy():
-=======
     """List all prompts, or show the named ones in full; your own, of --prompts or JUDGETREE_PROMPTS, are in force.
 
     Examples:
         judgetree prompts show reader
     """
     with busy():
->>>>>>> h-new
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
 
@@ -57,17 +52,12 @@ def copy(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's."""
-    with busy():
-=======
     """Write judgetree's prompts to a YAML file to edit; what you delete from it stays judgetree's.
 
     Examples:
         judgetree prompts copy reader judge my.yaml
     """
     with busy():
->>>>>>> h-new
         from ...modules.prompts.reading import find_prompts
         from ...modules.prompts.writing import to_yaml
         from ...modules.storage.atomic import write_atomic
@@ -101,17 +91,12 @@ def diff(
     *,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Show what FILE changes in judgetree's prompts, or what OTHER changes in FILE; exit status 1 if anything."""
-    with busy():
-=======
     """Show what FILE changes in judgetree's prompts, or what OTHER changes in FILE; exit status 1 if anything.
 
     Examples:
         judgetree prompts diff my.yaml
     """
     with busy():
->>>>>>> h-new
         from ...modules.prompts.reading import load_prompts
         from ...modules.prompts.writing import changed_names, diff_of
 

@@ -46,17 +46,12 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     ] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Fit a judge on training questions or labels by hand, and save the fit for all later runs."""
-    with busy(), needs_extra("eval"):
-=======
     """Fit a judge on training questions or labels by hand, and save the fit for all later runs.
 
     Examples:
         judgetree eval calibrate --dataset hotpotqa:hotpot_train_v1.1.json --limit 200
     """
     with busy(), needs_extra("eval"):
->>>>>>> h-new
         from ....evaluation.calibration.calibrate import CalibrationPlan
         from ....evaluation.calibration.calibrate import calibrate as fit_thresholds
         from ....evaluation.calibration.fit import TARGET_RECALL

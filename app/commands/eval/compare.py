@@ -54,17 +54,12 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Compare systems question by question: a verdict by the primary outcome, and a table of the others."""
-    with busy(), needs_extra("eval"):
-=======
     """Compare systems question by question: a verdict by the primary outcome, and a table of the others.
 
     Examples:
         judgetree eval compare runs/first runs/second
     """
     with busy(), needs_extra("eval"):
->>>>>>> h-new
         from ....evaluation.reports.compare import compare_runs
         from ....evaluation.reports.loaded_run import words_of_run
         from ....evaluation.reports.verdicts import comparison_blocks

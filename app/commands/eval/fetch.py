@@ -30,17 +30,12 @@ def fetch(
     url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of its file or archive.")] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand."""
-    with busy():
-=======
     """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand.
 
     Examples:
         judgetree eval fetch musique
     """
     with busy():
->>>>>>> h-new
         from ....evaluation.datasets.fetch import fetch_dataset, source_of
         from ....evaluation.datasets.sources import SOURCES, DatasetSource
         from ....evaluation.fetch_prebuilt import PREBUILT, PublicPrebuilt, fetch_prebuilt

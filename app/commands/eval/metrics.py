@@ -10,17 +10,12 @@ from ..options import Json
 
 
 def metrics(as_json: Json = False) -> None:
-<<<<<<< HEAD
-    """List the columns of results.csv and of reports: unit, which way is better, meaning, source."""
-    with busy(), needs_extra("eval"):
-=======
     """List the columns of results.csv and of reports: unit, which way is better, meaning, source.
 
     Examples:
         judgetree eval metrics
     """
     with busy(), needs_extra("eval"):
->>>>>>> h-new
         from ....evaluation.metrics.dictionary import all_columns
 
     if as_json:

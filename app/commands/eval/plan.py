@@ -43,17 +43,12 @@ def plan(
     baseline: Baseline = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Say how many questions show a true difference of EM four times out of five. Makes no calls."""
-    with busy(), needs_extra("eval"):
-=======
     """Say how many questions show a true difference of EM four times out of five. Makes no calls.
 
     Examples:
         judgetree eval plan runs/first --difference 10
     """
     with busy(), needs_extra("eval"):
->>>>>>> h-new
         from ....evaluation.question_plan import plan_questions
 
     plans = plan_questions(

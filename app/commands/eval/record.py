@@ -30,17 +30,12 @@ def record(
     config: dict[str, object],
     config_file: Path | None,
 ) -> None:
-<<<<<<< HEAD
-    """Search and judge whatever could be asked on: every chunk asks, whatever its verdict."""
-    with busy(), needs_extra("eval"):
-=======
     """Search and judge whatever could be asked on: every chunk asks, whatever its verdict.
 
     Examples:
         judgetree eval record runs/recording --questions my.csv --corpus handbook
     """
     with busy(), needs_extra("eval"):
->>>>>>> h-new
         from ....evaluation.record_and_replay import record as record_experiment
         from ....evaluation.runs.experiment import experiment_keys, load_experiment
 

@@ -88,10 +88,6 @@ def run(  # noqa: PLR0913 - one parameter an option
     config: dict[str, object],
     config_file: Path | None,
 ) -> None:
-<<<<<<< HEAD
-    """Ask every system every question; after a stop, the same command continues the run."""
-    with busy():
-=======
     """Ask every system every question; after a stop, the same command continues the run.
 
     Examples:
@@ -100,7 +96,6 @@ def run(  # noqa: PLR0913 - one parameter an option
         judgetree eval run --from runs/first/manifest.json --out runs/again
     """
     with busy():
->>>>>>> h-new
         from ....evaluation.runs.batch_run import RunOptions
 
     if pilot is not None and not dry_run:

@@ -28,10 +28,6 @@ def calls(
     run: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Run directory that has the thread.")] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Show the model calls of a thread: a table, or what each was sent and what came."""
-    with busy():
-=======
     """Show the model calls of a thread: a table, or what each was sent and what came.
 
     Examples:
@@ -39,7 +35,6 @@ def calls(
         judgetree calls THREAD_ID --node 2
     """
     with busy():
->>>>>>> h-new
         from ....modules.settings import load_settings
         from ...terminal.saved import read_saved_tree
 

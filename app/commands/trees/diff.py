@@ -30,10 +30,6 @@ def diff(
     ] = None,
     as_json: Json = False,
 ) -> None:
-<<<<<<< HEAD
-    """Compare two search trees: where they part, verdicts, chunks, answers, costs; or two runs, with exact match."""
-    with busy():
-=======
     """Compare two search trees: where they part, verdicts, chunks, answers, costs; or two runs, with exact match.
 
     Examples:
@@ -41,7 +37,6 @@ def diff(
         judgetree diff runs/first runs/second
     """
     with busy():
->>>>>>> h-new
         from ....modules.storage.atomic import write_atomic
         from ...terminal.files import check_writable
 

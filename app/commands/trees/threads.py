@@ -20,10 +20,6 @@ STATUS_STYLES = {"answered": "green", "refused": "dim", "failed": "red", "open":
 def threads(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20, as_json: Json = False
 ) -> None:
-<<<<<<< HEAD
-    """List the questions asked so far, newest first."""
-    with busy():
-=======
     """List the questions asked so far, newest first.
 
     Examples:
@@ -31,7 +27,6 @@ def threads(
         judgetree threads --limit 100 --json
     """
     with busy():
->>>>>>> h-new
         from ....modules.settings import load_settings
         from ...terminal.saved import newest_threads
 

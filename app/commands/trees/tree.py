@@ -27,10 +27,6 @@ def tree(  # noqa: PLR0913 - one parameter an option
         bool, typer.Option("--otlp", help="Send it as spans of OpenTelemetry to OTEL_EXPORTER_OTLP_ENDPOINT.")
     ] = False,
 ) -> None:
-<<<<<<< HEAD
-    """Show the search tree of a thread: as text, in files, or as a trace of OpenTelemetry."""
-    with busy():
-=======
     """Show the search tree of a thread: as text, in files, or as a trace of OpenTelemetry.
 
     Examples:
@@ -38,7 +34,6 @@ def tree(  # noqa: PLR0913 - one parameter an option
         judgetree tree THREAD_ID --html tree.html --svg tree.svg --direction down
     """
     with busy():
->>>>>>> h-new
         from ....modules.settings import load_settings
         from ...terminal.files import TreeFiles
         from ...terminal.saved import read_saved_tree
