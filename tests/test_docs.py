@@ -54,3 +54,18 @@ def test_the_reference_has_every_public_name(package: ModuleType, reference: Mod
 def test_a_listed_type_exists(path: str) -> None:
     home, _, name = path.rpartition(".")
     assert getattr(importlib.import_module(home), name).__doc__
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "decisions").glob("0*.md")), ids=lambda page: page.stem)
+def test_a_decision_is_short_and_has_its_four_parts(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) <= 5000
+    parts = re.findall(r"^\*\*(Question|Choice|Rejected|Consequence)\b", text, re.MULTILINE)
+    assert parts == ["Question", "Choice", "Rejected", "Consequence"]
+
+
+def test_the_page_of_decisions_lists_all_of_at_most_25() -> None:
+    names = sorted(page.name for page in (DOCS / "decisions").glob("0*.md"))
+    listed = re.findall(r"\((0\S+\.md)\)", (DOCS / "decisions" / "README.md").read_text(encoding="utf-8"))
+    assert listed == names
+    assert len(names) <= 25

@@ -21,7 +21,7 @@ from ..metrics.intervals import MeanInterval, mean_interval
 from .judge_figures import VERDICTS, VerdictName, auc
 
 TARGET_RECALL = 0.93
-"""Share of the gold passages that t1 keeps; see docs/decisions/0005-judges.md."""
+"""Share of the gold passages that t1 keeps; see docs/decisions/0001-judges.md."""
 FALSE_TWOS = 0.05
 """Largest share of the passages not answering alone that may reach t2."""
 FEWEST_TWOS = 0.2

@@ -1,7 +1,8 @@
 """The rule for prompts that a server cut silently, read from the prompt tokens that it reports.
 
 A count far below the prompt's length proves no cut: some servers leave out the tokens of a cached prefix. What tells a
-cut is a bound. ``docs/decisions/0064-caveats.md`` has the servers, what was measured, and what was rejected.
+cut is a bound. ``docs/explanation/endpoints.md`` has the rule with its servers, ``docs/measured/from-decisions.md``
+the figures, and ``docs/decisions/0009-endpoints-and-replies.md`` what was rejected.
 """
 
 from __future__ import annotations

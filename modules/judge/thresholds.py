@@ -59,7 +59,7 @@ UNCALIBRATED = LogprobThresholds(needed=0.5)
 """Thresholds of models without a calibration."""
 
 CALIBRATED: Mapping[str, LogprobThresholds] = {
-    # Of 43 training questions 93 % of the gold paragraphs are at or above it: docs/decisions/0005-judges.md.
+    # Of 43 training questions 93 % of the gold paragraphs are at or above it: docs/decisions/0001-judges.md.
     "qwen2.5-coder-1.5b-instruct-q4_k_m": LogprobThresholds(needed=0.45),
 }
 """Packaged thresholds by ``model_key``."""

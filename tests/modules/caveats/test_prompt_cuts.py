@@ -84,7 +84,7 @@ def test_contexts_are_powers_of_two() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),  # of the tokenizer that takes fewest of those in docs/decisions/0064-caveats.md
+    ("text", "tokens"),  # of the tokenizer that takes fewest of those in docs/measured/from-decisions.md
     [
         ("Whereas recognition of the inherent dignity and of the equal and inalienable rights of all members", 18),
         ("鉴于对人类家庭所有成员的固有尊严及其平等的和不移的权利的承认，乃是世界自由、正义与和平的基础，", 24),
