@@ -136,13 +136,13 @@ def test_what_is_said_to_be_missing_is_missing() -> None:
 
 
 def test_the_model_files_are_told_with_their_licences() -> None:
-    told = (REPO / "docs" / "model-files.md").read_text(encoding="utf-8")
+    told = (REPO / "docs" / "reference" / "model-files.md").read_text(encoding="utf-8")
     for name in (
         QWEN_CODER.file_name,
         *(file.name for file in (*astuple(find_minilm()), *astuple(find_multilingual()))),
     ):
         assert re.search(rf"`{re.escape(name)}`.*Apache-2\.0", told), name
-    assert "docs/model-files.md" in README
+    assert "docs/reference/model-files.md" in README
 
 
 def test_what_the_demo_leaves_in_the_checkout_is_ignored() -> None:
