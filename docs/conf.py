@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import re
 
-sys.path.insert(0, str(Path(__file__).parent))
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 import judgetree
 
@@ -14,7 +15,7 @@ author = "the judgetree authors"
 copyright = "the judgetree authors, Apache-2.0"
 release = version = judgetree.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
+extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = f"judgetree {release}"
 html_show_sphinx = False
@@ -22,19 +23,26 @@ html_show_sphinx = False
 myst_heading_anchors = 3
 myst_fence_as_directive = {"mermaid"}
 
-autodoc_typehints = "signature"
-autodoc_member_order = "bysource"
-autodoc_class_signature = "separated"
-python_use_unqualified_type_names = True
-napoleon_numpy_docstring = False
 
-nitpicky = True
-nitpick_ignore_regex = [
-    # Names of other libraries, whose documentation is not fetched: the build needs no network.
-    (r"py:.*", r"(?!judgetree\.).*"),
-    # Types that a signature names and api.md leaves to the code.
-    (r"py:.*", r"judgetree\.(modules|graphs|evaluation)\..*"),
-]
+class Mermaid(SphinxDirective):
+    """``mermaid``: the source of a diagram, which GitHub draws."""
 
-# The built-in ``type`` in a signature matches attributes of that name.
-suppress_warnings = ["ref.python"]
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The source as a literal block."""
+        text = "\n".join(self.content)
+        return [nodes.literal_block(text, text, language="text")]
+
+
+def _leave_out_links(app: Sphinx, name: str, source: list[str]) -> None:
+    """Links to files outside of ``docs/``, which GitHub follows, become their text."""
+    out = re.escape("../" * (name.count("/") + 1))
+    source[0] = re.sub(rf"\[([^\]]+)\]\({out}[^)]+\)", r"\1", source[0])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Let Sphinx read what is written for GitHub."""
+    app.add_directive("mermaid", Mermaid)
+    app.connect("source-read", _leave_out_links)
+    return {"parallel_read_safe": True}

@@ -1,34 +1,37 @@
-"""Directives that write the reference pages from the code: ``settings``, ``commands`` and the public names."""
+"""Writes what is generated of the pages in ``reference/``: ``python docs/reference.py``.
+
+A page is written by hand but for what stands between its two marks. The body comes from the code: settings, keys,
+columns, commands, prompts and public names.
+"""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import itertools
-import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import NoneType
 from typing import Literal, get_args, get_origin
 
 import typer
-from docutils import nodes
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
-from sphinx.addnodes import pending_xref
-from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
-from sphinx.util.docutils import SphinxDirective
+from python_page import python_names
 from typer.core import TyperCommand, TyperGroup
 
-import judgetree
 from judgetree.app.cli import all_commands
 from judgetree.app.commands.config import keys_of
 from judgetree.evaluation import Experiment
 from judgetree.evaluation.metrics.dictionary import all_columns
-from judgetree.modules import errors
 from judgetree.modules.addresses import Address
+from judgetree.modules.prompts.table import USED_BY
+from judgetree.modules.prompts.writing import to_yaml
 from judgetree.modules.settings import HOME_NAME, Settings
 
+FOLDER = Path(__file__).parent / "reference"
+BEGIN = "<!-- begin: python docs/reference.py writes this part -->\n"
+END = "<!-- end -->\n"
 TYPE_NAMES = {
     Address: "address",
     SecretStr: "secret",
@@ -41,13 +44,21 @@ Command = TyperCommand | TyperGroup
 BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
+def _in_cell(text: str) -> str:
+    """Text for a cell of a Markdown table, on one line and without bars."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 def _cell(text: str) -> str:
-    """Text for a cell of a Markdown table: on one line, bars and angle brackets without a meaning."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return _in_cell(text).replace("<", "&lt;").replace("*", "\\*")
 
 
 def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)) + "\n"
+
+
+def _link(name: str, heading: str) -> str:
+    return f"[`{name}`](#{heading.replace(' ', '-')})"
 
 
 # --- settings ---
@@ -114,155 +125,87 @@ def columns_table() -> str:
 # --- commands ---
 
 
-def _commands(words: str, command: Command) -> Iterator[tuple[str, Command]]:
-    yield words, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from _commands(f"{words} {name}", inner)
-
-
 def _parameter_rows(words: str, command: Command) -> Iterator[tuple[str, str]]:
     context = typer.Context(command, info_name=words)
     for parameter in command.params:
         if record := parameter.get_help_record(context):
-            yield f"`{_cell(record[0])}`", _cell(record[1])
+            yield f"`{_in_cell(record[0])}`", _cell(record[1])
+
+
+def _command_parts(words: str, command: Command, level: int) -> Iterator[str]:
+    yield f"{'#' * level} {words}\n\n{_cell(inspect.cleandoc(command.help or ''))}\n"
+    if rows := list(_parameter_rows(words, command)):
+        yield _table(("argument or option", "meaning"), iter(rows))
+    inner: Mapping[str, Command] = getattr(command, "commands", {})
+    if inner:
+        yield " · ".join(_link(name, f"{words} {name}") for name in inner) + "\n"
+    for name, each in inner.items():
+        yield from _command_parts(f"{words} {name}", each, level + 1)
 
 
 def command_sections() -> str:
-    """Every command with its arguments and options, as Markdown."""
-    parts = []
-    for words, command in _commands("judgetree", all_commands()):
-        parts.append(f"## {words}\n\n{_cell(inspect.cleandoc(command.help or ''))}\n")
-        if rows := list(_parameter_rows(words, command)):
-            parts.append(_table(("argument or option", "meaning"), iter(rows)))
+    """Every command with its arguments and options, below the command or group that it belongs to, as Markdown."""
+    every: Mapping[str, Command] = all_commands().commands
+    parts = [" · ".join(_link(name, f"judgetree {name}") for name in every) + "\n"]
+    parts.append(
+        "## Before every command\n\n" + _table(("option", "meaning"), _parameter_rows("judgetree", all_commands()))
+    )
+    for name, command in every.items():
+        parts += _command_parts(f"judgetree {name}", command, 2)
     return "\n".join(parts)
 
 
-# --- public names ---
+# --- prompts ---
 
 
-def autodoc_of(home: str, name: str) -> str:
-    """The directive of autodoc for a name of the module ``home``, in reStructuredText."""
-    value = getattr(importlib.import_module(home), name)
-    path = f"{home}.{name}"
-    if inspect.isclass(value):
-        return f".. autoclass:: {path}\n   :members:\n   :exclude-members: model_config\n\n"
-    if inspect.isfunction(value):
-        return f".. autofunction:: {path}\n\n"
-    described = f"A mapping of {', '.join(map(repr, value))}." if isinstance(value, Mapping) else f"``{value}``"
-    return f".. py:data:: {path}\n\n   {described}\n\n"
+def prompt_sections() -> str:
+    """Every prompt with its placeholders and texts, by what uses it first, as Markdown."""
+    parts = []
+    for user, prompts in USED_BY.items():
+        # "Used by": a heading "Judge" would take the anchor of the prompt ``judge``.
+        parts.append(f"## Used by: {user}\n\n{' · '.join(_link(each.name, each.name) for each in prompts)}\n")
+        for prompt in prompts:
+            placeholders = ", ".join(f"`{{{word}}}`" for word in prompt.placeholders) or "none"
+            text = to_yaml([prompt]).partition("\n\n")[2]
+            parts.append(f"### {prompt.name}\n\nPlaceholders: {placeholders}.\n\n```yaml\n{text}```\n")
+    return "\n".join(parts)
 
 
-def public_names(package: str) -> str:
-    """What ``package.__all__`` names, in reStructuredText."""
-    names = importlib.import_module(package).__all__
-    return "".join(autodoc_of(package, name) for name in sorted(names) if not name.startswith("__"))
+# --- pages ---
+
+BODIES: Mapping[str, Callable[[], str]] = {
+    "columns.md": columns_table,
+    "commands.md": command_sections,
+    "keys.md": keys_table,
+    "prompts.md": prompt_sections,
+    "python.md": python_names,
+    "settings.md": settings_table,
+}
+"""What each generated page has between its marks."""
 
 
-def _within_markdown(directives: str) -> str:
-    return f"```{{eval-rst}}\n{directives}\n```\n"
+def written(page: Path) -> str:
+    """Return a page as it should be: the text of its file, with the body that the code has now.
+
+    Raises:
+        ValueError: The file lacks a mark.
+    """
+    text = page.read_text(encoding="utf-8")
+    head, begin, rest = text.partition(BEGIN)
+    _, end, foot = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} needs two lines, one before its generated part and one after it:\n{BEGIN}{END}")
+    return f"{head}{BEGIN}\n{BODIES[page.name]()}\n{END}{foot}"
 
 
-class _Markdown(SphinxDirective):
-    def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(self._text(), allow_section_headings=True)
-
-    def _text(self) -> str:
-        raise NotImplementedError
-
-
-class SettingsTable(_Markdown):
-    """``{settings}``: the table of all settings."""
-
-    def _text(self) -> str:
-        return settings_table()
+def main() -> None:
+    """Write all pages, and name those that change."""
+    for page in (FOLDER / name for name in BODIES):
+        text = written(page)
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            sys.stderr.write(f"{page} has changed.\n")
 
 
-class KeysTable(_Markdown):
-    """``{keys}``: the tables of all keys of a configuration."""
-
-    def _text(self) -> str:
-        return keys_table()
-
-
-class ColumnsTable(_Markdown):
-    """``{columns}``: the table of all columns of a run."""
-
-    def _text(self) -> str:
-        return columns_table()
-
-
-class CommandSections(_Markdown):
-    """``{commands}``: a section a command."""
-
-    def _text(self) -> str:
-        return command_sections()
-
-
-class PublicNames(_Markdown):
-    """``{public-names} PACKAGE``: the docstrings of everything that the package exports."""
-
-    required_arguments = 1
-
-    def _text(self) -> str:
-        return _within_markdown(public_names(self.arguments[0]))
-
-
-class Errors(_Markdown):
-    """``{errors}``: the docstrings of the errors that ``judgetree`` does not export itself."""
-
-    def _text(self) -> str:
-        home = errors.__name__
-        names = [name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == home]
-        return _within_markdown("".join(autodoc_of(home, name) for name in names if name not in judgetree.__all__))
-
-
-class NamedTypes(_Markdown):
-    """``{named-types}``: the docstrings of what the content lists, a dotted path a line."""
-
-    has_content = True
-
-    def _text(self) -> str:
-        return _within_markdown("".join(autodoc_of(*path.rsplit(".", 1)) for path in self.content))
-
-
-class Mermaid(SphinxDirective):
-    """``mermaid``: the source of a diagram, which GitHub draws."""
-
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        """The source as a literal block."""
-        text = "\n".join(self.content)
-        return [nodes.literal_block(text, text, language="text")]
-
-
-def _leave_out_links(app: Sphinx, name: str, source: list[str]) -> None:
-    """Links to files outside of ``docs/``, which GitHub follows, become their text."""
-    out = re.escape("../" * (name.count("/") + 1))
-    source[0] = re.sub(rf"\[([^\]]+)\]\({out}[^)]+\)", r"\1", source[0])
-
-
-def _resolve_error(app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.Element) -> nodes.Element | None:
-    """``Raises: SettingsError`` leads to the class in ``judgetree.modules.errors``."""
-    if node.get("reftype") != "exc" or not hasattr(errors, node["reftarget"]):
-        return None
-    path = f"{errors.__name__}.{node['reftarget']}"
-    return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "exc", path, node, text)
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directives, with all public names imported: autodoc reloads pydantic, which breaks later imports."""
-    for package in map(importlib.import_module, ("judgetree", "judgetree.evaluation", "judgetree.testing")):
-        for name in package.__all__:
-            getattr(package, name)
-    app.add_directive("settings", SettingsTable)
-    app.add_directive("keys", KeysTable)
-    app.add_directive("columns", ColumnsTable)
-    app.add_directive("commands", CommandSections)
-    app.add_directive("public-names", PublicNames)
-    app.add_directive("errors", Errors)
-    app.add_directive("named-types", NamedTypes)
-    app.add_directive("mermaid", Mermaid)
-    app.connect("missing-reference", _resolve_error)
-    app.connect("source-read", _leave_out_links)
-    return {"parallel_read_safe": True}
+if __name__ == "__main__":
+    main()

@@ -69,7 +69,7 @@ class RagSession(TreeSession):
         recording: Which texts of model calls are kept, and where; None goes by the settings.
         on_progress: Called with (done, total, stage) while a local model is downloaded and started.
         gate: Cap on model calls at once that several sessions share; None makes one of ``settings.max_concurrency``.
-        **keys: Keys of ``RagConfig``, which win over those of ``config``; ``judgetree keys`` lists them. ``llm``,
+        **keys: Keys of ``RagConfig``, which win over those of ``config``; ``judgetree config`` lists them. ``llm``,
             ``judge_llm``, ``judge``, ``policy``, ``retriever``, ``rerank``, ``insert_block_llm`` and ``tools`` may also
             be objects: a ``ChatLLM`` or a model of LangChain, a ``Judge``, a ``Policy``, a retriever (see
             ``retriever.own``), tools of LangChain; or a class or function that makes one.

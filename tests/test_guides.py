@@ -180,7 +180,7 @@ def test_the_notebooks_are_all_told() -> None:
 
 
 def test_the_model_files_are_told_with_their_licences() -> None:
-    told = (REPO / "docs" / "model-files.md").read_text(encoding="utf-8")
+    told = (REPO / "docs" / "reference" / "model-files.md").read_text(encoding="utf-8")
     for name in (
         QWEN_CODER.file_name,
         *(file.name for file in (*astuple(find_minilm()), *astuple(find_multilingual()))),

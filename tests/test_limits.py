@@ -1,4 +1,4 @@
-"""Every door by which a model may be asked stands in the table of docs/limits.md, with its limits."""
+"""Every door by which a model may be asked stands in the table of docs/reference/limits.md, with its limits."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ RESERVING = {"modules/calls/journaled.py", "modules/llm/cache.py"}
 @cache
 def rows() -> dict[str, str]:
     """Rows of the table of doors, by their first cell."""
-    table = (ROOT / "docs/limits.md").read_text(encoding="utf-8").partition("## Doors")[2]
+    table = (ROOT / "docs/reference/limits.md").read_text(encoding="utf-8").partition("## Doors")[2]
     lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
     return {line.split(" | ")[0]: line for line in lines}
 
 
 def row_of(door: str) -> str:
     found = [line for first, line in rows().items() if f"`{door}`" in first]
-    assert len(found) == 1, f"{door} has {len(found)} rows in docs/limits.md"
+    assert len(found) == 1, f"{door} has {len(found)} rows in docs/reference/limits.md"
     return found[0]
 
 
