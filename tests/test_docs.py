@@ -106,7 +106,7 @@ def test_the_page_of_python_names_has_every_public_name() -> None:
         ),
         (
             "CallOptions",
-            ["@dataclass(frozen=True, kw_only=True)\nclass CallOptions\n", "- `temperature: float = 0.0`: S"],
+            ["@dataclass(frozen=True, kw_only=True)\nclass CallOptions\n", "- `temperature: float | None = None`: S"],
         ),
         ("aask", ["Async twin of [`ask`](#ask)."]),
         ("ModelSetupError", ["class ModelSetupError(ModelCallError, UserError)"]),

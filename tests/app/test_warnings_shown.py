@@ -34,6 +34,7 @@ EXCUSED: Mapping[str, str] = {
     "evaluation.replay.recorder": "its outcome counts the questions that failed",
     "evaluation.runs.asking": "the question's row has the error",
     "evaluation.scoring.run_scorer": "the answer's score has the error",
+    "modules.reader.formed": "the error that follows says what to leave out",
     "app.scripted.http": "the scripted server is for tests and the demo",
     **dict.fromkeys(
         (
@@ -43,6 +44,7 @@ EXCUSED: Mapping[str, str] = {
             "app.server.safety.key_watch",
             "app.server.serving.errors",
             "app.server.serving.expiry",
+            "app.server.serving.running",
         ),
         "the server's log has it",
     ),

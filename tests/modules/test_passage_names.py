@@ -29,4 +29,4 @@ def test_the_title_comes_first_and_the_file_second(metadata: dict[str, object], 
     assert (passage_name(source, title, "c1"), full_passage_name(source, title, "c1")) == (short, full)
     chunk = ChunkNode(chunk_id="c1", text="x", metadata={**metadata, "rank": 0}, sub_runs=())
     assert chunk.name == short
-    assert format_origin(chunk).endswith(full if full != "c1" else "#0")
+    assert format_origin(chunk).endswith(full if full != "c1" else "#1")

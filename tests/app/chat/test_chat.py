@@ -234,7 +234,7 @@ def test_what_is_set_holds_for_the_following_questions(chat: Cli) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("/set hammer 3", "There is no option 'hammer'. Allowed: llm, thinking, topk"),
+        ("/set hammer 3", "There is no option 'hammer'. Allowed: llm, temperature, thinking, topk"),
         ("/set topk many", "topk: Input should be a valid integer (it is 'many')"),
         ("/set thinking perhaps", "thinking 'perhaps' is not allowed. Give on or off"),
         ("/set search_type fuzzy", "search_type: Input should be 'hybrid', 'dense' or 'sparse' (it is 'fuzzy')"),

@@ -64,10 +64,10 @@ def test_the_packages_of_all_kinds_are_clean_and_found_by_their_entry_points(
 
 def test_a_folder_that_is_there_is_left_alone(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    cli("new", "judge", "mine").ok()
-    file = tmp_path / "judgetree-mine" / "mine.py"
+    cli("new", "judge", "left_alone").ok()
+    file = tmp_path / "judgetree-left-alone" / "left_alone.py"
     file.write_text("changed")
-    cli("new", "metric", "mine").refused("judgetree-mine exists. Give another NAME")
+    cli("new", "metric", "left_alone").refused("judgetree-left-alone exists. Give another NAME")
     assert file.read_text() == "changed"
 
 

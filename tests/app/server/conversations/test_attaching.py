@@ -182,7 +182,7 @@ def test_chat_completions_have_grace_only_where_the_server_says_so(
             next(lines)
             gate.open()
             assert '"answer":"the drum"' in "".join(lines)
-        assert [each["turns"] for each in get(http, "/v1/conversations?unnamed=true")["data"]] == [1, 0]
+        assert [each["turns"] for each in get(http, "/v1/conversations", unnamed=True)["data"]] == [1, 0]
 
 
 def test_openai_s_client_does_not_repeat_what_the_server_has_tried(address: str, gate: Gate) -> None:
