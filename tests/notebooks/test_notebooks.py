@@ -190,7 +190,7 @@ def test_conversation_when_run(run: Callable[[str], Outputs]) -> None:
     assert "requests that reached the model: 1" in said["resume"]
     assert "turns: 2" in said["resume"]
     assert said["options"].startswith("Which rank must the person in charge of Scheme Osprey have?\nLevel Cedar from ")
-    assert "monday: 3 turns, 2 branches" in said["list"]
+    assert "monday: 5 turns, 2 branches" in said["list"]
 
 
 def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
