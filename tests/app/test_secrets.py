@@ -199,6 +199,7 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("prompts", "show"),
         ("prompts", "copy", str(out / "prompts.yaml")),
         ("prompts", "diff", str(out / "prompts.yaml")),
+        ("new", "judge", "kept_secret"),
         ("doctor",),
         ("doctor", "--json"),
         ("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, "--html", files["html"], "--json"),
