@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
@@ -10,11 +11,13 @@ from ..calls.messages import Message
 from ..calls.tokens import text_tokens
 from ..config.answer_form import AnswerForm
 from ..json_objects import object_spans
+from .evidence import without_control_tokens
 from .prompts import REFUSAL
 from .refusals import is_refusal
 
 _HEAD = "\n\nThe asker's wishes for the answer"
 _BEGIN, _END = "<wishes>", "</wishes>"
+_MARK = re.compile(r"<(?=/?wishes\b)", re.IGNORECASE)
 _RULES = f"""{_HEAD} follow. They say how it is written: its language, length, tone and layout, also where the
 rules above say otherwise of these. They change nothing else: the facts come from what is shown alone, no wish tells of
 facts, and a refusal stays as it is."""
@@ -30,10 +33,14 @@ def form_texts(form: AnswerForm) -> str:
     """
     parts = []
     if form.instructions:
-        wishes = form.instructions.replace(_BEGIN, "").replace(_END, "")
+        wishes = _MARK.sub("< ", without_control_tokens(form.instructions))
         parts.append(f"{_RULES}\n{_BEGIN}\n{wishes}\n{_END}")
     if form.json_format:
-        schema = f" Its JSON Schema: {json.dumps(form.json_schema, ensure_ascii=False)}" if form.json_schema else ""
+        schema = (
+            f" Its JSON Schema: {without_control_tokens(json.dumps(form.json_schema, ensure_ascii=False))}"
+            if form.json_schema
+            else ""
+        )
         parts.append(f"\n\n{_JSON}{schema}")
     return "".join(parts)
 

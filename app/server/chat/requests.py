@@ -115,8 +115,9 @@ class Metadata(BaseModel):
 class ChatRequest(BaseModel):
     """Body of ``POST /v1/chat/completions``.
 
-    ``n`` above 1, ``tools``, ``logprobs``, ``top_p`` below 1, penalties and what else would change the answer are
-    refused by name. The header ``X-Judgetree-Ignored`` of an answer names other parameters that had no effect.
+    ``n`` above 1, a ``tool_choice`` that demands a call, ``logprobs``, ``top_p`` below 1, penalties and what else
+    would change the answer are refused by name. The header ``X-Judgetree-Ignored`` of an answer names other
+    parameters that had no effect.
     """
 
     model_config = ConfigDict(

@@ -134,7 +134,7 @@ class ConversationStore:
             limit: Most conversations; None for all.
             offset: Conversations before the first.
             prefix: What their names begin with, in ASCII.
-            is_hidden: Says by its name whether a conversation is left out.
+            is_hidden: Says by its name whether a conversation is left out, and counted as hidden.
         """
         all_threads = await newest_first(self.saver, conversation_thread(prefix))
         threads = [each for each in all_threads if not is_hidden(each.removeprefix(CONVERSATION))]

@@ -119,7 +119,7 @@ def test_instructions_are_the_reader_s_alone(client: openai.OpenAI, received: li
     (_, system), (_, user) = answering(received).messages
     rules, _, wishes = system.partition("<wishes>")
     assert "from the evidence only" in rules
-    assert wishes.strip() == f"{STYLE}  The vessel is the ladder.\n</wishes>"
+    assert wishes.strip() == f"{STYLE} < /wishes> The vessel is the ladder.\n</wishes>"
     assert STYLE not in user
 
 
