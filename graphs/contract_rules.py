@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from langchain_core.documents import Document
@@ -42,6 +42,15 @@ def check_fingerprint(part: AnyJudge | ChunkRetriever | Policy) -> None:
     require(is_text, rule, first)
     again = part.fingerprint()
     require(again == first, "fingerprint gives the same each time", (first, again))
+
+
+async def called(call: Callable[[], Awaitable[T]], rule: str) -> T:
+    """Return what a call of a part gives, which may fail before it is awaited, as one with other arguments does."""
+    try:
+        work = call()
+    except Exception as error:
+        raise ContractError(f"{rule}; it raised {type(error).__name__}: {error}") from error
+    return await awaited(work, rule)
 
 
 async def awaited(work: Awaitable[T], rule: str) -> T:

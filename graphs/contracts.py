@@ -11,7 +11,7 @@ import copy
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -24,7 +24,7 @@ from ..modules.calls.completion import Completion
 from ..modules.calls.growing_text import Delta, Listeners, TextListeners
 from ..modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from ..modules.calls.usage import CallMeter
-from ..modules.errors import BudgetSpent, ModelCallError, SettingsError
+from ..modules.errors import BudgetSpent, JudgetreeError, ModelCallError, SettingsError
 from ..modules.judge.contract import (
     AnyJudge,
     Judge,
@@ -41,7 +41,7 @@ from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.retriever import Retriever
 from .config.limits import Limits
-from .contract_rules import ContractError, awaited, check_fingerprint, chunk_of, require, run_check
+from .contract_rules import ContractError, awaited, called, check_fingerprint, chunk_of, require, run_check
 from .from_langchain import from_langchain
 from .rag.graph import RagGraph
 from .rag.search_tree import SearchTree
@@ -106,10 +106,10 @@ def check_system(build: GraphBuilder) -> None:
     finished = _Services()
     with _built(build, finished.context()) as graph:
         thread: RunnableConfig = {"configurable": {"thread_id": "contract"}}
-        state = graph.invoke(_QUERY, thread)
+        state = _run(graph, thread)
         require(isinstance(state.get("answer"), str) and state["answer"] != "", "a run ends with an answer", state)
         calls = finished.reader.calls
-        again = graph.invoke(_QUERY, thread)
+        again = _run(graph, thread)
         require(again["answer"] == state["answer"], "a finished thread is returned as it is", again.get("answer"))
         require(
             finished.reader.calls == calls, "a finished thread makes no call", f"{finished.reader.calls - calls} more"
@@ -121,13 +121,13 @@ def check_system(build: GraphBuilder) -> None:
     failing = _Services(failures=1)
     with _built(build, failing.context()) as graph:
         try:
-            graph.invoke(_QUERY, thread)
+            _run(graph, thread)
         except ModelCallError:
-            state = graph.invoke(_QUERY, thread)
+            state = _run(graph, thread)
         require(bool(state.get("answer")), "a thread whose model failed once is resumed", state)
     poor = _Services()
     with _built(build, poor.context(calls=1)) as graph:
-        state = graph.invoke(_QUERY, thread)
+        state = _run(graph, thread)
         require(poor.reader.calls <= 1, "the budget of model calls is kept", f"{poor.reader.calls} calls of 1")
         require(bool(state.get("answer")), "a spent budget still gives an answer", state)
 
@@ -142,6 +142,15 @@ def _built(build: GraphBuilder, context: RagContext) -> RagGraph:
     return graph
 
 
+def _run(graph: RagGraph, thread: RunnableConfig) -> Mapping[str, Any]:
+    try:
+        return graph.invoke(_QUERY, thread)
+    except (JudgetreeError, AssertionError):
+        raise
+    except Exception as error:
+        raise ContractError(f"a run ends with an answer; it raised {type(error).__name__}: {error}") from error
+
+
 async def _check_verdicts(judge: Judge) -> None:
     chunks = [chunk_of(place, text) for place, text in enumerate(_TEXTS)]
     untouched = copy.deepcopy(chunks)
@@ -152,6 +161,9 @@ async def _check_verdicts(judge: Judge) -> None:
         was_expanded = place % 2 == 0
         may_lack_question = verdict.score != 1 or bool(verdict.problem) or not was_expanded
         require(may_lack_question or bool(verdict.next_query), "a score of 1 has a supplementary question", verdict)
+        require(
+            was_expanded or not verdict.next_query, "without expand a verdict has no supplementary question", verdict
+        )
     together = await asyncio.gather(*(_verdict(judge, chunks[0], expand=True) for _ in range(_AT_ONCE)))
     require({each.status for each in together} == {alone[0].status}, "verdicts given at once are as alone", together)
 
@@ -159,7 +171,7 @@ async def _check_verdicts(judge: Judge) -> None:
 async def _verdict(judge: Judge, chunk: Document, *, expand: bool) -> Verdict:
     meter = CallMeter(node="judge", chunk_id=str(chunk.metadata["chunk_id"]))
     what = f"a judge answers the passage {chunk.page_content[:30]!r} with a verdict"
-    verdict = await awaited(judge.judge(_QUERY, chunk, meter=meter, expand=expand), what)
+    verdict = await called(lambda: judge.judge(_QUERY, chunk, meter=meter, expand=expand), what)
     require(isinstance(verdict, Verdict), what, verdict)
     return verdict
 
@@ -181,7 +193,8 @@ async def _check_sets(judge: SetJudge) -> None:
 
 async def _set_verdict(judge: SetJudge, chunks: Sequence[Document], *, expand: bool = True) -> SetVerdict:
     what = f"a judge answers {len(chunks)} passages with a set of as many verdicts"
-    given = await awaited(judge.judge_set(_QUERY, chunks, meter=CallMeter(node="judge_set"), expand=expand), what)
+    meter = CallMeter(node="judge_set")
+    given = await called(lambda: judge.judge_set(_QUERY, chunks, meter=meter, expand=expand), what)
     require(isinstance(given, SetVerdict) and len(given.verdicts) == len(chunks), what, given)
     return checked_set_verdict(given, len(chunks))
 
@@ -189,6 +202,7 @@ async def _set_verdict(judge: SetJudge, chunks: Sequence[Document], *, expand: b
 def _check_values(verdict: Verdict) -> None:
     problem = checked_verdict(verdict).problem
     require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
+    require(verdict.status != "pending", "a verdict is judged or unknown", verdict)
 
 
 async def _check_hits(retriever: ChunkRetriever, query: str) -> None:

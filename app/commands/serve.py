@@ -213,14 +213,16 @@ def _named(given: list[str]) -> dict[str, str]:
 
 
 def _log(*, as_json: bool) -> None:
-    """Log requests and warnings to standard error; texts of questions and documents are in no line."""
+    """Log what fails to standard error, and requests too as JSON; texts of questions and documents are in no line."""
     import logging
 
-    from ..server.watching.request_log import JsonLines
+    from ..server.watching.request_log import JsonLines, PlainLines
 
-    requests = logging.getLogger("judgetree.server")
-    if as_json:
-        handler = logging.StreamHandler()
+    requests, handler = logging.getLogger("judgetree.server"), logging.StreamHandler()
+    if not as_json:
+        handler.setFormatter(PlainLines("%(asctime)s %(levelname)s %(message)s"))
+        logging.getLogger("judgetree.app.server").addHandler(handler)
+    else:
         handler.setFormatter(JsonLines())
         logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
         requests.setLevel(logging.INFO)

@@ -7,14 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...modules.errors import SettingsError
 from ..question_files.read_report import QuestionsRead
 
 JsonScalar = str | int | float | bool | None
 
 
-def first_of_groups(keys: Collection[str], groups: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the first document of each group of which ``keys`` has another and not the first."""
-    return tuple(first for first, *others in groups if first not in keys and not set(others).isdisjoint(keys))
+def others_in_groups(keys: Collection[str], groups: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the other documents of each group that holds one of ``keys``."""
+    return tuple(each for group in groups if not set(group).isdisjoint(keys) for each in group if each not in keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,10 @@ class EvalQuestion:
     supporting: tuple[str, ...] = ()
     """Keys of the documents that hold the facts, each once, in hop order if known. All of them are needed."""
     alternatives: tuple[tuple[str, ...], ...] = ()
-    """Groups of documents of which any one will do; the first of each stands in ``supporting``."""
+    """Groups of documents of which any one will do; the first of each stands in ``supporting``.
+
+    To every metric the documents of a group are one: a chunk of one of them counts as all of them.
+    """
     distractors: tuple[str, ...] = ()
     """Keys of documents that came with the question and hold none of the facts; empty if none came."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -75,6 +79,11 @@ class EvalQuestion:
     """Position in a dialogue; None for a question that stands alone."""
     shares: tuple[str, ...] = ()
     """What it has in common with other questions, so that these depend on each other: see ``clusters_of``."""
+
+    def __post_init__(self) -> None:
+        for name in ("answers", "supporting", "distractors"):
+            if isinstance(given := getattr(self, name), str):
+                raise SettingsError(f"{name}={given!r:.80} of {self.id!r} is one text. Give a tuple: ({given!r:.80},).")
 
     @property
     def gold(self) -> frozenset[str]:
@@ -86,13 +95,13 @@ class EvalQuestion:
         return frozenset([key, *(each for group in self.alternatives if group[0] == key for each in group)])
 
     def stood_for(self, keys: Collection[str]) -> tuple[str, ...]:
-        """Return the supporting documents in whose place the documents ``keys`` stand.
+        """Return the other documents of each group that holds one of the documents ``keys``.
 
         >>> either = EvalQuestion(id="q1", question="?", answers=(), supporting=("a",), alternatives=(("a", "b"),))
-        >>> either.stood_for(["b"]), either.stood_for(["a"])
-        (('a',), ())
+        >>> either.stood_for(["b"]), either.stood_for(["a"]), either.stood_for(["c"])
+        (('a',), ('b',), ())
         """
-        return first_of_groups(keys, self.alternatives)
+        return others_in_groups(keys, self.alternatives)
 
     @property
     def is_answerable(self) -> bool:

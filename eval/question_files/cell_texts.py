@@ -39,7 +39,7 @@ _FACTS: Mapping[str, frozenset[str]] = {"source": frozenset({"quote", "question"
 _ALIASES = "aliases"
 _STARTS = re.compile(r"[\[{(]|array\(")
 _LIKE_A_LIST = re.compile(r"""[\[{]|\(\s*['"]|\w+\([\[{]""")
-_BROKEN = re.compile(r"""(?:\[|\{)\s*['"]|array\(\[""")
+_BROKEN = re.compile(r"""(?:[\[{]\s*+)++['"]|array\(\[""")
 _OF_NUMBERS = re.compile(r"[\[{(][-+0-9.][-+0-9.eE,\s]*+[\])}]")
 _SHOWN = 80
 
@@ -146,6 +146,8 @@ def _texts_of(value: object, *, names_documents: bool) -> CellTexts:
     if objects:
         texts = [_texts_of_object(item, names_documents=names_documents).texts for item in objects]
         return CellTexts(texts=tuple(text for each in texts for text in each))
+    if any(names_documents and isinstance(item, list | tuple) and not item for item in value):
+        raise ValueError(f"{_shown(value)} has an empty list in its list. Name documents in it, or leave it out")
     groups = [
         [text for part in item for text in _filled(_scalar(part))]
         if names_documents and isinstance(item, list | tuple)

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
 from ...modules.storage.formats import FORMAT_KEY, format_of
-from ..datasets.questions import first_of_groups
+from ..datasets.questions import others_in_groups
 from ..rows.folder_kinds import RECORDING_FILE
 from ..rows.json_lines import append_line, cut_torn_end
 from .recording_lines import (
@@ -237,14 +237,14 @@ def _require(is_met: bool, fault: str) -> None:
 def _with_alternatives(
     queries: Mapping[str, JudgedQuery], groups: Sequence[Sequence[str]]
 ) -> Mapping[str, JudgedQuery]:
-    """Let chunks count as the gold documents in whose place theirs will do."""
+    """Let chunks count as all documents of the groups of which any one will do."""
     if not groups:
         return queries
     return {
         query: replace(
             judged,
             chunks=tuple(
-                replace(each, keys=each.keys.union(first_of_groups(each.keys, groups))) for each in judged.chunks
+                replace(each, keys=each.keys.union(others_in_groups(each.keys, groups))) for each in judged.chunks
             ),
         )
         for query, judged in queries.items()

@@ -290,17 +290,26 @@ class Conversation:
     adelete_branch = async_twin(delete_branch)
 
     @blocking
-    async def undo(self) -> QaPair:
+    async def undo(self, turn_id: str | None = None) -> QaPair:
         """Delete the newest turn of the active branch with its search tree, and return the turn.
 
+        Args:
+            turn_id: Id of the turn that is meant; None for whichever is the newest.
+
         Raises:
-            SettingsError: The active branch has no turn of its own, or another branch forks from the turn.
+            SettingsError: The active branch has no turn of its own, or another branch forks from the turn, or the turn
+                that is meant is not the newest.
         """
         async with self._record.held() as (state, opened):
             head = state["branches"][state["active_branch"]]["head_turn_id"]
             last = await self._record.find(state, head) if head else None
             if last is None or last["branch_id"] != state["active_branch"]:
                 raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
+            if turn_id not in (None, last["turn_id"]):
+                raise SettingsError(
+                    "The turn is not the newest of the active branch any more, so that it was not deleted: another one "
+                    "was asked after it, or it is deleted already. Look at the conversation again."
+                )
             await self._record.delete_turns(state, [last], branches.without_last_turn(state, last), opened)
         return last
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...modules.digests import text_digest
@@ -52,14 +53,19 @@ class Request:
             return ""
         return text_digest(json.dumps(self.chat_history)).hex()[:16]
 
-    def has_id_of(self, known_query: str, known_id: str) -> bool:
-        """Return whether a turn has the request's id.
+    def has_id_of(self, known_query: str, known_id: str, overrides: Mapping[str, str] | None = None) -> bool:
+        """Return whether a turn has the request's id; ``overrides`` are those of a saved one, None of one that is open.
 
         Raises:
-            SettingsError: The turn has the id, but another question.
+            SettingsError: The turn has the id, but another question, or was asked with other options.
         """
         if not self.request_id or known_id != self.request_id:
             return False
+        if overrides is not None and known_query == self.query and overrides != self.overrides.described():
+            raise SettingsError(
+                f"The request {self.request_id!r} has asked {known_query!r} before with other options "
+                f"({', '.join(sorted({*overrides, *self.overrides.described()}))}). Give each request an id of its own."
+            )
         if known_query != self.query:
             raise SettingsError(
                 f"The request {self.request_id!r} has asked {known_query!r} before, and asks {self.query!r} now. "

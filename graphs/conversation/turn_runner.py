@@ -196,7 +196,7 @@ class TurnRunner:
         the caller never got the answer.
         """
         for turn in reversed(state["chat_history"]):
-            has_id = request.has_id_of(turn["query"], turn["request_id"])
+            has_id = request.has_id_of(turn["query"], turn["request_id"], turn.get("overrides", {}))
             if has_id or request.may_repeat(turn, state):
                 was_interrupted = await self._was_interrupted(turn, state, opened)
                 if has_id or was_interrupted:

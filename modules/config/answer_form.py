@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
@@ -52,6 +52,8 @@ class AnswerForm(BaseModel):
     def _has_its_schema(self) -> Self:
         if (self.json_format == "json_schema") != (self.json_schema is not None):
             raise ValueError("json_format='json_schema', and no other, needs json_schema")
+        if number := next(_too_long_integers(self.json_schema), None):
+            raise ValueError(f"json_schema holds {number!r:.40}; integers of a schema have at most 64 bits")
         return self
 
     @property
@@ -70,6 +72,19 @@ class AnswerForm(BaseModel):
         if len(text) <= _MOST_SHOWN:
             return text
         return f"{text[:_MOST_SHOWN]}… {text_digest(text).hex()[:16]}"
+
+
+def _too_long_integers(value: object) -> Iterator[int]:
+    """Yield the integers that checkpoints cannot keep."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, Mapping):
+            left += each.values()
+        elif isinstance(each, list | tuple):
+            left += each
+        elif isinstance(each, int) and not -(2**63) <= each < 2**64:
+            yield each
 
 
 USUAL_FORM = AnswerForm()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 from ..calls.messages import Message
 from ..calls.tokens import text_tokens
@@ -59,9 +61,17 @@ def without_form(messages: Sequence[Message]) -> list[Message]:
 def refuses(answer: str, form: AnswerForm) -> bool:
     """Return whether an answer says that it is unknown, as a text or as a text of its JSON object."""
     if not form.json_format:
-        return is_refusal(answer)
+        return is_refusal(answer) or _is_cut_refusal(answer.strip(), form)
     texts = list(_texts_in(object_in(answer)))
     return is_refusal(answer) if not texts else any(text.strip() == REFUSAL for text in texts)
+
+
+def _is_cut_refusal(answer: str, form: AnswerForm) -> bool:
+    """Whether a refusal ends at a stop text, or after some words since no more tokens were allowed."""
+    stopped = (f"{answer}{blank}{text}" for text in form.stop for blank in ("", " "))
+    return any(map(REFUSAL.startswith, stopped)) or (
+        form.max_tokens is not None and len(answer.split()) > 1 and REFUSAL.startswith(answer)
+    )
 
 
 def with_form(messages: Sequence[Message], form: AnswerForm) -> list[Message]:
@@ -77,7 +87,7 @@ def object_in(text: str) -> dict[str, object] | None:
     """Return the first sound JSON object in a text, whatever stands around it."""
     for part in (text, *(text[span.start : span.end] for span in object_spans(text))):
         with suppress(ValueError, RecursionError):
-            found = json.loads(part, strict=False, parse_constant=_no_number)
+            found = json.loads(part, strict=False, parse_constant=_no_number, parse_float=_finite)
             if isinstance(found, dict):
                 return found
     return None
@@ -93,7 +103,14 @@ def _texts_in(value: object) -> Iterator[str]:
             left += each.values() if isinstance(each, dict) else each
 
 
-def _no_number(name: str) -> object:
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _no_number(digits)
+    return number
+
+
+def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 

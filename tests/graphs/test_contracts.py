@@ -108,6 +108,11 @@ class SyncJudge(BrokenJudge):
         return self._verdict(chunk)
 
 
+class BrokenExpand(BrokenJudge):
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter) -> Any:  # type: ignore[override]
+        return self._verdict(chunk)
+
+
 def shortened(chunk: Document) -> Verdict:
     chunk.page_content = chunk.page_content[:3]
     return Verdict(status="judged", score=0)
@@ -117,6 +122,12 @@ USELESS = Verdict(status="judged", score=0)
 COUNT = itertools.count()
 BROKEN_JUDGES = {
     "score of 3": (BrokenJudge(lambda chunk: Verdict(status="judged", score=3)), "allowed values; .*score 3"),  # type: ignore[arg-type]
+    "without expand": (BrokenExpand(lambda chunk: USELESS), "with a verdict; it raised TypeError"),
+    "not judged": (BrokenJudge(lambda chunk: Verdict(status="pending")), "a verdict is judged or unknown"),
+    "always asks": (
+        BrokenJudge(lambda chunk: Verdict(status="judged", score=1, next_query="?")),
+        "without expand a verdict has no supplementary",
+    ),
     "bare number": (BrokenJudge(lambda chunk: 2), "with a verdict; it gave 2"),
     "no question": (BrokenJudge(lambda chunk: Verdict(status="judged", score=1)), "a score of 1 has a supplementary"),
     "changes the chunk": (BrokenJudge(shortened), "leaves the chunk as it is"),
@@ -219,13 +230,22 @@ async def silent(state: RagState) -> dict[str, object]:
     return {"answer": ""}
 
 
+async def failing(state: RagState) -> dict[str, object]:
+    raise KeyError("evidence")
+
+
 async def unrecorded(state: RagState, runtime: Any) -> dict[str, object]:
     reply = await runtime.context.services.reader.complete([], meter=CallMeter(node="unrecorded"))
     return {"answer": reply.text, "status": "answered"}
 
 
 @pytest.mark.parametrize(
-    ("node", "rule"), [(silent, "a run ends with an answer"), (unrecorded, "each call is in the records of the state")]
+    ("node", "rule"),
+    [
+        (silent, "a run ends with an answer"),
+        (failing, "a run ends with an answer; it raised KeyError"),
+        (unrecorded, "each call is in the records of the state"),
+    ],
 )
 def test_a_broken_system_is_told_why(node: Any, rule: str) -> None:
     def build(**options: Any) -> RagGraph:

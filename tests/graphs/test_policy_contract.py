@@ -75,6 +75,7 @@ BROKEN = {
         broken(choose=lambda self, all_of, *_: all_of if len(all_of) < 4 else []),
         "chooses nothing of a part",
     ),
+    "retries in words": (broken(allows_retry=lambda self, tries: "no"), "for allows_retry. Give True or False"),
     "retries after all": (broken(allows_retry=lambda self, tries: len(tries) == 1), "allows none after them"),
 }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -30,7 +31,7 @@ def new(
     """
     from ....modules.storage.atomic import write_atomic
 
-    _check_name(name)
+    _check_name(kind, name)
     folder = Path(folder_of(name))
     try:
         folder.mkdir()
@@ -47,10 +48,30 @@ def new(
     say(f"install it:  pip install -e {folder} && {use.format(part=name)}")
 
 
-def _check_name(name: str) -> None:
+def _check_name(kind: SkeletonKind, name: str) -> None:
     if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise SettingsError(
             f"NAME {name!r:.80} is no name of a module. Give small letters, digits and single _, such as long_chunks."
         )
     if importlib.util.find_spec(name) is not None:
         raise SettingsError(f"NAME {name!r} is that of a module which Python has already. Give another one.")
+    if name in _built_in(kind):
+        raise SettingsError(f"NAME {name!r} is that of a {kind} of judgetree, which would be taken. Give another one.")
+
+
+def _built_in(kind: SkeletonKind) -> Collection[str]:
+    """Return the names of judgetree's own parts of a kind."""
+    from ....evaluation.datasets.registry import DATASETS
+    from ....evaluation.scoring.own_metric import BUILT_IN
+    from ....graphs.search.policies.registry import POLICIES
+    from ....graphs.systems.registry import SYSTEMS
+    from ....modules.judge.factory import JudgeKind
+
+    names: Mapping[SkeletonKind, Collection[str]] = {
+        "judge": get_args(JudgeKind),
+        "policy": POLICIES,
+        "system": SYSTEMS,
+        "metric": BUILT_IN,
+        "dataset": DATASETS,
+    }
+    return names.get(kind, ())

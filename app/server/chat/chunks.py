@@ -85,13 +85,15 @@ class GrowingCompletion:
 
     def whole(self, result: TurnResult, thinking: str) -> Json:
         """Return the whole completion of a turn that was answered."""
-        sources = self._sources(result, result.answer)
+        sources, refusal = self._sources(result, result.answer), self._refusal(result)
         message: Json = {
             "role": "assistant",
             "content": result.answer + (sources.markdown() if self._lists_sources else ""),
-            "refusal": self._refusal(result),
+            "refusal": refusal,
             "annotations": sources.annotations() if self._annotates else [],
         }
+        if refusal and self.is_json:
+            message["content"] = None
         if thinking:
             message["reasoning_content"] = thinking
         ended = finish_reason_of(result.answer_calls)
@@ -107,7 +109,7 @@ class GrowingCompletion:
             yield self._content_chunk(_VOID)
             self._begin = len(self._sent)
             yield self._event("replace", {"content": ""})
-        if event.text:
+        if event.text and not self.is_json:  # which is whole at its end, or a refusal
             yield self._content_chunk(event.text)
 
     def _content_chunk(self, text: str) -> Json:
@@ -115,8 +117,8 @@ class GrowingCompletion:
         return self.chunk({"content": text})
 
     def _end(self, result: TurnResult) -> Iterator[Json]:
-        if len(self._sent) == self._begin and result.answer:  # an answer of an earlier request is not streamed
-            yield self._content_chunk(result.answer)
+        if len(self._sent) == self._begin and result.answer and not (self.is_json and self._refusal(result)):
+            yield self._content_chunk(result.answer)  # JSON, or an answer of an earlier request, is not streamed
         sources, begin = self._sources(result, self._sent[self._begin :]), self._begin
         if self._lists_sources and (listed := sources.markdown()):
             yield self._content_chunk(listed)
@@ -159,6 +161,7 @@ class GrowingCompletion:
             "thread_id": tree.root.thread_id if tree else "",
             "tree_url": sources.tree_url,
             "cited": sources.cited,
+            "spent_limits": sorted(tree.spent_limits) if tree else [],
             "branch": result.branch,
             "status": result.status,
             "answered_from": result.answered_from,

@@ -79,7 +79,7 @@ async def _question(request: Request, body: ChatRequest, served: Served, caller:
     model = await served.find_model(caller, body.model)
     request_id = request.headers.get("Idempotency-Key", "")
     named = _conversation_of(request, body)
-    name = named or new_name(request_id)
+    name = named or new_name(request_id, model.id)
     conversations = await served.conversations(model)
     conversation = conversations.conversation(caller.stored_name(name))
     parent: str | None = None

@@ -9,6 +9,7 @@ from ....graphs.conversation.conversation import FIRST
 from ....modules.memory.messages import pairs_of
 from ....modules.memory.turns import QaPair
 from .requests import Message
+from .sources import without_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ def place_of(messages: Sequence[Message], turns: Sequence[QaPair]) -> Conversati
     A path that the client changed, such as an edited answer, is none of the conversation's: the question then follows
     the last turn that both have, and brings the client's history along.
     """
-    pairs = pairs_of([{"role": message.role, "content": message.text} for message in messages[:-1]])
+    pairs = pairs_of([{"role": message.role, "content": _said(message)} for message in messages[:-1]])
     parents, parent = {FIRST}, FIRST
     for question, answer in pairs:
         found = [t for t in turns if t["parent_turn_id"] in parents and _is_same(t, question, answer)]
@@ -44,5 +45,9 @@ def place_of(messages: Sequence[Message], turns: Sequence[QaPair]) -> Conversati
 
 
 def _is_same(turn: QaPair, question: str, answer: str) -> bool:
-    """Compare a turn with a client's pair, whose answer may have a list of sources behind it."""
-    return turn["query"] == question and answer.strip().startswith(turn["answer"].strip())
+    return turn["query"] == question and answer.strip() == turn["answer"].strip()
+
+
+def _said(message: Message) -> str:
+    """Return what a message says: the list of sources behind an answer is the server's, with links of its own."""
+    return without_list(message.text) if message.role == "assistant" else message.text

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from ....modules.config.answer_form import MAX_INSTRUCTIONS, USUAL_FORM, AnswerForm
 from ....modules.storage.texts import is_storable
@@ -201,16 +201,22 @@ class ChatRequest(BaseModel):
         """Return the keys of the question that say how the model answers; a search tells them apart.
 
         Raises:
-            ApiError: HTTP 400: the instructions are too long.
+            ApiError: HTTP 400: the instructions are too long or no text, or the schema cannot be kept.
         """
-        form = AnswerForm(
-            instructions=self._instructions(),
-            max_tokens=self.most_tokens,
-            stop=self.stops,
-            seed=self.seed,
-            json_format=self.json_format,
-            json_schema=self.json_schema,
-        )
+        try:
+            form = AnswerForm(
+                instructions=self._instructions(),
+                max_tokens=self.most_tokens,
+                stop=self.stops,
+                seed=self.seed,
+                json_format=self.json_format,
+                json_schema=self.json_schema,
+            )
+        except ValidationError as error:
+            fault = error.errors()[0]
+            is_text = fault["loc"][:1] == ("instructions",)
+            words = "The system messages hold half a surrogate pair: send text." if is_text else f"{fault['msg']}."
+            raise ApiError(400, words, param="messages" if is_text else "response_format") from error
         given: dict[str, object] = {"temperature": self.temperature, "answer_form": form}
         return {name: value for name, value in given.items() if value not in (None, USUAL_FORM)}
 

@@ -20,6 +20,9 @@ from ..serving.caller import Caller
 
 Json = dict[str, object]
 
+_LIST = "\n\nSources:\n"
+_TREE = "[Search tree]("
+_LISTED = re.compile(r"\d{1,4}\. \[[^\]\n]*+\]\([^\n]*+")
 _CITATION = re.compile(r"\[(\d{1,3}(?:, ?\d{1,3})*)\]")
 
 
@@ -103,8 +106,8 @@ class AnswerSources:
         if not self._events:
             return ""
         lines = [f"{s.number}. [{_plain(s.name)}]({self._url_of(s)}){self._remark(s)}" for s in self._events]
-        listed = "\n\nSources:\n" + "\n".join(lines)
-        return f"{listed}\n\n[Search tree]({self.tree_url})" if self.tree_url else listed
+        listed = _LIST + "\n".join(lines)
+        return f"{listed}\n\n{_TREE}{self.tree_url})" if self.tree_url else listed
 
     def _remark(self, source: SourceEvent) -> str:
         return " (not cited)" if self._spans and source.number not in self._spans else ""
@@ -163,6 +166,18 @@ def citations_in(text: str) -> list[tuple[set[int], tuple[int, int]]]:
     [({1}, (9, 12)), ({2, 3}, (22, 28))]
     """
     return [({int(number) for number in found[1].split(",")}, found.span()) for found in _CITATION.finditer(text)]
+
+
+def without_list(text: str) -> str:
+    """Return an answer without the list of sources that ``AnswerSources.markdown`` has put behind it.
+
+    >>> without_list("212 °C\\n\\nSources:\\n1. [KV-133](http://host/1)\\n\\n[Search tree](http://host/2)")
+    '212 °C'
+    """
+    answer, head, listed = text.rpartition(_LIST)
+    lines = [line for line in listed.splitlines() if line.strip()]
+    is_list = bool(head and lines) and all(_LISTED.match(line) or line.startswith(_TREE) for line in lines)
+    return answer if is_list else text
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .requests import Message
 
 _INSTRUCTIONS = ("system", "developer")
-_HISTORY = "<chat_history>"
+_HISTORY = "\n<chat_history>\n"
 _DOCUMENTS = "<context>"
 """Before documents that a client adds to a question, whose prompt is else like those of Open WebUI's tasks."""
 
@@ -56,7 +56,7 @@ TASK_PROMPTS = (
     TaskPrompt(
         client="LibreChat",
         task="titles of a chat",
-        begins="Provide a concise, 5-word-or-less title for the conversation",
+        begins="Provide a concise, 5-word-or-less title for the conversation, using title case conventions.",
     ),
     TaskPrompt(
         client="LibreChat",
@@ -67,17 +67,17 @@ TASK_PROMPTS = (
     TaskPrompt(
         client="LibreChat to 0.7",
         task="titles of a chat",
-        begins="Please generate a concise, 5-word-or-less title for the conversation",
+        begins="Please generate a concise, 5-word-or-less title for the conversation, using its same language",
     ),
     TaskPrompt(
         client="LibreChat to 0.7",
         task="titles of a chat",
-        begins="Write a concise title for this conversation in the detected language.",
+        begins="Write a concise title for this conversation in the detected language. Title in 5 Words or Less.",
     ),
     TaskPrompt(
         client="LibreChat to 0.7",
         task="language of a chat",
-        begins="Detect the language used in the following text.",
+        begins="Detect the language used in the following text. Note: words may be misspelled or cut off; use context",
     ),
 )
 """Prompts of clients with their default settings; one whose prompts were changed has to name the model ``fast``."""

@@ -34,6 +34,15 @@ class BranchList(BaseModel):
     branches: list[BranchItem]
 
 
+class UndoRequest(BaseModel):
+    """The turn that is to be deleted."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"turn_id": "3f1c"}})
+
+    turn_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_BYTES)
+    """Id of the newest turn of the active branch; another one is refused. null deletes whichever is the newest."""
+
+
 class DeletedTurns(BaseModel):
     """What a deletion took."""
 
@@ -73,11 +82,18 @@ async def delete_branch(
 
 
 @router.post("/{name}/undo")
-async def undo(request: Request, name: Name, served: ServedBy, caller: CallerBy) -> Turn:
-    """Delete the newest turn of the active branch with its search tree, and return it."""
+async def undo(
+    request: Request, name: Name, served: ServedBy, caller: CallerBy, body: UndoRequest | None = None
+) -> Turn:
+    """Delete the newest turn of the active branch with its search tree, and return it.
+
+    A client that shows turns names the one that it means: another client may have asked or deleted meanwhile.
+    """
     conversation = await served.conversation(caller, name)
     names = {each["branch_id"]: each["name"] for each in await conversation.abranches()}
-    return Turn.of(await while_connected(request, conversation.aundo()), names, served.prices)
+    return Turn.of(
+        await while_connected(request, conversation.aundo(body.turn_id if body else None)), names, served.prices
+    )
 
 
 async def _with_branch(served: Served, caller: Caller, name: str, branch: str) -> Conversation:

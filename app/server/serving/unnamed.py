@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 
@@ -9,9 +10,10 @@ _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-636861747300")
 _NAME = re.compile(r"chat-[0-9a-f]{32}")
 
 
-def new_name(request_id: str = "") -> str:
-    """Name a conversation of one question; a request that is sent again finds it by its id."""
-    return f"chat-{uuid.uuid5(_NAMESPACE, request_id).hex if request_id else uuid.uuid4().hex}"
+def new_name(request_id: str = "", model: str = "") -> str:
+    """Name a conversation of one question; a request to a model that is sent again finds it by its id."""
+    made = uuid.uuid5(_NAMESPACE, json.dumps([model, request_id])) if request_id else uuid.uuid4()
+    return f"chat-{made.hex}"
 
 
 def is_unnamed(name: str) -> bool:

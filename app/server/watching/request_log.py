@@ -46,6 +46,14 @@ def log_request(scope: Scope, request_id: str, *, status: int, seconds: float) -
     logger.info("%s %s %d", fields["method"], fields["door"], status, extra={"request": fields})
 
 
+class PlainLines(logging.Formatter):
+    """Formats each record as text, without secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines, with those of an exception."""
+        return without_secrets(super().format(record))
+
+
 class JsonLines(logging.Formatter):
     """Formats each record as a JSON document on a line."""
 

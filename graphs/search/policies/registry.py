@@ -117,10 +117,15 @@ class OwnPolicy:
         """Return what the inner policy says.
 
         Raises:
-            SettingsError: It failed.
+            SettingsError: It failed, or says neither yes nor no.
         """
         with self._named():
-            return bool(self._inner.allows_retry(tries))
+            allowed: object = self._inner.allows_retry(tries)
+        if not isinstance(allowed, bool):
+            raise SettingsError(
+                f"The policy {self._part.name!r} gave {allowed!r:.200} for allows_retry. Give True or False."
+            )
+        return allowed
 
     @contextmanager
     def _named(self) -> Iterator[None]:

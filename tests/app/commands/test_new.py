@@ -78,6 +78,7 @@ def test_a_folder_that_is_there_is_left_alone(cli: Cli, tmp_path: Path, monkeypa
         ("../mine", "is no name of a module"),
         ("class", "is no name of a module"),
         ("json", "is that of a module which Python has already"),
+        ("generated", "is that of a judge of judgetree"),
     ],
 )
 def test_a_name_that_is_no_module_of_ones_own_is_refused(

@@ -134,3 +134,9 @@ def test_contract_of_data_sets() -> None:
     with pytest.raises(ContractError, match="the same at every loading"):
         numbers = iter(range(9))
         check_dataset(lambda: [{"question": f"Question {next(numbers)}?"}])
+
+
+def test_one_text_is_no_tuple_of_answers() -> None:
+    for wrong in ({"answers": "VG 68"}, {"answers": (), "supporting": "ks-1"}):
+        with pytest.raises(SettingsError, match=r"is one text\. Give a tuple"):
+            EvalQuestion(id="oil", question="Which oil?", **wrong)  # type: ignore[arg-type]

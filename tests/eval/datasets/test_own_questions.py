@@ -99,7 +99,7 @@ def test_a_list_in_a_list_names_documents_of_which_any_one_will_do(tmp_path: Pat
         return question.supporting, question.alternatives
 
     assert read(["c", ["a", "b"], ["d"]]) == (("c", "a", "d"), (("a", "b"),))
-    assert read([["a", "b", "a"], []]) == (("a",), (("a", "b"),))
+    assert read([["a", "b", "a"]]) == (("a",), (("a", "b"),))
     for twice in (["a", ["a", "b"]], ["b", ["a", "b"]], [["a", "b"], ["b", "c"]], [["a", "b"], ["a", "c"]]):
         with pytest.raises(
             LoadingError, match=r"'[ab]' stands in a list of documents of which any one will do, and once"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,3 +146,13 @@ def test_documents_of_one_text_share_a_rank() -> None:
     assert scores is not None
     assert scores.recall_at == pytest.approx({1: 1 / 3, 2: 1 / 3, 3: 2 / 3})
     assert (scores.reciprocal_rank, scores.tree_all) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("group", [("b", "c"), ("c", "b")])
+def test_documents_of_which_any_one_will_do_are_one_whichever_is_named_first(group: tuple[str, ...]) -> None:
+    question = EvalQuestion(id="q", question="?", answers=(), supporting=("d", group[0]), alternatives=(group,))
+    found = [(key, *question.stood_for([key])) for key in ("a", "b", "c", "d")]
+    scores = score_retrieval(found, found, question.supporting, ks=(2, 3))
+    assert scores is not None
+    assert (dict(scores.recall_at), dict(scores.all_at)) == ({2: 0.5, 3: 1.0}, {2: 0.0, 3: 1.0})
+    assert scores.ndcg_at[3] == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)))

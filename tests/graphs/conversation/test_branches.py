@@ -103,7 +103,9 @@ def test_branch_that_others_fork_from_is_kept(talk: Conversation) -> None:
 def test_undo_takes_back_the_newest_turn(talk: Conversation, llm: TalkingLLM) -> None:
     ask(talk, CLASS)
     undone = ask(talk, SCREW)
-    assert talk.undo() == undone
+    with pytest.raises(SettingsError, match="not the newest of the active branch any more"):
+        talk.undo(talk.history()[0]["turn_id"])
+    assert talk.undo(undone["turn_id"]) == undone
     assert queries(talk) == [CLASS]
     assert talk.search_tree(undone) is None
     assert ask(talk, "And its oil?")["turn_number"] == 2

@@ -131,6 +131,8 @@ def test_an_edited_answer_is_the_history(http: httpx.Client) -> None:
     ask(http, FIRST, chat="one")
     given = ask(http, FIRST, "the ladder", PAINT, chat="one")["judgetree"]
     assert given["parent_turn_id"] == ""
+    longer = ask(http, FIRST, "the drum is wrong, it is the ladder", PAINT, chat="two")["judgetree"]
+    assert longer["parent_turn_id"] == "", "an answer that begins like the one given is another answer"
     assert given["answer"] == "grey"
 
 
@@ -139,6 +141,13 @@ def test_a_request_with_the_same_idempotency_key_gets_the_same_turn(http: httpx.
     body = {"model": MODEL, "messages": said(FIRST)} | chat
     answers = [http.post("/v1/chat/completions", json=body, headers={"Idempotency-Key": "a"}).json() for _ in range(2)]
     assert answers[0]["judgetree"]["turn_id"] == answers[1]["judgetree"]["turn_id"]
+    for other in ({"temperature": 0.5}, {"stop": "x"}, {"response_format": {"type": "json_object"}}):
+        refused = http.post("/v1/chat/completions", json=body | other, headers={"Idempotency-Key": "a"})
+        assert (refused.status_code, "with other options" in refused.text) == (400, True), other
+    if not chat:
+        naive = body | {"model": MODEL.replace("judge", "naive")}
+        said_by = http.post("/v1/chat/completions", json=naive, headers={"Idempotency-Key": "a"}).json()["judgetree"]
+        assert said_by["turn_id"] != answers[0]["judgetree"]["turn_id"], "another model answers itself"
 
 
 def test_a_thread_s_history_is_the_server_s(http: httpx.Client) -> None:

@@ -30,7 +30,7 @@ TAGS = f'### Task:\nGive the chat up to three tags.\n\n### Output:\nJSON format:
 FOLLOW_UPS = f'### Task:\nPredict the next messages.\n### Output:\nJSON format: {{ "follow_ups": ["one"] }}\n{HISTORY}'
 COMPLETION = f"### Task:\nComplete the text.\n\n---\n### Context:\n{HISTORY}\n<type>General</type>\n<text>How</text>\n"
 CONTEXT = "<context>\n<source id='1'>A chat has a <chat_history>.</source>\n</context>"
-LIBRECHAT = "Provide a concise, 5-word-or-less title for the conversation, in title case.\n\nConversation:\nUser: Hello"
+LIBRECHAT = "Provide a concise, 5-word-or-less title for the conversation, using title case conventions.\n\nUser: Hello"
 LANGUAGE = "Analyze this conversation and provide:\n1. The detected language\n2. A concise title\n\nUser: Hello"
 
 
@@ -120,6 +120,9 @@ def test_prompts_of_clients_are_known_by_their_form(prompt: str) -> None:
     [
         FIRST,
         "### Task:\nWhich gasket fits?",
+        "### Task:\nWhich gasket fits? My notes hold a <chat_history> tag.",
+        "Detect the language used in the following text. Then tell which standard covers it: der Flansch",
+        "Provide a concise, 5-word-or-less title for the conversation types that the standard lists",
         f"### Task:\nRespond to the query from the context.\n\n### Output:\nA clear response.\n\n{CONTEXT}\n\n{FIRST}",
         f"Why is this no title?\n{TITLE}",
         "Analyze this conversation and provide: its topics",

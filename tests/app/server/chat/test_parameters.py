@@ -167,7 +167,12 @@ def test_json_that_the_model_does_not_write_is_a_clear_400(client: openai.OpenAI
 def test_json_of_an_unknown_answer_is_a_refusal(client: openai.OpenAI, scripted: ScriptedServer, reply: str) -> None:
     scripted.responses = lambda r: ChatReply(text=reply) if r.prompt.kind in ANSWERING else None
     message = ask(client, response_format={"type": "json_schema", "json_schema": SCHEMA}).choices[0].message
-    assert (message.content, message.refusal) == (reply, REFUSAL)
+    assert (message.content, message.refusal) == (None, REFUSAL)
+    with client.chat.completions.stream(
+        model=MODEL, messages=[{"role": "user", "content": FIRST}], response_format=Vessel
+    ) as stream:
+        streamed = stream.get_final_completion().choices[0].message
+    assert (streamed.content or None, streamed.refusal, streamed.parsed) == (None, REFUSAL, None)
 
 
 @pytest.mark.parametrize("model", [MODEL, "fast"])
@@ -192,6 +197,42 @@ def test_what_would_change_the_answer_is_refused_by_name(
     with pytest.raises(openai.BadRequestError, match=f"Leave out {name}: ") as caught:
         ask(client, model=model, **{name: value})
     assert (caught.value.param, caught.value.code, received) == (name, "unsupported_parameter", [])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"messages": [{"role": "system", "content": "\ud83d"}, {"role": "user", "content": FIRST}]}, "surrogate"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"maximum": 2**64}}}},
+            "at most 64 bits",
+        ),
+    ],
+)
+def test_what_no_checkpoint_can_keep_is_refused_before_a_call(
+    address: str, received: list[ReceivedRequest], body: dict[str, Any], said: str
+) -> None:
+    whole = {"model": MODEL, "messages": [{"role": "user", "content": FIRST}]} | body
+    headers = {"Content-Type": "application/json"}
+    refused = httpx.post(f"{address}/v1/chat/completions", content=json.dumps(whole), headers=headers)
+    assert (refused.status_code, said in refused.text, received) == (400, True, [])
+
+
+@pytest.mark.parametrize("how", [{"stop": "cannot"}, {"stop": " answer"}])
+def test_a_refusal_that_is_cut_is_a_refusal(
+    client: openai.OpenAI, scripted: ScriptedServer, how: dict[str, Any]
+) -> None:
+    scripted.responses = lambda r: ChatReply(text=REFUSAL) if r.prompt.kind in ANSWERING else None
+    said = ask(client, **how)
+    assert said.model_extra is not None
+    assert said.model_extra["judgetree"]["status"] == "refused"
+    assert not said.choices[0].message.annotations
+
+
+def test_a_number_that_json_lacks_is_no_json(client: openai.OpenAI, scripted: ScriptedServer) -> None:
+    scripted.responses = lambda r: ChatReply(text='{"a": 1e999}') if r.prompt.kind in ANSWERING else None
+    with pytest.raises(openai.BadRequestError, match="wrote no JSON"):
+        ask(client, response_format={"type": "json_object"})
 
 
 @pytest.mark.parametrize("choice", [{}, {"tool_choice": "auto"}])

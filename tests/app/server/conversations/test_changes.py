@@ -31,9 +31,14 @@ def test_branches_are_switched_renamed_and_deleted(http: httpx.Client, forked: l
 
 
 def test_undo_returns_the_turn_it_deletes(http: httpx.Client, forked: list[dict[str, object]]) -> None:
-    undone = http.post(path_of("a/b", "undo"))
+    meant = {"turn_id": forked[2]["turn_id"]}
+    undone = http.post(path_of("a/b", "undo"), json=meant)
     assert (undone.status_code, undone.json()) == (200, forked[2])
     assert get(http, path_of("a/b"))["turns"] == forked[:2]
+    http.post(path_of("a/b", "branch"), json={"branch": "main"})
+    twice = http.post(path_of("a/b", "undo"), json=meant)
+    assert (twice.status_code, "not the newest" in twice.text) == (400, True), "another tab deletes no other turn"
+    http.post(path_of("a/b", "branch"), json={"branch": "branch-2"})
     refused = http.post(path_of("a/b", "undo"))
     assert (refused.status_code, "nothing to undo" in refused.text) == (400, True)
 

@@ -175,6 +175,39 @@ def test_a_turn_branches_and_branches_are_switched_renamed_and_undone(page: Page
 
 @needs_driver
 @pytest.mark.slow
+def test_a_deletion_takes_the_turn_that_was_shown_and_no_other(page: Page, site: str) -> None:
+    for question in (PLAIN, NEXT, QUESTION):
+        ask(page, question)
+        wait_for_answer(page)
+    questions = "return [...document.querySelectorAll('.question > h3')].map((one) => one.innerText)"
+    count = "document.querySelectorAll('.turn').length === %d && document.querySelector('.notice')"
+
+    def delete_last() -> None:
+        page.click(".turn:last-child [aria-label='Delete this turn']")
+        page.click("dialog .danger")
+
+    delete_last()
+    page.wait(count % 2)
+    delete_last()  # the one before is deleted at once, and this one is offered too
+    page.wait(count % 1)
+    page.click(".notice button")
+    page.wait("document.querySelectorAll('.turn').length === 2")
+    assert page.run(questions) == [PLAIN, NEXT]
+
+    delete_last()
+    page.wait(count % 1)
+    (name,) = [each["name"] for each in httpx.get(f"{site}/v1/conversations").json()["data"]]
+    asked = httpx.post(
+        f"{site}/v1/conversations/{name}/questions", json={"question": QUESTION, "model": "standards/naive"}, timeout=60
+    )
+    assert asked.status_code == 200, "asked in another tab"
+    page.run("window.dispatchEvent(new Event('pagehide'))")
+    page.wait("document.querySelectorAll('.turn').length === 3")
+    assert page.run(questions) == [PLAIN, NEXT, QUESTION]
+
+
+@needs_driver
+@pytest.mark.slow
 def test_an_answer_is_made_again_as_another_version(page: Page) -> None:
     ask(page, PLAIN)
     wait_for_answer(page)

@@ -105,7 +105,7 @@ export class AskView {
     const { conversation } = this;
     const path = conversation.live ? this.#livePath() : conversation.shownPath;
     this.title.textContent = this.title.title = conversation.document?.title || path[0]?.query || conversation.live?.question || say("ask.new");
-    this.live = conversation.live && new LiveTurnView(conversation.live, { onAgain: () => this.#resume(), onDismiss: () => conversation.dismiss() });
+    this.live = conversation.live && new LiveTurnView(conversation.live, { onAgain: () => this.#resume(), onDismiss: () => this.#dismiss() });
     const shown = this.#shown(path);
     const turns = path.map((turn) => this.#turn(turn, path, shown));
     const open = !conversation.live && conversation.document?.open_turn;
@@ -153,9 +153,9 @@ export class AskView {
 
   async #delete(turn) {
     const { conversation } = this;
-    if (!conversation.canHide(turn)) return conversation.undo(); // the server says why not
+    if (!conversation.canHide(turn)) return conversation.undo(turn); // the server says why not
     if (!(await confirmed(say("turn.sure", { question: turn.query }), say("delete")))) return undefined;
-    conversation.hide(turn);
+    await conversation.hide(turn);
     this.offering = new AbortController();
     const isTakenBack = await offer(say("turn.deleted"), say("turn.takeBack"), this.offering.signal);
     if (conversation.hidden !== turn) return undefined; // deleted meanwhile, since something else was done
@@ -185,9 +185,16 @@ export class AskView {
     await this.list.load().catch(warn);
   }
 
+  // Forget a question that failed; one without an answer stands in the composer again.
+  #dismiss() {
+    const { question, answer } = this.conversation.live;
+    this.conversation.dismiss();
+    if (!answer) this.composer.begin(question);
+  }
+
   async #resume() {
-    if (this.asked) return this.#ask(this.asked.question, this.asked.place);
-    this.conversation.dismiss(); // it was asked elsewhere, and may run, have ended, or be open
+    if (this.asked && !this.conversation.live?.isSaved) return this.#ask(this.asked.question, this.asked.place);
+    this.conversation.dismiss(); // it is saved, or was asked elsewhere, and may run, have ended, or be open
     return this.#try(async () => {
       await this.conversation.load();
       await this.#join();

@@ -5,7 +5,7 @@ import { say } from "../shell/words.js";
 
 /**
  * @typedef {{question: string, parent: string, thinking: string, answer: string, sources: any[], thread: string,
- *   step: string, error: string, isStopping: boolean}} LiveTurn
+ *   step: string, error: string, isStopping: boolean, isSaved: boolean}} LiveTurn
  */
 
 /** Parent of the first turn of a branch that starts the conversation, as the server names it. */
@@ -133,6 +133,7 @@ export class Conversation extends EventTarget {
         this.#changed("thread");
       }
     } else if (event === "done" && data.error) live.error = data.error;
+    else if (event === "done") live.isSaved = true;
     this.#changed("live");
   }
 
@@ -152,6 +153,7 @@ export class Conversation extends EventTarget {
 
   /** Show another branch. */
   async switchTo(branch) {
+    await this.removeHidden();
     await post(this.#where("/branch"), { branch });
     await this.load();
   }
@@ -164,17 +166,20 @@ export class Conversation extends EventTarget {
 
   /** Delete a branch with its turns. */
   async removeBranch(branch) {
+    await this.removeHidden();
     await remove(this.#where(path`/branches/${branch}`));
     await this.load();
   }
 
   /** Whether the newest turn of the active branch can be deleted: it is of this branch, and nothing follows it. */
   canHide(turn) {
-    return turn.branch === this.document.active_branch && !this.turns.some((each) => each.parent_turn_id === turn.turn_id);
+    const isFollowed = this.turns.some((each) => each.parent_turn_id === turn.turn_id && each.turn_id !== this.hidden?.turn_id);
+    return turn.branch === this.document.active_branch && !isFollowed;
   }
 
-  /** Hide the newest turn of the active branch until it is deleted or shown again. */
-  hide(turn) {
+  /** Hide the newest turn of the active branch until it is deleted or shown again; one that is hidden is deleted now. */
+  async hide(turn) {
+    await this.removeHidden();
     this.hidden = turn;
     this.#changed("turns");
   }
@@ -188,13 +193,20 @@ export class Conversation extends EventTarget {
   /** Delete the hidden turn, if there is one, also while the page is left. */
   async removeHidden() {
     if (!this.hidden) return;
+    const turn = this.hidden;
     this.hidden = null;
-    await this.undo();
+    await this.undo(turn);
   }
 
-  /** Delete the newest turn of the active branch. */
-  async undo() {
-    await post(this.#where("/undo"), {}, { keepalive: true });
+  /** Delete a turn, the newest of the active branch; what cannot be deleted is shown again. */
+  async undo(turn) {
+    try {
+      await post(this.#where("/undo"), { turn_id: turn.turn_id }, { keepalive: true });
+    } catch (error) {
+      this.#changed("turns");
+      await this.load().catch(() => {});
+      throw error;
+    }
     await this.load();
   }
 }
@@ -207,7 +219,7 @@ function stepOf({ node, event: { event, depth } }) {
 
 /** @returns {LiveTurn} */
 function newLive(question, parent) {
-  return { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false };
+  return { question, parent, thinking: "", answer: "", sources: [], thread: "", step: "", error: "", isStopping: false, isSaved: false };
 }
 
 /** The name of a new conversation. */
