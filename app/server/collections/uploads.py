@@ -190,7 +190,8 @@ class Uploads:
         job.left_out, skipped = report.left_out, report.skipped
         unread = len(skipped) + len(job.refused)
         reasons = [*(f"{file.source}: {file.reason}." for file in skipped), *job.refused]
-        count = f"{unread} of {len(job.files) + len(job.refused)} files could not be read."
+        total = len(job.files) + len(job.refused)
+        count = f"{unread} of {total} files could not be read{'; the others are indexed' if unread < total else ''}."
         return " ".join([count, *reasons]) if unread else ""
 
 

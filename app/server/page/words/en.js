@@ -35,7 +35,7 @@ export default {
   "step.plan_sub_runs": "Planning sub-questions …", "step.call_new_rag": "Asking sub-questions …", "step.augment": "Gathering evidence …", "step.generate": "Writing the answer …", "step.save_turn": "Saving …",
   "step.other": "Working …",
 
-  "source.sources": "Sources", "source.unnamed": "source", "source.open": "Source {number}: {source}", "source.title": "Source {number}", "source.cited": "cited", "source.as.2": "answers it", "source.as.1": "a needed fact", "source.as.0": "does not help",
+  "source.sources": "Sources", "source.unnamed": "source", "source.open": "Source {number}: {source}", "source.title": "Source {number}", "source.cited": "cited", "source.others": ["{n} other document", "{n} other documents"], "source.as.2": "answers it", "source.as.1": "a needed fact", "source.as.0": "does not help",
   "branch.choose": "Branch", "branch.option": ["{name} · {n} turn", "{name} · {n} turns"], "branch.rename": "Rename this branch", "branch.newName": "Name", "branch.delete": "Delete this branch", "branch.sure": "Delete branch “{name}” with its own turns?",
 
   "tree.name": "Search tree", "tree.empty": "The search tree of a question grows here.", "tree.noSearch": "This turn searched for nothing. {basis}.",

@@ -35,7 +35,7 @@ export default {
   "step.plan_sub_runs": "安排子问题……", "step.call_new_rag": "追问子问题……", "step.augment": "汇集依据……", "step.generate": "撰写答案……", "step.save_turn": "保存中……",
   "step.other": "处理中……",
 
-  "source.sources": "出处", "source.unnamed": "出处", "source.open": "出处 {number}：{source}", "source.title": "出处 {number}", "source.cited": "已引用", "source.as.2": "可回答", "source.as.1": "含所需事实", "source.as.0": "无帮助",
+  "source.sources": "出处", "source.unnamed": "出处", "source.open": "出处 {number}：{source}", "source.title": "出处 {number}", "source.cited": "已引用", "source.others": "其他 {n} 份文档", "source.as.2": "可回答", "source.as.1": "含所需事实", "source.as.0": "无帮助",
   "branch.choose": "分支", "branch.option": "{name} · {n} 轮", "branch.rename": "重命名此分支", "branch.newName": "名称", "branch.delete": "删除此分支", "branch.sure": "删除分支“{name}”及其自己的各轮？",
 
   "tree.name": "搜索树", "tree.empty": "问题的搜索树会在这里生长。", "tree.noSearch": "这一轮没有检索。{basis}。",

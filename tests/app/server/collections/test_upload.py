@@ -186,7 +186,7 @@ def test_refused_files_are_named_and_the_rest_is_indexed(http: httpx.Client) -> 
     job = ended(http, sent.json()["id"])
     assert job["status"] == "failed"
     said = str(job["error"])
-    assert said.startswith("4 of 5 files could not be read. uploads/x.pdf: ")
+    assert said.startswith("4 of 5 files could not be read; the others are indexed. uploads/x.pdf: ")
     assert "The type of 'x.exe' cannot be read. Allowed: " in said
     assert "Two files are called 'Kettles.md'." in said
     assert "'c.docx' is no Word document. Save it as one." in said
@@ -214,7 +214,7 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(settings: Set
 def test_what_cannot_be_read_fails_its_job_and_the_rest_is_indexed(http: httpx.Client, settings: Settings) -> None:
     job = upload(http, KETTLES | {"x.pdf": b"no pdf"})
     assert job["status"] == "failed"
-    assert str(job["error"]).startswith("1 of 2 files could not be read. uploads/x.pdf: ")
+    assert str(job["error"]).startswith("1 of 2 files could not be read; the others are indexed. uploads/x.pdf: ")
     assert "uploads/kettles.md" in sources(http)
     assert upload(http, {"y.json": b"["}, "kitchen")["status"] == "failed"
     assert http.get("/v1/collections/kitchen").status_code == 404

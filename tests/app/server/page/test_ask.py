@@ -204,6 +204,9 @@ def test_a_deletion_takes_the_turn_that_was_shown_and_no_other(page: Page, site:
     page.run("window.dispatchEvent(new Event('pagehide'))")
     page.wait("document.querySelectorAll('.turn').length === 3")
     assert page.run(questions) == [PLAIN, NEXT, QUESTION]
+    said = [each for each in page.console() if "/v1/trees/" not in each]  # that of a turn may be read as it is deleted
+    assert len(said) == 1
+    assert "/undo - Failed to load resource: the server responded with a status of 400" in said[0]
 
 
 @needs_driver

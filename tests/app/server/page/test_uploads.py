@@ -122,7 +122,7 @@ def test_what_cannot_be_read_says_why_and_the_rest_is_indexed(page: Page, files:
     page.wait("document.querySelector('.upload')")
     page.write(FIELD, NAME)
     send(page, files / "broken.pdf", files / "table.xlsx", files / "b.md")
-    page.wait(says("2 of 3 files could not be read. broken.pdf: "))
+    page.wait(says("2 of 3 files could not be read; the others are indexed. broken.pdf: "))
     page.wait(says("The type of 'table.xlsx' cannot be read."))
     look(page, "upload-failed")
 

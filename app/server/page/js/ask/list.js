@@ -8,6 +8,7 @@ import { address, go } from "../shell/route.js";
 import { say, timeAgo } from "../shell/words.js";
 
 const PAGE = 50;
+const calls = { areShown: false, hidden: 0 }; // as chosen and counted, also after another conversation was opened
 
 export class ConversationList {
   /** @param {() => string} current  Name of the conversation that is shown. */
@@ -15,9 +16,8 @@ export class ConversationList {
     this.current = current;
     this.items = [];
     this.total = 0;
-    this.hidden = 0;
     this.list = make("ul.conversations");
-    this.unnamed = make("input", { type: "checkbox", on: { change: () => this.#reload() } });
+    this.unnamed = make("input", { type: "checkbox", checked: calls.areShown, on: { change: () => this.#reload() } });
     this.calls = make("label.quiet", { hidden: true }, this.unnamed, " ", this.callsWords = make("span"));
     this.more = make("button.quiet.text", { type: "button", hidden: true, on: { click: () => this.#grow() } }, say("list.more"));
     this.element = make("nav.sidebar", { "aria-label": say("list.name"), id: "sidebar" },
@@ -30,7 +30,7 @@ export class ConversationList {
     const page = await get(this.#address(Math.min(wanted, 100), 0));
     this.items = page.data;
     this.total = page.total ?? page.data.length;
-    if (!this.unnamed.checked) this.hidden = page.hidden ?? 0;
+    if (!this.unnamed.checked) calls.hidden = page.hidden ?? 0;
     this.draw();
   }
 
@@ -45,6 +45,7 @@ export class ConversationList {
   }
 
   async #reload() {
+    calls.areShown = this.unnamed.checked;
     this.items = [];
     try {
       await this.load();
@@ -61,8 +62,8 @@ export class ConversationList {
   draw() {
     const items = this.items.map((item) => this.#item(item));
     fill(this.list, ...(items.length ? items : [make("li.faint", null, say("list.empty"))]));
-    this.calls.hidden = !this.hidden;
-    fill(this.callsWords, say("list.calls", { n: this.hidden }));
+    this.calls.hidden = !calls.hidden;
+    fill(this.callsWords, say("list.calls", { n: calls.hidden }));
     this.more.hidden = this.items.length >= this.total;
   }
 

@@ -8,6 +8,8 @@ import { rendered } from "../text/markdown.js";
 import { fullNameOf, nameOf, namedWithFile } from "../text/names.js";
 import { MARKS } from "../tree/model.js";
 
+const MOST_SHOWN = 8; // documents; of more, those that the answer cites are shown, and the others on demand
+
 /** Make the list of an answer's sources, a document a line; null without any. `cited` are the numbers in the answer. */
 export function sourceList(sources, thread, cited = new Set()) {
   if (!sources.length) return null;
@@ -16,10 +18,16 @@ export function sourceList(sources, thread, cited = new Set()) {
     const of = fullNameOf(source);
     documents.set(of, [...(documents.get(of) ?? []), source]);
   }
-  const items = [...documents].map(([name, passages]) => make("li", null,
+  const item = ([name, passages]) => make("li", null,
     make("span.source-name", { title: name }, ...(name ? namedWithFile(passages[0]) : [say("source.unnamed")])),
-    ...passages.map((source) => chip(source, thread, cited.has(source.number)))));
-  return make("ul.sources", { "aria-label": say("source.sources") }, ...items);
+    ...passages.map((source) => chip(source, thread, cited.has(source.number))));
+  const isCited = ([, passages]) => passages.some((source) => cited.has(source.number));
+  const all = [...documents];
+  const shown = all.length > MOST_SHOWN ? all.filter((each, place) => (cited.size ? isCited(each) : place < MOST_SHOWN)) : all;
+  const others = all.filter((each) => !shown.includes(each));
+  return make("div.sources-box", null,
+    make("ul.sources", { "aria-label": say("source.sources") }, ...shown.map(item)),
+    others.length > 0 && make("details.quiet", null, make("summary", null, say("source.others", { n: others.length })), make("ul.sources", null, ...others.map(item))));
 }
 
 function chip(source, thread, isCited) {
