@@ -31,6 +31,7 @@ from judgetree.modules.addresses import Address
 from judgetree.modules.calls.stops import StopTextFilter
 from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
 from judgetree.modules.calls.tokens import beginning
+from judgetree.modules.config.answer_form import AnswerForm
 from judgetree.modules.config.typed_values import names_in
 from judgetree.modules.digests import canonical_json
 from judgetree.modules.embedding.refusals import fewer_texts, is_text_too_long, refuses_format
@@ -69,6 +70,7 @@ from judgetree.modules.llm.wire.error_words import (
 from judgetree.modules.llm.wire.events import Event, said_by
 from judgetree.modules.llm.wire.refusals import refused_in
 from judgetree.modules.memory.rewrites import read_rewrite
+from judgetree.modules.reader.answer_forms import form_texts
 from judgetree.modules.reader.evidence import as_material, foreign_addresses, split_evidence
 from judgetree.modules.reader.multistep_prompts import parse_action, parse_draft, parse_follow_up, parse_thought
 from judgetree.modules.reader.prompts import parse_note, parse_scored
@@ -254,6 +256,7 @@ READERS: Mapping[str, Reader] = {
     "modules.llm.wire.refusals.refused_in": lambda text: refused_in(text, _REQUEST, param=text[:200]),
     "modules.llm.wire.refusals._limit_named_in": lambda text: refused_in(text, _REQUEST, is_named=True),
     "modules.llm.wire.refusals._format_in": lambda text: refused_in(text, _REQUEST, is_server_error=True),
+    "modules.reader.answer_forms.form_texts": lambda text: form_texts(AnswerForm.model_construct(instructions=text)),
     "modules.memory.rewrites._without_chatter": lambda text: read_rewrite(text, "Who?", max_tokens=_REWRITE_TOKENS),
     "modules.reader.evidence.foreign_addresses": lambda text: foreign_addresses(text, text[:-9]),
     "modules.reader.evidence.split_evidence": lambda text: split_evidence(text, [_document(text)]),
@@ -443,6 +446,7 @@ EXCUSED: Mapping[str, str] = {
     "modules.language.folding._invisible": "reads single characters",
     "modules.structure.phrases.phrases_in": "loads a dictionary; its patterns and _names are checked by themselves",
     "modules.structure.phrases._nouns": "reads a run of at most 1,000 letters",
+    "app.commands.new.new._check_name": "reads one word of a command line",
     "modules.memory.rewrites._unwrapped": "reads one line within the limit of a rewrite",
     "modules.index.parsers.pdf.letters.PageLetters._begins_text": "reads single characters",
     "modules.index.parsers.pdf.tables.is_number": "reads a cell, character by character",

@@ -214,7 +214,7 @@ def test_what_no_checkpoint_can_keep_is_refused_before_a_call(
 ) -> None:
     whole = {"model": MODEL, "messages": [{"role": "user", "content": FIRST}]} | body
     headers = {"Content-Type": "application/json"}
-    refused = httpx.post(f"{address}/v1/chat/completions", content=json.dumps(whole), headers=headers)
+    refused = httpx.post(f"{address}/v1/chat/completions", content=json.dumps(whole), headers=headers, timeout=60)
     assert (refused.status_code, said in refused.text, received) == (400, True, [])
 
 
