@@ -49,7 +49,7 @@ UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --no-annotate --n
 # For make, with digests: all but the local model, and what the demo needs. For pip, the same versions as constraints.
 lock:
 	$(PIP) install "uv>=0.9,<1"
-	$(UV_COMPILE) --generate-hashes --extra dev --extra docs --extra embedders --extra eval --extra postgres --extra server \
+	$(UV_COMPILE) --generate-hashes --extra dev --extra docs --extra embedders --extra eval --extra postgres --extra redis --extra server \
 	  --extra telemetry --extra treequest --extra ray --extra graph --extra prebuilt \
 	  -o requirements.lock
 	$(UV_COMPILE) --generate-hashes --extra embedders --extra local -c requirements.lock -o requirements-local.lock

@@ -45,6 +45,7 @@ from .commands.trees.threads import threads
 from .commands.trees.tree import tree
 from .commands.trust import trust
 from .terminal.exit_status import report
+from .terminal.log_lines import LogLines
 from .terminal.terminal import prepare_streams, say
 
 app = typer.Typer(
@@ -223,27 +224,28 @@ _LINES = _Lines(logging.INFO)
 _READ = "judgetree.evaluation.datasets.own_questions"
 """The logger of the line that says what was read of a file of questions."""
 _SAID = (
-    "app.server.serving.served",
     "evaluation.datasets.hotpotqa",
     "evaluation.datasets.own_questions",
     "evaluation.datasets.rows",
     "evaluation.papers.files",
     "evaluation.rows.two_copies",
-    "evaluation.runs.job_workers",
     "evaluation.runs.experiment",
     "evaluation.runs.gold",
+    "evaluation.runs.job_workers",
     "evaluation.runs.turn_evidence",
     "graphs.conversation.qa_log",
+    "graphs.conversation.tree",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",
     "graphs.conversation.turn.store",
     "graphs.conversation.turn_tracing",
     "graphs.rag.telemetry",
+    "graphs.rag.thread_runs",
     "graphs.search.sharing",
     "graphs.session",
     "graphs.tree.history",
-    "modules.calls.transcript_writer",
     "modules.calls.journaled",
+    "modules.calls.transcript_writer",
     "modules.cluster",
     "modules.embedding.cache",
     "modules.embedding.refusals",
@@ -257,6 +259,7 @@ _SAID = (
     "modules.llm.wire.adaptations",
     "modules.retriever.reordering",
     "modules.retriever.rerank",
+    "modules.storage.redis",
     "modules.storage.sqlite_cache",
     "modules.trust.variables",
 )
@@ -277,7 +280,7 @@ def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:
         if not debug:
             logger.addHandler(_REMARKS)
     if debug:
-        handler = logging.StreamHandler(sys.stderr)
+        handler = LogLines()
         handler.setFormatter(_RedactingFormatter("%(levelname)s %(name)s: %(message)s", secrets=_secrets(arguments)))
         logging.basicConfig(handlers=[handler])
         logging.getLogger("judgetree").setLevel(logging.DEBUG)

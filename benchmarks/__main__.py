@@ -47,6 +47,7 @@ BENCHMARKS = (
     "eval_report",
     "conversations",
     "conversation_kills",
+    "stores",
     "serving",
     "serving_kills",
     "fuzzing",

@@ -141,7 +141,7 @@ def judged_rows(dataset: Dataset, index: Index, settings: Settings) -> Iterator[
             yield Row(
                 f"{dataset.name} ({len(each)}), ideal judge, {judge}, top-k {TOPK}, depth {DEPTH}, {rule}",
                 f"evidence complete {complete}; calls {calls}",
-                "as complete, with fewer calls, or told" if rule == "both" else "",
+                "as complete, with fewer calls; else reported" if rule == "both" else "",
             )
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.database_servers import postgres_server
+from tests.database_servers import postgres_server, redis_server
 from tests.graphs.killed_search import search
 
 from .measurement import Row
@@ -71,11 +71,12 @@ def stores(folder: Path) -> Iterator[dict[str, tuple[str, str]]]:
         names = ("whole", "parts")
         urls = {"SQLite": tuple(f"sqlite:///{folder / name}.sqlite" for name in names)}
         urls["PostgreSQL"] = tuple(servers.enter_context(postgres_server(folder / f"pg-{name}")) for name in names)
+        urls["Redis"] = tuple(servers.enter_context(redis_server(folder / f"redis-{name}")).url for name in names)
         yield {kind: (first, second) for kind, (first, second) in urls.items()}
 
 
 def measure() -> list[Row]:
-    """Measure policies with and without further tries, widths 1 and 3, on both kinds of stores."""
+    """Measure policies with and without further tries, widths 1 and 3, on each kind of store."""
     rows = []
     for policy in ("best_first", "wider:tries=3,least=1"):
         for width in (1, 3):

@@ -1,4 +1,4 @@
-"""What one chunk, vector, word list and question costs here: the figures that docs/scale.md multiplies.
+"""What one chunk, vector, word list and question costs here: the figures that docs/explanation/scale.md multiplies.
 
 Texts are those of ``search_latency``. Vectors of the faiss indexes are random directions, so that sizes and times are
 those of real ones and recall would not be; JUDGETREE_BENCH_VECTORS sets their number (100,000). Questions are those of

@@ -50,6 +50,8 @@ from .scoring.models import ScoringOptions as ScoringOptions
 from .scoring.run_scorer import ScoringSummary as ScoringSummary
 from .scoring.sample import Metric as Metric
 from .scoring.sample import MetricSample as MetricSample
+from .submissions.browsecomp_plus import Submission as Submission
+from .submissions.browsecomp_plus import write_submission as write_submission
 from .sweeps.sweep_report import SweepReport as SweepReport
 from .sweeps.sweep_report import sweep as sweep
 from .training.export import TrainingData as TrainingData

@@ -23,7 +23,7 @@ class QuestionPlan:
     comparisons: int
     """How many comparisons are corrected together."""
     questions: int | None
-    """None for more than a hundred thousand, or where the first run says nothing of it."""
+    """None for more than a hundred thousand, or if the first run does not show it."""
     discordance: float | None
     """Share of questions on which exactly one of the two systems is right; None for a run with dialogues or repeats."""
     a: str = ""

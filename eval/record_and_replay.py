@@ -267,7 +267,7 @@ def answer_replay(
     on_progress: Callable[[int, int], None] | None = None,
     on_setup: Callable[[int, int, str], None] | None = None,
 ) -> Replay:
-    """Let a model answer from what each tree of a replay shows its readers, each thing once and through the cache.
+    """Let a model answer from what each tree of a replay shows its readers; equal prompts are paid for once.
 
     ::
 

@@ -54,7 +54,10 @@ _AT_ONCE = 20
 
 
 def check_judge(judge: AnyJudge) -> None:
-    """Check a judge: its fingerprint, its verdicts of odd passages, alone, as a set and many at once.
+    """Check a judge: its fingerprint, its verdicts of odd passages, alone, again, as a set and many at once.
+
+    The same passage needs the same score each time, since cache, resume and comparisons rely on it. A judge that draws
+    at random, or whose model does, says so by an attribute ``is_random = True``; the rest is checked then.
 
     Raises:
         ContractError: It breaks a rule.
@@ -156,6 +159,8 @@ async def _check_verdicts(judge: Judge) -> None:
     untouched = copy.deepcopy(chunks)
     alone = [await _verdict(judge, chunk, expand=expand) for chunk in chunks for expand in (True, False)]
     require(chunks == untouched, "a judge leaves the chunk as it is", chunks)
+    again = [await _verdict(judge, chunk, expand=expand) for chunk in chunks for expand in (True, False)]
+    _check_same(judge, alone, again)
     for place, verdict in enumerate(alone):
         _check_values(verdict)
         was_expanded = place % 2 == 0
@@ -165,7 +170,17 @@ async def _check_verdicts(judge: Judge) -> None:
             was_expanded or not verdict.next_query, "without expand a verdict has no supplementary question", verdict
         )
     together = await asyncio.gather(*(_verdict(judge, chunks[0], expand=True) for _ in range(_AT_ONCE)))
-    require({each.status for each in together} == {alone[0].status}, "verdicts given at once are as alone", together)
+    _check_same(judge, [alone[0]] * _AT_ONCE, together)
+
+
+def _check_same(judge: AnyJudge, first: Sequence[Verdict], again: Sequence[Verdict]) -> None:
+    is_random = getattr(judge, "is_random", False)
+    require(isinstance(is_random, bool), "is_random is True or False", is_random)
+    given = [[(each.status, None if is_random else each.score) for each in verdicts] for verdicts in (first, again)]
+    rule = (
+        "the same passage has the same verdict each time, many at once too; a judge that draws at random has is_random"
+    )
+    require(given[0] == given[1], rule, given)
 
 
 async def _verdict(judge: Judge, chunk: Document, *, expand: bool) -> Verdict:
@@ -185,10 +200,11 @@ async def _check_sets(judge: SetJudge) -> None:
             for verdict in given.verdicts:
                 _check_values(verdict)
     require(chunks == untouched, "a judge leaves the chunks as they are", chunks)
-    alone = [each.status for each in (await _set_verdict(judge, chunks)).verdicts]
-    together = await asyncio.gather(*(_set_verdict(judge, chunks) for _ in range(_AT_ONCE)))
-    same = [[each.status for each in given.verdicts] for given in together]
-    require(all(each == alone for each in same), "verdicts given at once are as alone", same)
+    alone = await _set_verdict(judge, chunks)
+    for each in await asyncio.gather(*(_set_verdict(judge, chunks) for _ in range(_AT_ONCE))):
+        _check_same(judge, alone.verdicts, each.verdicts)
+        is_same = getattr(judge, "is_random", False) or each.suffices == alone.suffices
+        require(is_same, "the same passages suffice each time", (alone.suffices, each.suffices))
 
 
 async def _set_verdict(judge: SetJudge, chunks: Sequence[Document], *, expand: bool = True) -> SetVerdict:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from ..modules.background_loop import async_twin, blocking
-from ..modules.errors import SettingsError, UnknownConversation
+from ..modules.errors import LostParts, SettingsError, UnknownConversation
 from ..modules.memory.memory import ConversationMemory
 from ..modules.retriever.web import WebSearch
 from ..modules.settings import load_settings
@@ -117,7 +117,7 @@ class Conversations:
         prefix: str = "",
         is_hidden: Callable[[str], bool] = lambda _: False,
     ) -> ConversationPage:
-        """Return a part of ``summaries``, of which alone the states are read, and the number of all.
+        """Return a page of ``summaries``, and the number of all; only the states on the page are read.
 
         Args:
             limit: Most conversations; None for all.
@@ -135,15 +135,21 @@ class Conversations:
     async def delete(self, name: str) -> int:
         """Delete a conversation with its turns in the memory and all its threads; returns the number of threads.
 
+        Of a conversation of which the store has lost parts, all that is left and names it is deleted.
+
         Raises:
             UnknownConversation: The conversation does not exist.
         """
         async with self.services.hold(name) as opened:
-            state = await opened.store.load(name)
+            try:
+                state = await opened.store.load(name)
+            except LostParts:
+                state = await opened.store.remains_of(name)
             if state is None:
                 raise UnknownConversation(f"There is no conversation {name!r}. `judgetree conversations list`.")
             # The memory first: after a failure the conversation still exists and can be deleted again.
-            await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
+            if state["conversation_id"]:
+                await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
             threads = await opened.store.threads_of(state)
             return await opened.store.delete_threads(threads, conversation_id=state["conversation_id"])
 

@@ -40,6 +40,7 @@ from .systems.registry import GraphBuilder, find_system
 from .threads.checkpoints import locks_of
 from .threads.context import RagContext, RunEvent
 from .threads.interrupts import format_waiting, interrupts_in
+from .threads.named_failures import NamesThread
 from .threads.overrides import GivenLLM
 from .threads.recording import Recording
 from .threads.snapshots import NewThreadId, is_new_thread
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class RagSession(TreeSession):
-    """Collection, models and graph for questions to one collection, opened at the first question, freed by ``close``.
+    """Answers questions over one collection; opened at the first question, freed by ``close``.
 
     An open session locks its Milvus Lite folder: use it in a ``with`` statement. All methods may be called from any
     thread, notebook cell or event loop, several at a time.
@@ -62,8 +63,8 @@ class RagSession(TreeSession):
         collection: Name of the collection; not needed for ``system="llm"``, nor beside a ``retriever``.
         config: What decides the answers; None for the defaults.
         system: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
-            "ircot", "iter_retgen", "self_ask", "react". Or one of your own: ``module:name`` of a ``GraphBuilder``, a
-            plug-in's name, or the builder itself.
+            "ircot", "iter_retgen", "self_ask", "react", "search_r1", "crag". Or one of your own: ``module:name`` of a
+            ``GraphBuilder``, a plug-in's name, or the builder itself.
         context: Services to use instead of those that keys and settings describe.
         settings: None reads environment and ``.env``. Models and prompts of the keys win.
         recording: Which texts of model calls are kept, and where; None goes by the settings.
@@ -173,7 +174,7 @@ class RagSession(TreeSession):
         if not thread_id and continues:
             raise UnknownThread("No thread to resume: give a question, or the thread_id of a thread that exists.")
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
-        async with self._running.entered(), self._alone(thread_id) as lease:
+        async with self._running.entered(), NamesThread(thread_id) as failures, self._alone(thread_id) as lease:
             known = None if is_new else await self._calls_of(thread_id)
             before = set() if is_new else (known or set()) | set(await self._journaled(thread_id))
             if known is None and continues:
@@ -185,6 +186,7 @@ class RagSession(TreeSession):
             interrupts: tuple[Interrupt, ...] = ()
             try:
                 lease.check()
+                failures.has_begun = True
                 interrupts = await self._run(question, config, context, on_event)
             except JudgetreeError as failure:
                 if isinstance(failure, ModelCallError):
@@ -324,7 +326,7 @@ class RagSession(TreeSession):
         return await self._services.open_llm(given)
 
     def open_sender(self) -> TelemetrySender | None:
-        """Return what sends traces, opened at the first call; None where the settings want none.
+        """Return the sender of traces, opened at the first call; None if the settings switch traces off.
 
         Raises:
             DependencyError: The extra ``telemetry`` is not installed.

@@ -17,6 +17,8 @@ _NETLOC_END = re.compile(r"[/?#]")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATHS = frozenset({"sqlite", "file"})
 """Schemes of files, whose names may contain ``@`` and ``?``."""
+_DATABASES = frozenset({"postgresql", "postgres", "redis", "rediss"})
+"""Schemes whose paths hold no ``@``, so that all before the last one is user and password."""
 _SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred", re.IGNORECASE)
 _LONG_VALUE = 16
 """Least length of a query value that counts as a secret whatever its name."""
@@ -73,6 +75,11 @@ class Address(str):
     def model(self) -> str:
         """The part after ``#``; ``""`` without one."""
         return self.partition("#")[2]
+
+    @property
+    def has_cut_secret(self) -> bool:
+        """Whether user or password hold ``/``, ``?`` or ``#``, which clients take for their end."""
+        return _NETLOC_END.search(self._user.get_secret_value()) is not None
 
     def joined(self, path: str) -> Address:
         """Return the address with ``path`` appended, secrets included."""
@@ -135,7 +142,13 @@ def _cut(text: str) -> tuple[str, str, str]:
         return text, "", ""
     netloc, tail = _split_netloc(rest)
     user, at, host = netloc.rpartition("@")
-    if not at and "@" in tail and not _HOST_AND_PORT.fullmatch(netloc):
+    if scheme.lower() in _DATABASES and "@" in tail:
+        path, mark, query = rest.partition("?")
+        if "=" not in query.partition("@")[0]:  # no option, so that the question mark is of the password
+            path, mark, query = rest, "", ""
+        user, _, path = path.rpartition("@")
+        host, tail = _split_netloc(f"{path}{mark}{query}")
+    elif not at and "@" in tail and not _HOST_AND_PORT.fullmatch(netloc):
         # A password with an unescaped /, ? or #: its first piece is in the place of a port.
         user, _, rest = rest.rpartition("@")
         host, tail = _split_netloc(rest)

@@ -5,6 +5,8 @@
     │   ├── SettingsError         a setting, key or model name is missing or malformed
     │   │   ├── ProxyFault        a proxy of the environment is malformed, down, or refuses
     │   │   ├── StoreFailure      the store of checkpoints, locks or keys did not answer, or refused a write
+    │   │   │   └── LostParts     the store lacks parts of what it has saved
+    │   │   ├── RequestIdTaken    the id of a request belongs to another question, history or options
     │   │   └── UnknownConversation  a conversation that does not exist
     │   ├── LoadingError          a path has nothing readable
     │   ├── CollectionError       the collection is missing, locked, or made by another embedder
@@ -86,12 +88,20 @@ class StoreFailure(SettingsError):
     """The store of checkpoints, locks or keys did not answer, or refused a write."""
 
 
+class LostParts(StoreFailure):
+    """The store lacks parts of what it has saved; what is left can be deleted."""
+
+
+class RequestIdTaken(SettingsError):
+    """The id of a request belongs to an earlier one with another question, history or options."""
+
+
 class UnknownConversation(SettingsError):
     """No conversation has the name."""
 
 
 class LoadingError(UserError):
-    """A path has nothing readable."""
+    """A file or folder has nothing that can be read."""
 
 
 class CollectionError(UserError):

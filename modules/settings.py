@@ -101,17 +101,19 @@ class Settings(BaseSettings):
         default=None, description="YAML file of your own prompts (judgetree prompts copy); empty: judgetree's."
     )
     condense_llm: Address = Field(
-        default=Address(), description="Model that understands follow-up questions; empty: the same as llm."
+        default=Address(), description="Model that rewrites follow-up questions; empty: the same as llm."
     )
     endpoint_names: dict[Address, str] = Field(
         default_factory=dict,
         description='Names under which the model cache keeps endpoints that move, such as {"10.0.0.7:8000/v1": "lab"}.',
     )
     judge_needed_threshold: Threshold | None = Field(
-        default=None, description="Logprob judge: least P(needed) of a 1; without it, as calibrated."
+        default=None,
+        description="Judge logprob: least probability that a chunk is needed, for score 1; unset: as calibrated.",
     )
     judge_alone_threshold: Threshold | None = Field(
-        default=None, description="Logprob judge: least P(alone) of a 2; without it, as calibrated."
+        default=None,
+        description="Judge logprob: least probability that it answers alone, for score 2; unset: as calibrated.",
     )
     embeddings: Address = Field(
         default=Address("auto"),
@@ -127,7 +129,8 @@ class Settings(BaseSettings):
         "hits, faster.",
     )
     checkpoints: Address = Field(
-        default=Address(), description="memory:, sqlite:///path or postgresql://…; empty: sqlite in home."
+        default=Address(),
+        description="memory:, sqlite:///path, postgresql://… or redis://… (rediss:// for TLS); empty: sqlite in home.",
     )
     record: Record | None = Field(
         default=None,
@@ -185,12 +188,16 @@ class Settings(BaseSettings):
     max_recent_turns: int = Field(
         default=10, ge=1, description="Newest turns of a conversation that a prompt may show."
     )
-    max_relevant_turns: int = Field(default=3, ge=0, description="Older turns, by meaning, that it may show besides.")
+    max_relevant_turns: int = Field(
+        default=3, ge=0, description="Older turns, those most like the question, that a prompt may show besides."
+    )
     conversation_collection: Annotated[str, INERT] = Field(
         default="conversations", description="Collection that remembers the turns."
     )
     qa_log: str = Field(default="", description="File for answered turns, one JSON line each; empty: none.")
-    conversation_expire_days: int = Field(default=30, ge=1, description="Days after which an unused conversation goes.")
+    conversation_expire_days: int = Field(
+        default=30, ge=1, description="Days after which `conversations expire` deletes an unused conversation."
+    )
     llm_max_tokens: int | None = Field(
         default=None,
         ge=512,
@@ -204,12 +211,14 @@ class Settings(BaseSettings):
         default=512, ge=32, description="Tokens of a conversation's summary, or of a digest of its evidence."
     )
     max_thinking_tokens: int = Field(
-        default=1024, ge=0, description="Tokens that such a call may use besides, for a model that thinks first."
+        default=1024,
+        ge=0,
+        description="Tokens that a rewrite, summary or digest may use besides, for a model that thinks first.",
     )
     max_evidence_tokens: int = Field(
         default=2048, ge=0, description="Tokens of evidence of earlier turns that a turn looks at; 0: none."
     )
-    max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that it looks at; 0: none.")
+    max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that a turn looks at; 0: none.")
 
     @classmethod
     def settings_customise_sources(
@@ -220,7 +229,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let arguments win over the environment, and the environment over what may be used of ``.env``."""
+        """Let arguments win over the environment, and the environment over a trusted ``.env``."""
         try:
             if (file := env_file_here()) is None:
                 return init_settings, env_settings

@@ -113,9 +113,9 @@ class Page:
         assert isinstance(found, dict)
         return str(found[_ELEMENT])
 
-    def chrome(self, command: str, **parameters: object) -> None:
-        """Send a command of Chrome's own protocol."""
-        self._post("goog/cdp/execute", cmd=command, params=parameters)
+    def chrome(self, command: str, **parameters: object) -> object:
+        """What Chrome says to a command of its own protocol."""
+        return self._post("goog/cdp/execute", cmd=command, params=parameters)
 
     def _post(self, what: str, **content: object) -> object:
         return _value(self._session.post(what, json=content))

@@ -68,8 +68,8 @@ class _Maker:
         return " ".join(self.rng.choices(_WORDS, k=self.rng.randint(0, most)))
 
 
-def tree_of(nodes: int) -> SearchTree:
-    """A finished tree of at most 232 nodes: of five chunks two ask in vain, and one leads to the answer."""
+def tree_of(nodes: int, *, max_depth: int = 3) -> SearchTree:
+    """A finished tree, at most 232 nodes in three levels: of five chunks two ask in vain, one leads to the answer."""
     left = nodes
 
     def query(thread_id: str, parent: str | None, depth: int, *, is_answered: bool) -> QueryNode:
@@ -91,7 +91,7 @@ def tree_of(nodes: int) -> SearchTree:
     def chunk(thread_id: str, rank: int, depth: int, *, is_answered: bool) -> ChunkNode:
         metadata: dict[str, JsonScalar] = {"rank": rank, "source": "kv-133.md", "reason": "It names the gasket."}
         metadata |= {"verdict": "judged", "score": 1 if rank < 3 else 0, "shown_place": rank + 1}
-        asks = rank < 3 and left > 1 and depth < 3
+        asks = rank < 3 and left > 1 and depth < max_depth
         found = is_answered and rank == 0
         below = query(f"{thread_id}.{rank}", thread_id, depth + 1, is_answered=found) if asks else None
         return ChunkNode(

@@ -39,6 +39,7 @@ WITHOUT_EXAMPLE = {
     "judgetree.SearchProgress",
     "judgetree.aask",
     "judgetree.evaluation.Comparison",
+    "judgetree.evaluation.Submission",
     "judgetree.evaluation.QuestionPlan",
     "judgetree.evaluation.Dataset",
     "judgetree.evaluation.Judgement",

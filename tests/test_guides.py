@@ -135,8 +135,16 @@ OTHER_PROGRAMS = {
     "--min-nodes",
     "--nodes",
     "--ntasks-per-node",
+    "--input",
+    "--no-index",
+    "--find-links",
+    "--no-deps",
+    "--add-host",
+    "--cpus-per-task",
+    "--time",
 }
-"""Options of the scripted server, ``milvus-lite``, Docker and benchmarks, which stand beside those of ``judgetree``."""
+"""Options of the scripted server, ``milvus-lite``, pip, Docker, Slurm and benchmarks, which stand beside those of
+``judgetree``."""
 PROSE = re.sub(r"^```.*?^```", "", GUIDES, flags=re.MULTILINE | re.DOTALL)
 
 

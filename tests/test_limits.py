@@ -20,6 +20,7 @@ LAYERS = ("modules", "graphs", "eval", "app")
 LIMITS = re.compile(r"--max-(?:llm-calls|tree-[a-z-]+|calls|tokens|cost|passages)\b")
 
 ASK_NO_MODEL = {
+    "eval submission",
     "tree",
     "calls",
     "diff",

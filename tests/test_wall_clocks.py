@@ -52,6 +52,7 @@ PURPOSES = {
     "eval/calibration/calibrate.py _calibration: datetime.now": SHOWN,
     "eval/labels/labelling.py Labelling.save: datetime.now": SHOWN,
     "eval/runs/manifest.py manifest_of: datetime.now": SHOWN,
+    "eval/submissions/browsecomp_plus.py Submission.to_document: datetime.now": SHOWN,
     "app/commands/chat.py new_name: datetime.now": SHOWN + ": a name, which a random part makes unique",
     "app/server/chat/chunks.py GrowingCompletion: time.time": SHOWN,
     "app/server/keys/book.py _now: datetime.now": SHOWN,

@@ -1,4 +1,4 @@
-"""One word for one thing: names that were given up stay out of code and documentation (docs/architecture.md)."""
+"""One word for one thing: names that were given up stay out of code and documentation (the glossary has the words)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_a_type_has_one_home(name: str) -> None:
 
 
 def test_the_glossary_is_in_order_and_names_a_word_once() -> None:
-    glossary = (REPO / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
+    glossary = (
+        (REPO / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
+    )
     words = re.findall(r"^\| ([\w -]+?) \|", glossary, re.MULTILINE)[1:]
     assert len(words) > 20
     assert words == sorted(set(words), key=str.lower)

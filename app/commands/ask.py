@@ -61,11 +61,14 @@ class SearchChoice:
 
 @takes(RagConfig)
 def ask(  # noqa: PLR0913 - one parameter an option
-    question: Annotated[str | None, typer.Argument(help="May be left out with --resume.")] = None,
+    question: Annotated[str | None, typer.Argument(help="The question; may be left out with --resume.")] = None,
     *,
     collection: Collection = None,
     system: System = None,
-    thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
+    thread_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Name of the thread that keeps question and tree; default: a new one."),
+    ] = None,
     record: Record = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the thread, with its question and options.")] = False,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the tree as SVG.")] = None,

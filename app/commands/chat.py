@@ -47,7 +47,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         FromHistory | None,
         typer.Option(
             rich_help_panel="Conversation",
-            help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed.",
+            help="Whether earlier turns may answer: once the judge confirms it, never, or on trust. Default assessed.",
         ),
     ] = None,
     direct_answer: Annotated[
@@ -55,7 +55,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--direct-answer",
             rich_help_panel="Conversation",
-            help="Answer small talk without a search; a call more a turn.",
+            help="Answer small talk without a search; costs one more call a turn.",
         ),
     ] = False,
     web_or_rag: Annotated[
@@ -63,7 +63,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--web-or-rag",
             rich_help_panel="Conversation",
-            help="Let the model choose web or documents (JUDGETREE_SEARXNG_URL).",
+            help="Let the model choose between the web (JUDGETREE_SEARXNG_URL) and the documents.",
         ),
     ] = False,
     answer_without_evidence: Annotated[
@@ -77,7 +77,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     summary_memory: Annotated[
         bool,
         typer.Option(
-            "--summary-memory", rich_help_panel="Conversation", help="Sum up turns that are too old for a prompt."
+            "--summary-memory", rich_help_panel="Conversation", help="Summarise turns that are too old for a prompt."
         ),
     ] = False,
     switch_collection: Annotated[
@@ -92,7 +92,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
     config: RagConfig,
 ) -> None:
-    """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands.
+    """Ask questions and follow-up questions; a pipe has one question per line. /help lists the commands.
 
     Examples:
         judgetree chat -c handbook

@@ -29,7 +29,8 @@ class KeyShown:
 
 
 def config(
-    runs: Annotated[bool, typer.Option("--runs", help="Those of evaluation runs too.")] = False, as_json: Json = False
+    runs: Annotated[bool, typer.Option("--runs", help="List those of evaluation runs too.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the keys of --set and --config, which are options too: name, default, meaning.
 

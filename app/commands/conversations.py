@@ -116,22 +116,40 @@ def delete(
     with busy():
         from ...graphs.conversation.branches import branch_named
         from ...graphs.drawing.words import count_of
+        from ...modules.errors import LostParts
         from ..terminal.deleting import may_delete
         from ..terminal.saved import saved_conversation
 
     what = f"the branch {branch!r} of {name!r}" if branch is not None else f"the conversation {name!r}"
-    with saved_conversation(name) as (conversations, talk):
-        turns = talk.turns()
+    try:
+        with saved_conversation(name) as (conversations, talk):
+            turns = talk.turns()
+            if branch is not None:
+                found = branch_named({each["branch_id"]: each for each in talk.branches()}, branch)
+                turns = [turn for turn in turns if turn["branch_id"] == found["branch_id"]]
+            size = f"{what}, {count_of(len(turns), 'turn')} with their search trees"
+            if not may_delete(size, f"Delete {what} for good?", yes=yes, dry_run=dry_run):
+                return
+            if branch is None:
+                say(f"deleted {what} with {count_of(conversations.delete(name), 'thread')}")
+            else:
+                say(f"deleted {what} with {count_of(talk.delete_branch(branch), 'turn')}")
+    except LostParts:
         if branch is not None:
-            found = branch_named({each["branch_id"]: each for each in talk.branches()}, branch)
-            turns = [turn for turn in turns if turn["branch_id"] == found["branch_id"]]
-        size = f"{what}, {count_of(len(turns), 'turn')} with their search trees"
-        if not may_delete(size, f"Delete {what} for good?", yes=yes, dry_run=dry_run):
-            return
-        if branch is None:
-            say(f"deleted {what} with {count_of(conversations.delete(name), 'thread')}")
-        else:
-            say(f"deleted {what} with {count_of(talk.delete_branch(branch), 'turn')}")
+            raise
+        _delete_remains(name, yes=yes, dry_run=dry_run)
+
+
+def _delete_remains(name: str, *, yes: bool, dry_run: bool) -> None:
+    from ...graphs.drawing.words import count_of
+    from ...modules.settings import load_settings
+    from ..terminal.deleting import may_delete
+    from ..terminal.saved import open_saved
+
+    what = f"what the store has not lost of the conversation {name!r}"
+    if may_delete(what, f"Delete {what} for good?", yes=yes, dry_run=dry_run):
+        with open_saved(load_settings()) as conversations:
+            say(f"deleted {what}, {count_of(conversations.delete(name), 'thread')}")
 
 
 @conversations_app.command()
@@ -190,7 +208,7 @@ def backfill(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Link turns that another program wrote into the memory to a path, in the order of their times.
+    """Put turns that another program wrote into the memory on a path, in the order of their times.
 
     Examples:
         judgetree conversations backfill oils --dry-run

@@ -77,7 +77,9 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     if settings.prompts is not None:
         yield _try("prompts", lambda: _try_prompts(settings))
     yield _try("milvus", lambda: _try_milvus(settings))
-    yield _try("checkpoints", lambda: _try_checkpoints(settings))
+    yield (checkpoints := _try("checkpoints", lambda: _try_checkpoints(settings)))
+    if checkpoints.works and (store := _try("store", lambda: _try_store(settings), is_needed=False)).detail:
+        yield store
     specs = ("local:minilm", "local:use") if settings.embeddings == "auto" else (settings.embeddings,)
     for spec in specs:
         yield _try("embedder", lambda spec=spec: _try_embedder(spec, settings))  # type: ignore[misc]
@@ -186,11 +188,27 @@ def _try_milvus(settings: Settings) -> str:
 
 
 def _try_checkpoints(settings: Settings) -> str:
+    from ...graphs.stores.registry import store_of
+    from ...modules.background_loop import background_loop
     from ..terminal.saved import open_graph
 
     with open_graph(settings) as graph:
         graph.list_threads(1)
+    background_loop().run(store_of(settings.checkpoint_url).check_writable())
     return settings.checkpoint_url
+
+
+def _try_store(settings: Settings) -> str:
+    """Return what the server of the store says of itself; empty for a store without one."""
+    from ...graphs.stores.registry import store_of
+    from ...modules.background_loop import background_loop
+
+    report = background_loop().run(store_of(settings.checkpoint_url).report())
+    if report is None:
+        return ""
+    if report.warnings:
+        raise SettingsError("; ".join([report.detail, *report.warnings]))
+    return report.detail
 
 
 def _try_embedder(spec: str, settings: Settings) -> str:

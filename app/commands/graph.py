@@ -14,15 +14,15 @@ graph_app = typer.Typer(no_args_is_help=True)
 
 @graph_app.command("show")
 def show(  # noqa: PLR0913 - one parameter an option
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What the search is asked.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question to search for.")],
     *,
     collection: Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="Collection with the graph.")],
     graph: Annotated[str, typer.Option(metavar="KIND", help="links, entities or triples.")] = "triples",
-    nodes: Annotated[int, typer.Option(min=2, max=500, metavar="N", help="Most passages and phrases.")] = 60,
+    nodes: Annotated[int, typer.Option(min=2, max=500, metavar="N", help="Most passages and phrases to show.")] = 60,
     svg: SvgFile = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="One page with picture and texts.")] = None,
     dot: DotFile = None,
-    graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
+    graphml: Annotated[str | None, typer.Option(metavar="FILE", help="GraphML, for programs that draw graphs.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show the passages and phrases that a question reaches in a graph: seeds, best passages, and what joins them.

@@ -44,7 +44,7 @@ def index(  # noqa: PLR0913 - one parameter an option
             min=1,
             metavar="N",
             rich_help_panel="Chunks and vectors",
-            help="Characters in a chunk; default: as before, at first 700.",
+            help="Characters in a chunk; default: the collection's, 700 in a new one.",
         ),
     ] = None,
     chunk_overlap: Annotated[
@@ -53,7 +53,7 @@ def index(  # noqa: PLR0913 - one parameter an option
             min=0,
             metavar="N",
             rich_help_panel="Chunks and vectors",
-            help="Characters shared; default: as before, at first 50.",
+            help="Characters that neighbours share; default: the collection's, 50 in a new one.",
         ),
     ] = None,
     prune: Annotated[
@@ -61,7 +61,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--prune",
             rich_help_panel="Taking files out",
-            help="Take out files that were under PATH and are gone; those of others stay.",
+            help="Remove files that were under PATH and are gone; files of other folders stay.",
         ),
     ] = False,
     prune_all: Annotated[
@@ -69,13 +69,15 @@ def index(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--prune-all",
             rich_help_panel="Taking files out",
-            help="Take out all that is not under PATH, other folders and uploads too; asks, or --yes.",
+            help="Remove all that is not under PATH, other folders and uploads too; asks, or --yes.",
         ),
     ] = False,
     remove: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SOURCE", rich_help_panel="Taking files out", help="Take a file out of the collection; repeatable."
+            metavar="SOURCE",
+            rich_help_panel="Taking files out",
+            help="Remove a file from the collection; may be repeated.",
         ),
     ] = None,
     follow_links: Annotated[
@@ -98,7 +100,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             metavar="TEXT",
             rich_help_panel="Files",
-            help="What sources begin with; default: as the collection remembers.",
+            help="Text before the path in each source; default: the folder's own in this collection.",
         ),
     ] = None,
     index_params: Annotated[
@@ -106,7 +108,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             metavar="JSON",
             rich_help_panel="Chunks and vectors",
-            help="Index of vector fields; builds those that change. Such as "
+            help="Index of each vector field; those that differ are built again. Such as "
             '\'{"dense": {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 32}}}\'.',
         ),
     ] = None,
@@ -129,13 +131,15 @@ def index(  # noqa: PLR0913 - one parameter an option
     ] = None,
     graph_llm: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", rich_help_panel="Graphs", help="Model that draws triples; else JUDGETREE_LLM."),
+        typer.Option(
+            metavar="MODEL", rich_help_panel="Graphs", help="Model that draws triples; default: JUDGETREE_LLM."
+        ),
     ] = None,
     prompts: Prompts = None,
     max_passages: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", rich_help_panel="Graphs", help="Ask about at most N passages now; default: all."
+            min=1, metavar="N", rich_help_panel="Graphs", help="Draw triples from at most N passages now; default: all."
         ),
     ] = None,
     max_cost: Annotated[
@@ -145,7 +149,7 @@ def index(  # noqa: PLR0913 - one parameter an option
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Take files out, and ask the model, without confirmation.")
+        bool, typer.Option("--yes", "-y", help="Remove files, and pay the model, without asking first.")
     ] = False,
     dry_run: DryRun = False,
     wait_s: Annotated[
@@ -157,7 +161,7 @@ def index(  # noqa: PLR0913 - one parameter an option
             min=1,
             metavar="N",
             rich_help_panel="Chunks and vectors",
-            help="Processes that embed, a core each (extra ray); else this one.",
+            help="Embed in N processes, a core each (extra ray); default: this one.",
         ),
     ] = None,
     ray: RayAddress = None,
@@ -172,7 +176,7 @@ def index(  # noqa: PLR0913 - one parameter an option
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring files into a collection; only what changed costs anything.
+    """Index files into a collection; a second run embeds only what changed.
 
     Examples:
         judgetree index handbook/ -c handbook

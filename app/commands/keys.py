@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...modules.errors import SettingsError
+from ...modules.errors import SettingsError, UserError, did_you_mean
 from ..terminal.terminal import Cell, busy, local_time, say, write_json, write_result, write_rows
 from .options import DryRun, Json, Yes
 
@@ -71,9 +71,11 @@ def add(  # noqa: PLR0913 - one parameter an option
         )
     if as_json:
         write_json(_document(key) | {"key": text})
-        return
-    write_result(text)
-    say(f"Key {key.id} for {name}, granting {_grants(key)}. It is not shown again.")
+    else:
+        write_result(text)
+        say(f"Key {key.id} for {name}, granting {_grants(key)}. It is not shown again.")
+    if collection:
+        _name_missing(collection)
 
 
 @keys_app.command("list")
@@ -114,6 +116,19 @@ def revoke(
             return
         revoked = book.revoke(found.id)
     say(f"revoked the key {revoked.id} of {revoked.name}")
+
+
+def _name_missing(granted: Iterable[str]) -> None:
+    """Say which granted collections do not exist yet, where collections can be read."""
+    with busy():
+        from ...modules.settings import load_settings
+        from ..stores.collections import read_names
+
+        with suppress(UserError):  # the key is made
+            there = read_names(load_settings())
+            for name in granted:
+                if name not in there:
+                    say(f"There is no collection {name!r} yet.{did_you_mean(name, there)}", style="yellow")
 
 
 @contextmanager

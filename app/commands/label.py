@@ -22,17 +22,24 @@ def label(  # noqa: PLR0913 - one parameter an option
     folder: RunFolder,
     *,
     annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who labels; else the name of the system's user.")
+        str | None, typer.Option(metavar="NAME", help="Name of the person who labels; default: the system's user.")
     ] = None,
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Passages to draw, as many of each verdict.")] = 100,
     overlap: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Passages that every annotator labels, the others one each; all."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Passages that every annotator labels; each other one goes to one of them. Default: all.",
+        ),
     ] = None,
-    systems: Annotated[str | None, typer.Option(metavar="NAME,…", help="Whose passages; those with verdicts.")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the draw; the same for all annotators.")] = 0,
-    terminal: Annotated[bool, typer.Option("--terminal", help="Here, line by line, without a page.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of the page; 0 takes a free one.")] = 0,
+    systems: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="Systems whose passages are labelled; default: those with verdicts."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; the same for all annotators.")] = 0,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Label in this terminal, without a page.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port of the page; 0 takes a free one.")] = 0,
     summary: Annotated[
         bool, typer.Option("--summary", help="Say what was labelled and how far annotators agree; label nothing.")
     ] = False,

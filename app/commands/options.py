@@ -16,7 +16,9 @@ DirectionName = Literal["right", "down"]
 
 Questions = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Your own, in place of --dataset: CSV, TSV, Excel, JSON or JSON Lines."),
+    typer.Option(
+        metavar="FILE", help="Questions of your own, in place of --dataset: CSV, TSV, Excel, JSON or JSON Lines."
+    ),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -29,38 +31,43 @@ Collection = Annotated[str | None, typer.Option("--collection", "-c", metavar="N
 
 CondenseLlm = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="Model that understands follow-up questions; else the one that answers."),
+    typer.Option(metavar="MODEL", help="Model that rewrites follow-up questions; default: the one that answers."),
 ]
 
 RayAddress = Annotated[
     str | None,
-    typer.Option("--ray", metavar="ADDRESS", help="Their Ray cluster, such as auto; else one of this machine."),
+    typer.Option(
+        "--ray", metavar="ADDRESS", help="Ray cluster of the workers, such as auto; default: one on this machine."
+    ),
 ]
 
 Spreadsheet = Annotated[
     bool,
-    typer.Option("--spreadsheet", help="CSV for a spreadsheet too, where no text runs as a formula."),
+    typer.Option("--spreadsheet", help="Also write CSV for a spreadsheet, in which no text runs as a formula."),
 ]
 
 System = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="judge: recursive; naive: retrieve and answer; llm: closed book; ircot, iter_retgen, self_ask, react: "
-        "baselines that search in rounds; or module:name of your own. Default judge.",
+        help="judge: recursive; naive: retrieve and answer; llm: closed book; ircot, iter_retgen, self_ask, react, "
+        "search_r1, crag: baselines that search in rounds; or module:name of your own. Default judge.",
     ),
 ]
 
 Prompts = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Your own, in YAML; `judgetree prompts copy` writes a file to edit.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Prompts of your own, in YAML; `judgetree prompts copy` writes a file to edit."),
 ]
 
 PromptsThinking = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Prompts of turns with thinking on, in place of the same names.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Prompts of turns with thinking on; they replace those of the same names."),
 ]
 
 PromptsNoThinking = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Prompts of turns with thinking off, in place of the same names.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Prompts of turns with thinking off; they replace those of the same names."),
 ]
 
 Record = Annotated[
@@ -72,13 +79,13 @@ Record = Annotated[
 
 SvgFile = Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is standard output.")]
 
-JsonFile = Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")]
+JsonFile = Annotated[str | None, typer.Option(metavar="FILE", help="All data of the tree, as JSON.")]
 
-DotFile = Annotated[str | None, typer.Option(metavar="FILE", help="Graphviz text.")]
+DotFile = Annotated[str | None, typer.Option(metavar="FILE", help="Text for Graphviz.")]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Run directory.")]
 
-SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")]
+SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; default: all.")]
 
 
 def ray_address(workers: int | None, given: str | None) -> str:

@@ -41,9 +41,14 @@ def replay(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(metavar="NAME", help="breadth, wider, mcts:c=1.4, oracle_order, …; may be repeated; default all."),
     ] = None,
-    budget: Annotated[str, typer.Option(metavar="N,N", help="Model calls of a question's tree.")] = "8,16,32,60",
+    budget: Annotated[
+        str, typer.Option(metavar="N,N", help="Budgets: model calls of a question's tree.")
+    ] = "8,16,32,60",
     judge: Annotated[
-        str, typer.Option(metavar="noisy:auc=.8", help="Judge anew from gold and noise; default as recorded.")
+        str,
+        typer.Option(
+            metavar="noisy:auc=.8", help="Replace the verdicts by those of a simulated judge; default: as recorded."
+        ),
     ] = "",
     baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
     csv: Annotated[
@@ -61,7 +66,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         typer.Option("--spreadsheet", rich_help_panel="Files", help="Write --csv so that no text runs as a formula."),
     ] = False,
     plots: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", rich_help_panel="Files", help="The plots as SVG and PDF.")
+        Path | None, typer.Option(metavar="FOLDER", rich_help_panel="Files", help="Write the plots as SVG and PDF.")
     ] = None,
     answer: Annotated[
         bool,

@@ -35,7 +35,9 @@ def serve(  # noqa: PLR0913 - one parameter an option
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", rich_help_panel="Network", help="Name under which the server is called, may be repeated."
+            metavar="NAME",
+            rich_help_panel="Network",
+            help="Host name under which clients reach the server, may be repeated.",
         ),
     ] = None,
     fast_llm: Annotated[
@@ -162,6 +164,7 @@ def serve(  # noqa: PLR0913 - one parameter an option
         from ..server.keys.book import KeyBook
         from ..server.keys.tables import KeyTables
 
+    _log(as_json=log_json)
     given = {
         "collections": tuple(collection) if collection else None,
         "systems": tuple(system) if system else None,
@@ -190,7 +193,6 @@ def serve(  # noqa: PLR0913 - one parameter an option
         with closing(KeyTables(settings)) as tables:
             check_can_start(options, KeyBook(tables))
     server = uvicorn_config(create_app(settings, options), options)
-    _log(as_json=log_json)
     with listening_socket(options) as listening:
         name = f"[{host}]" if ":" in host else host
         say(f"Serving on http://{name}:{listening.getsockname()[1]} - Ctrl-C ends it.")
@@ -217,12 +219,16 @@ def _log(*, as_json: bool) -> None:
     import logging
 
     from ..server.watching.request_log import JsonLines, PlainLines
+    from ..terminal.log_lines import LogLines
 
-    requests, handler = logging.getLogger("judgetree.server"), logging.StreamHandler()
     if not as_json:
-        handler.setFormatter(PlainLines("%(asctime)s %(levelname)s %(message)s"))
-        logging.getLogger("judgetree.app.server").addHandler(handler)
-    else:
-        handler.setFormatter(JsonLines())
-        logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-        requests.setLevel(logging.INFO)
+        if any(isinstance(each, LogLines) for each in logging.getLogger().handlers):
+            return  # --debug shows all there is
+        lines = LogLines()
+        lines.setFormatter(PlainLines("%(asctime)s %(levelname)s %(message)s"))
+        logging.getLogger("judgetree.app.server").addHandler(lines)
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("judgetree.server").setLevel(logging.INFO)

@@ -23,7 +23,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust the folder no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Use a folder's .env as it is now, though it names code, an address or a file, and its .judgetree.
+    """Trust a folder: its .env as it is now, with the code, addresses and files that it names, and its .judgetree.
 
     Examples:
         judgetree trust

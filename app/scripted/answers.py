@@ -333,7 +333,7 @@ def evidence_reply(
     if found is None:
         return None
     script, fields = found
-    evidence = "\n\n".join(filter(None, (fields.get("known", ""), fields["evidence"])))
+    evidence = "\n\n".join(filter(None, (fields.get("known", ""), fields.get("evidence", ""))))
     return ChatReply(text=script(answers, fields["query"], evidence))
 
 

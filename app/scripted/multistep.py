@@ -25,15 +25,20 @@ from ...modules.reader.multistep_prompts import (
     draft_messages,
     follow_up_messages,
     react_messages,
+    rewrite_messages,
     thought_messages,
 )
 from ...modules.reader.prompts import REFUSAL
+from ...modules.reader.tagged_prompts import ANSWER_END, INFORMATION, SEARCH_END, search_r1_messages
 from .answers import EvidenceReply, ScriptedAnswers
 from .templates import QUERY, Template, template_of
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(
     rf"\n\n(?:{re.escape(THOUGHT)} .*\n)?{re.escape(ACTION)} [\w-]+\[.*\]\n{re.escape(OBSERVATION)}\n"
+)
+_EARLIER_SEARCH = re.compile(
+    rf"\n</information>\n\n(?:<think> .*\n)?<search> .*{re.escape(SEARCH_END)}\n{re.escape(INFORMATION)}\n"
 )
 
 
@@ -66,6 +71,17 @@ def _action(answers: ScriptedAnswers, query: str, evidence: str) -> str:
     return f"{THOUGHT} Nothing is left to search for.\n{FINISH}[{answers.read(query, observed)}]"
 
 
+def _tagged(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    found = _EARLIER_SEARCH.sub("\n\n", evidence)
+    if question := answers.follow_up(query, found):
+        return f"<think> This is missing: {question} </think>\n<search> {question} {SEARCH_END}"
+    return f"<think> Nothing is left to search for. </think>\n<answer> {answers.read(query, found)} {ANSWER_END}"
+
+
+def _rewrite(answers: ScriptedAnswers, query: str, _: str) -> str:
+    return answers.follow_up(query, "") or NOTHING_KNOWN
+
+
 _EVIDENCE, _THOUGHTS, _TOOL = "FIELDevidenceFIELD", "FIELDthoughtsFIELD", "FIELDtoolFIELD"
 _GROUPS = {QUERY: "(?P<query>.*?)", _EVIDENCE: "(?P<evidence>.*)", _THOUGHTS: ".*", f"{_TOOL}[input]: ": ".*?"}
 _FIRST_FOLLOW_UP = {QUERY: "(?P<query>.*?)", NO_FOLLOW_UP_YET: "(?P<evidence>.*)"}
@@ -80,6 +96,8 @@ def step_scripts(prompts: Prompts) -> list[tuple[Template, EvidenceReply]]:
         (draft_messages(QUERY, _EVIDENCE, prompts), _draft),
         (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)], prompts), _action),
         (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)], prompts, tools={_TOOL: ""}), _action),
+        (search_r1_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)], prompts), _tagged),
+        (rewrite_messages(QUERY, prompts), _rewrite),
     )
     first_follow_up = template_of(follow_up_messages(QUERY, [], prompts), _FIRST_FOLLOW_UP, built_by=_BUILT_BY)
     return [

@@ -27,6 +27,12 @@ def fit_weights(cases: Sequence[ScoredCase], features: Sequence[Features]) -> di
     is_gold = np.array(
         [at < len(case.gold) for case, own in zip(cases, features, strict=True) for at in range(len(own))]
     )
+    weights, bias = logistic_weights(rows, is_gold)
+    return {**{name: float(weight) for name, weight in zip(FEATURES, weights, strict=True)}, BIAS: bias}
+
+
+def logistic_weights(rows: _Floats, is_gold: NDArray[np.bool_]) -> tuple[_Floats, float]:
+    """Return the weight of each column and the bias, for columns as they are."""
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread < 1e-9] = 1.0
     scaled = (rows - centre) / spread
@@ -37,12 +43,9 @@ def fit_weights(cases: Sequence[ScoredCase], features: Sequence[Features]) -> di
         value = float((np.logaddexp(0.0, odds) - is_gold * odds).sum() + _PENALTY / 2 * (at[1:] ** 2).sum())
         return value, np.concatenate([[error.sum()], scaled.T @ error + _PENALTY * at[1:]])
 
-    found = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, method="L-BFGS-B").x
+    found = minimize(loss, np.zeros(rows.shape[1] + 1), jac=True, method="L-BFGS-B").x
     weights = found[1:] / spread
-    return {
-        **{name: float(weight) for name, weight in zip(FEATURES, weights, strict=True)},
-        BIAS: float(found[0] - (weights * centre).sum()),
-    }
+    return weights, float(found[0] - (weights * centre).sum())
 
 
 def held_out(cases: Sequence[ScoredCase], features: Sequence[Features]) -> list[RatedCase]:

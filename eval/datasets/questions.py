@@ -91,7 +91,7 @@ class EvalQuestion:
         return frozenset(itertools.chain(self.supporting, *self.alternatives))
 
     def standing_for(self, key: str) -> frozenset[str]:
-        """Return the supporting document ``key``, and the documents that will do in its place."""
+        """Return the supporting document ``key`` and the documents that may replace it."""
         return frozenset([key, *(each for group in self.alternatives if group[0] == key for each in group)])
 
     def stood_for(self, keys: Collection[str]) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class Dataset:
     """What was read of a file of one's own; None for other data sets."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the digest, which tells data sets apart that are given as objects."""
+        """Return the digest that distinguishes data sets given as objects."""
         return {"digest": self.digest}
 
     @property

@@ -10,10 +10,10 @@ from pathlib import Path
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.parts import Part, accepted_arguments, instantiate, needs_making, part_of, plug_ins
 from .beir import load_beir
+from .browsecomp_plus import load_browsecomp_plus
 from .canard import load_canard
 from .cast import load_cast
 from .dialogue_turns import with_parents
-from .dialogues import load_dialogue_questions
 from .flashrag import load_flashrag
 from .hotpotqa import load_2wiki, load_hotpotqa
 from .mtrag import load_mtrag
@@ -22,7 +22,7 @@ from .own_questions import load_own_questions, questions_in
 from .quac import load_quac
 from .questions import Dataset
 from .rows import keyed_by_title, select_questions, with_digests
-from .standards import load_standards
+from .standards import load_dialogue_questions, load_standards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +134,12 @@ DATASETS: Mapping[str, DatasetFormat] = {
         homepage="https://quac.ai",
         download="https://s3.amazonaws.com/my89public/quac/val_v0.2.json",
     ),
+    "browsecomp_plus": DatasetFormat(
+        load=lambda path, _: load_browsecomp_plus(path),
+        has_corpus_ids=True,
+        licence="Its page names it; no question or answer may appear online in plain text.",
+        homepage="https://github.com/texttron/BrowseComp-Plus",
+    ),
     "dialogues": _by_path(
         load_dialogue_questions,
         licence="Apache-2.0",
@@ -166,9 +172,9 @@ def load_dataset(  # noqa: PLR0913 - a front door, where everything has a defaul
         dataset = load_dataset("hotpotqa:hotpot_dev_distractor_v1.json", limit=100)
 
     Args:
-        spec: ``NAME:PATH`` with a NAME of ``DATASETS``. PATH is a file; a folder for ``beir``; either for ``cast`` and
-            ``mtrag``. ``~`` is the home directory. Or a data set of one's own, as ``module:name``, ``module:name:PATH``
-            or a plug-in's name; see ``load_own``.
+        spec: ``NAME:PATH`` with a NAME of ``DATASETS``. PATH is a file; a folder for ``beir`` and ``browsecomp_plus``;
+            either for ``cast`` and ``mtrag``. ``~`` is the home directory. Or a data set of one's own, as
+            ``module:name``, ``module:name:PATH`` or a plug-in's name; see ``load_own``.
         split: Split of a ``beir`` folder, None for "test"; domain of an ``mtrag`` set, None for all. Other formats have
             one file per split.
         limit: Number of questions to keep, in file order, after the choice of ``ids``; None for all.

@@ -84,9 +84,9 @@ COLUMNS: Mapping[str, Column] = {
     ),
     # Retrieval
     "recall@k": _share("Share of the gold documents among the first k documents that the question itself found."),
-    "all@k": _share("1 if all gold documents are among these, else 0.", title="all supporting @k"),
+    "all@k": _share("1 if all gold documents are among the first k, else 0.", title="all supporting @k"),
     "ndcg@k": _share(
-        "Discounted gain of the gold documents among these, as a share of that of the best order.",
+        "Discounted gain of the gold documents among the first k, as a share of that of the best order.",
         "Järvelin and Kekäläinen 2002",
         "nDCG@k",
     ),
@@ -103,9 +103,11 @@ COLUMNS: Mapping[str, Column] = {
     "support_precision": _share(
         "Share of gold documents among those that readers saw on the way to the answer.", _HOTPOTQA
     ),
-    "support_recall": _share("Share of the gold documents that they saw.", _HOTPOTQA),
+    "support_recall": _share("Share of the gold documents that readers saw on the way to the answer.", _HOTPOTQA),
     "support_f1": _share(
-        "F1 of these two: HotpotQA's supporting facts with documents for sentences.", _HOTPOTQA, "supporting F1"
+        "F1 of support_precision and support_recall: HotpotQA's supporting facts, with documents for sentences.",
+        _HOTPOTQA,
+        "supporting F1",
     ),
     "joint_f1": _share(
         "F1 of the products of precision and of recall of answer and supporting documents.", _HOTPOTQA, "joint F1"
@@ -115,12 +117,14 @@ COLUMNS: Mapping[str, Column] = {
         "Chen et al. 2017",
         "answer in the context",
     ),
-    "redundancy": _share("Mean cosine, by words, of each passage read with the one most like it.", better="lower"),
+    "redundancy": _share(
+        "Mean similarity, by words, of each passage that was read to the one most like it.", better="lower"
+    ),
     # The tree
     "sub_runs": _count("Queries below the question.", title="sub-runs"),
     "depth": _count("Level of the deepest query, or last round that found a new chunk; the question's is 0."),
     "chunks": _count("Chunks that all queries found, one counted for each query."),
-    "duplicate_chunks": _count("Chunks less the different ones among them."),
+    "duplicate_chunks": _count("Chunks that another query of the tree had found already."),
     "verdicts_2": _count("Chunks judged to answer their query alone."),
     "verdicts_1": _count("Chunks judged to hold a needed fact."),
     "verdicts_0": _count("Chunks judged useless."),
@@ -170,8 +174,8 @@ COLUMNS: Mapping[str, Column] = {
     "rewrite_rouge1_recall": _share("ROUGE-1 recall of the rewrite against the human one.", "Lin 2004"),
     "rewrite_exact": _share("1 if both have the same words in the same order, else 0."),
     "needed_precision": _share("Precision of the earlier turns that the system took as needed."),
-    "needed_recall": _share("Their recall."),
-    "needed_f1": _share("Their F1."),
+    "needed_recall": _share("Recall of the earlier turns that the system took as needed."),
+    "needed_f1": _share("F1 of the earlier turns that the system took as needed."),
     "reuses": _share("1 if a follow-up reused chunks or an answer of earlier turns, else 0.", better=""),
     "reuses_wrongly": _share(
         "1 if history gave a wrong answer, or a chunk outlived its topic; else 0.", better="lower"
@@ -207,8 +211,21 @@ _VARIANTS = (
 PAID = "paid_"
 
 
-def _as_paid(column: Column | None) -> Column | None:
-    return None if column is None else replace(column, title=f"{column.title or column.unit} paid")
+_PAID_MEANINGS = {
+    "llm_calls": "Calls of chat models that were paid: cached ones left out.",
+    "prompt_tokens": "Prompt tokens of the calls that were paid: cached ones left out.",
+    "completion_tokens": "Completion tokens of the calls that were paid, thinking included: cached ones left out.",
+    "cost_usd": "Cost that was paid, cached calls left out, by the price list; missing if a part is unknown.",
+    "cost_known_usd": "The known part of the cost that was paid, cached calls left out.",
+    "seconds": "Wall time of this run, in which cached calls took next to none.",
+}
+
+
+def _as_paid(name: str) -> Column | None:
+    if name not in _PAID_MEANINGS:
+        return None
+    column = COLUMNS[name]
+    return replace(column, meaning=_PAID_MEANINGS[name], title=f"{column.title or column.unit} paid")
 
 
 def all_columns() -> dict[str, Column]:
@@ -217,8 +234,7 @@ def all_columns() -> dict[str, Column]:
     >>> all_columns()["paid_llm_calls"].title
     'calls paid'
     """
-    paid = ("llm_calls", "prompt_tokens", "completion_tokens", "cost_usd", "cost_known_usd", "seconds")
-    return {**COLUMNS, **{f"{PAID}{name}": found for name in paid if (found := column_of(f"{PAID}{name}"))}}
+    return {**COLUMNS, **{f"{PAID}{name}": found for name in _PAID_MEANINGS if (found := _as_paid(name))}}
 
 
 def column_of(name: str) -> Column | None:
@@ -230,7 +246,7 @@ def column_of(name: str) -> Column | None:
     if name in COLUMNS:
         return COLUMNS[name]
     if name.startswith(PAID):
-        return _as_paid(COLUMNS.get(name.removeprefix(PAID)))
+        return _as_paid(name.removeprefix(PAID))
     for pattern, known in _VARIANTS:
         if (found := pattern.fullmatch(name)) is not None:
             return COLUMNS[found.expand(known)]

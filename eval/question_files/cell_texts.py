@@ -23,6 +23,9 @@ _FORMS = (
     'Allowed are a text, a number, true or false, a list of these, {"value": …, "aliases": […]}, {"text": […], '
     '"answer_start": […]}, and a list of {"text": …} or {"answer": …}'
 )
+_DOCUMENT_FORMS = (
+    'Allowed are a text, {"source": …}, a list of these, and in it lists of those of which any one will do'
+)
 NAME_ANOTHER = "Write the texts into a column of their own and name it"
 """How messages end on a cell that is no text, for which another column may be named, or none."""
 _BESIDE: Mapping[str, frozenset[str]] = {
@@ -139,25 +142,31 @@ def _texts_of(value: object, *, names_documents: bool) -> CellTexts:
     if isinstance(value, Mapping):
         return _texts_of_object(value, names_documents=names_documents)
     if not isinstance(value, list | tuple):
-        return CellTexts(texts=_filled(_scalar(value)))
+        return CellTexts(texts=_filled(_scalar(value, names_documents=names_documents)))
     objects = [item for item in value if isinstance(item, Mapping)]
-    if objects and len(objects) < len(value):
-        raise ValueError(f"{_shown(value)} mixes objects and texts. {_FORMS}. {NAME_ANOTHER}")
-    if objects:
-        texts = [_texts_of_object(item, names_documents=names_documents).texts for item in objects]
-        return CellTexts(texts=tuple(text for each in texts for text in each))
-    if any(names_documents and isinstance(item, list | tuple) and not item for item in value):
-        raise ValueError(f"{_shown(value)} has an empty list in its list. Name documents in it, or leave it out")
-    groups = [
-        [text for part in item for text in _filled(_scalar(part))]
-        if names_documents and isinstance(item, list | tuple)
-        else [*_filled(_scalar(item))]
-        for item in value
-    ]
+    are_documents = names_documents and all(not _FACTS.keys().isdisjoint(item) for item in objects)
+    if objects and len(objects) < len(value) and not are_documents:
+        raise ValueError(f"{_shown(value)} mixes objects and texts. {_advice(names_documents=names_documents)}")
+    groups: list[list[str]] = []
+    for item in value:
+        if names_documents and isinstance(item, list | tuple):
+            groups.append([text for part in item for text in _texts_of_item(part, names_documents=True)])
+            if not groups[-1]:
+                raise ValueError(
+                    f"{_shown(value)} has an empty list in its list. Name documents in it, or leave it out"
+                )
+        else:
+            groups += [[text] for text in _texts_of_item(item, names_documents=names_documents)]
     return CellTexts(
-        texts=tuple(group[0] for group in groups if group),
+        texts=tuple(group[0] for group in groups),
         alternatives=tuple(tuple(dict.fromkeys(group)) for group in groups if len(set(group)) > 1),
     )
+
+
+def _texts_of_item(item: object, *, names_documents: bool) -> tuple[str, ...]:
+    if isinstance(item, Mapping):
+        return _texts_of_object(item, names_documents=names_documents).texts
+    return _filled(_scalar(item, names_documents=names_documents))
 
 
 def _texts_of_object(value: Mapping[object, object], *, names_documents: bool) -> CellTexts:
@@ -166,16 +175,17 @@ def _texts_of_object(value: Mapping[object, object], *, names_documents: bool) -
     others = [key for key in value if not golds or key not in {golds[0], _ALIASES, *forms[golds[0]]}]
     if len(golds) != 1 or others:
         keys = ", ".join(map(str, value)) or "none"
-        raise ValueError(f"{_shown(value)} is an object with the keys {keys:.100}. {_FORMS}. {NAME_ANOTHER}")
+        advice = _advice(names_documents=names_documents)
+        raise ValueError(f"{_shown(value)} is an object with the keys {keys:.100}. {advice}")
     gold = value[golds[0]]
     listed = [*(gold if isinstance(gold, list) else [gold])]
     aliases = value.get(_ALIASES)
     listed += aliases if isinstance(aliases, list) else [aliases]
-    texts = tuple(text for item in listed for text in _filled(_scalar(item)))
+    texts = tuple(text for item in listed for text in _filled(_scalar(item, names_documents=names_documents)))
     return CellTexts(texts=texts, is_unanswerable=golds[0] == "text" and gold == [] and not texts)
 
 
-def _scalar(value: object) -> str:
+def _scalar(value: object, *, names_documents: bool = False) -> str:
     """Write a value as a spreadsheet shows it: whole numbers without a point, missing ones empty."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -191,8 +201,13 @@ def _scalar(value: object) -> str:
         "list" if isinstance(value, list | tuple) else "object" if isinstance(value, Mapping) else type(value).__name__
     )
     raise ValueError(
-        f"{_shown(value)} is a{'n' * (kind[0] in 'aeiou')} {kind} where a text is allowed. {_FORMS}. {NAME_ANOTHER}"
+        f"{_shown(value)} is a{'n' * (kind[0] in 'aeiou')} {kind} where a text is allowed. "
+        f"{_advice(names_documents=names_documents)}"
     )
+
+
+def _advice(*, names_documents: bool) -> str:
+    return f"{_DOCUMENT_FORMS if names_documents else _FORMS}. {NAME_ANOTHER}"
 
 
 def _filled(text: str) -> tuple[str, ...]:

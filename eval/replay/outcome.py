@@ -57,7 +57,7 @@ class Replay:
         return [*words, f"Recorded were {self.of['recorded']}: `judgetree eval record` with more covers more."]
 
     def format_missing(self) -> list[str]:
-        """Say what the recording lacks, as calls failed or it was stopped."""
+        """Say which questions the recording lacks, because calls failed or it was stopped."""
         words = {
             "without_gold": ("question", "left out: no gold documents are known, by which to count."),
             "unfinished": ("question", "left out: not all of it is recorded."),
@@ -89,7 +89,7 @@ class Replay:
         }
 
     def words(self) -> list[str]:
-        """Return all that is said in words."""
+        """Return the findings as sentences."""
         return [
             *self.format_gains(),
             *self.format_coverage(),

@@ -13,7 +13,8 @@ from typing import Protocol
 from ...graphs.config.variants import system_name
 from ...graphs.rag.result import RagResult
 from ...graphs.session import RagSession
-from ...graphs.threads.checkpoints import is_postgres, open_call_journal, open_checkpointer
+from ...graphs.stores.registry import is_postgres
+from ...graphs.threads.checkpoints import open_call_journal, open_checkpointer
 from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
 from ...modules.background.garbage import rare_collections

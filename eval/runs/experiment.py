@@ -54,18 +54,18 @@ class Experiment(RagConfig):
     columns: Annotated[Mapping[str, str] | None, Key(metavar="question=Frage,answer=Antwort")] = None
     """Columns of a questions file with names of their own, such as {question: Frage, answer: Antwort}."""
     separator: Annotated[str | None, Key(metavar="TEXT")] = None
-    """What parts several answers in one text of a questions file, such as ;, or | in cells of tables; the word none:
-    nothing."""
+    """Separator of several answers in one text of a questions file, such as ;. Default: | in cells of tables; none: a
+    text is one answer."""
     encoding: Annotated[str | None, Key(metavar="NAME")] = None
-    """Encoding of a questions file; it is found."""
+    """Encoding of a questions file; default: found from its content."""
     skip_bad_rows: bool = False
     """Leave bad rows of a questions file out, in place of refusing it."""
     split: Annotated[str | None, Key(metavar="NAME")] = None
-    """Split, for data sets that have several in one place."""
+    """Split to take, for data sets that have several in one place."""
     limit: Annotated[int | None, Field(ge=1), Key(metavar="N")] = None
-    """First so many questions, which may be of other kinds than the rest: sample draws them."""
+    """Number of questions from the start of the file, which may differ from the rest; sample draws instead."""
     sample: Annotated[int | None, Field(ge=1), Key(common=True, metavar="N")] = None
-    """So many questions, drawn by seed, of each kind its share; the corpus stays whole."""
+    """Number of questions to draw by the seed, of each kind its share; the corpus stays whole."""
     ids: Annotated[tuple[str, ...] | None, Key(metavar="ID,ID")] = None
     """Only these questions."""
     systems: Annotated[tuple[str, ...], Field(min_length=1), Key(common=True, metavar="llm,naive,judge")] = (
@@ -97,11 +97,12 @@ class Experiment(RagConfig):
     """How conversations are led, such as {summary_memory: true}."""
 
     cache: CacheMode = "write"
-    """off, read, write, refresh or replay."""
+    """How model calls use the cache: off; read; write, read and keep new replies; refresh, ask again and keep; or
+    replay, the cache alone."""
     fail_after: Annotated[PositiveInt | Annotated[float, Field(gt=0, lt=1)], Key(metavar="N")] = 10
-    """Stop once so many questions in a row, or from ten on such a share, fail."""
+    """Stop once this many questions in a row fail, or, below 1, this share of at least ten."""
     record: Record | None = None
-    """Texts of model calls that the run keeps, as in JUDGETREE_RECORD: full, prompts or none; full."""
+    """Texts of model calls that the run keeps, as in JUDGETREE_RECORD: full, prompts or none; default: full."""
     concurrency: Annotated[int, Field(ge=1), Key(metavar="N")] = 8
     """Questions, or dialogues, at once."""
     max_calls: Annotated[int | None, Field(ge=1), Key(common=True, metavar="N")] = None
@@ -112,13 +113,13 @@ class Experiment(RagConfig):
     """Stop cleanly once it has paid so many US dollars."""
 
     seed: Annotated[int, Field(ge=0), Key(metavar="N")] = 0
-    """Of the sample, and of the intervals of a report's means."""
+    """Seed of the sample, and of the intervals of a report's means."""
     baseline: Annotated[str | None, Key(metavar="NAME")] = None
-    """System that the report compares the others with; all for every pair; naive."""
+    """System that the report compares the others with, or all for every pair; default: naive."""
     primary: Annotated[str, Key(metavar="NAME")] = PRIMARY
     """Primary outcome, by which systems are compared first: a column such as em, f1, evidence or llm_calls."""
     metrics: Annotated[tuple[str, ...] | None, Field(min_length=1), Key(metavar="NAME,NAME")] = None
-    """Columns that the report shows, such as em, f1, all@3; its own choice."""
+    """Columns that the report shows, such as em, f1, all@3; default: its own choice."""
 
     # Pydantic runs the last validator first: by now objects have names.
     @field_validator("systems", "tools", "ids", "metrics", mode="before")
@@ -223,7 +224,7 @@ class Experiment(RagConfig):
 
     @classmethod
     def path_part(cls, name: str) -> Callable[[str], str] | None:
-        """Return what finds the path in a value of a key; None for a key without one."""
+        """Return the function that finds the path in a value of a key; None for a key without a path."""
         return whole if name == "questions" else super().path_part(name)
 
     @field_validator("sample")

@@ -18,8 +18,8 @@ from ...modules.llm.factory import source_of_llm
 from ...modules.memory.prompts import CONVERSATION_VERSION
 from ...modules.parts import find_part
 from ...modules.prebuilt.files import is_prebuilt
-from ...modules.reader.multistep_prompts import STEP_VERSIONS, TOOL_PROMPTS
 from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
+from ...modules.reader.step_prompts import STEP_VERSIONS, TOOL_PROMPTS
 from ...modules.settings import Settings, without_secrets
 from ...modules.specs import name_in
 from ...modules.tools.factory import TOOLS, tool_part

@@ -10,7 +10,8 @@ from dataclasses import InitVar, dataclass
 from functools import partial
 from pathlib import Path
 
-from ...graphs.threads.checkpoints import is_postgres, open_call_journal
+from ...graphs.stores.registry import is_postgres
+from ...graphs.threads.checkpoints import open_call_journal
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import CallJournal, JournaledCall

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...graphs.threads.checkpoints import is_postgres
+from ...graphs.stores.registry import is_postgres
 from ...modules.calls.prices import Prices, load_prices
 from ...modules.calls.record import Spend
 from ...modules.cluster import HERE, connected

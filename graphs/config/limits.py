@@ -34,11 +34,11 @@ class Limits(Config):
     judge_leaves: Annotated[bool, Key(needs=("judge",), per_question=True)] = True
     """Whether chunks of the deepest level are judged too, so that the reader sees only useful ones."""
     width: Annotated[
-        _Whole | None, Field(ge=1), Key(needs=("judge",), per_question=True, in_requests=True, metavar="N")
+        _Whole | None, Field(ge=1), Key(needs=("sub_questions",), per_question=True, in_requests=True, metavar="N")
     ] = None
     """Most sub-questions that a round of the search grants; else no limit."""
     max_sub_runs: Annotated[
-        _Whole | None, Field(ge=0), Key(needs=("judge",), per_question=True, in_requests=True, metavar="N")
+        _Whole | None, Field(ge=0), Key(needs=("sub_questions",), per_question=True, in_requests=True, metavar="N")
     ] = None
     """Most sub-questions of one question's whole tree; else no limit."""
     max_tree_tokens: Annotated[_Whole | None, Field(ge=1), Key(per_question=True, in_requests=True, metavar="N")] = None
@@ -50,12 +50,12 @@ class Limits(Config):
     max_tree_seconds: Annotated[_Amount | None, Key(per_question=True, in_requests=True, metavar="S")] = None
     """Most seconds of one question's search, in each run of its thread; else no limit. Then what is open is cancelled
     within a second, and the root is answered from what is there."""
-    sharing: Annotated[str, Key(needs=("judge",), per_question=True, metavar="RULE")] = "off"
+    sharing: Annotated[str, Key(needs=("sub_questions",), per_question=True, metavar="RULE")] = "off"
     """Whether a sub-question that the tree, or an earlier search of its conversation, has asked already takes that
     answer: equal, similar:at=0.95 (by embeddings too), or off."""
     expansion: Annotated[
         str,
-        Key(needs=("judge",), per_question=True, older_flag="--expand", metavar="RULE"),
+        Key(needs=("sub_questions",), per_question=True, older_flag="--expand", metavar="RULE"),
     ] = "sub_question"
     """How useful chunks widen the search: sub_question, link (the passages that they are linked with are judged for the
     same query, after judgetree index --graph links) or both, with parameters as both:neighbours=5,hops=2."""

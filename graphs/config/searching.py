@@ -14,7 +14,7 @@ class Searching(Config):
 
     policy: Annotated[
         str,
-        Key(needs=("judge",), common=True, per_question=True, in_requests=True, is_part=True, metavar="NAME"),
+        Key(needs=("sub_questions",), common=True, per_question=True, in_requests=True, is_part=True, metavar="NAME"),
     ] = "breadth"
     """Chooses the chunks that ask their sub-questions: breadth (all), best_first, value_cost, wider, again, mcts,
     random, treequest (an extra), with parameters such as mcts:c=1.4; or one of your own, as module:name."""

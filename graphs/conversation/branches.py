@@ -15,19 +15,21 @@ from .turn.state import ConversationState
 
 
 def resumable(
-    state: ConversationState, request: Request, parent: QaPair | None, *, collection: str, fingerprint: str
+    state: ConversationState, request: Request, parent: QaPair | None, *, fingerprint: str
 ) -> OpenTurn | None:
     """Return the open turn if it has the request's id, or its question, parent and given history; None otherwise.
 
-    A turn with another ``collection`` or ``fingerprint`` is another turn.
+    A turn of another system, collection or ``fingerprint`` is another turn.
 
     Raises:
-        SettingsError: The request id belongs to another question.
+        RequestIdTaken: As ``Request.has_id_of``.
     """
     turn = state["open_turn"]
-    if turn is None or (turn["collection"], turn.get("fingerprint", "")) != (collection, fingerprint):
+    if turn is None or turn.get("fingerprint", "") != fingerprint:
         return None
-    if request.has_id_of(turn["query"], turn["request_id"]):
+    if not request.has_system_of(turn):
+        return None
+    if request.has_id_of(turn):
         return turn
     if request.regenerate or (request.request_id and turn["request_id"]):
         return None
@@ -52,7 +54,7 @@ def check_collection(state: ConversationState, collection: str) -> None:
 
 
 def opened(
-    state: ConversationState, request: Request, parent: QaPair | None, *, collection: str, fingerprint: str
+    state: ConversationState, request: Request, parent: QaPair | None, *, fingerprint: str
 ) -> tuple[OpenTurn, ConversationState]:
     """Open a turn after ``parent``; None opens a first turn. Returns the turn and the changes of the state.
 
@@ -75,14 +77,15 @@ def opened(
         turn_number=parent["turn_number"] + 1 if parent else 1,
         query=request.query,
         request_id=request.request_id,
-        collection=collection,
+        collection=request.collection,
+        system=request.system,
         fingerprint=fingerprint,
     )
     if overrides := request.overrides.described():
         turn["overrides"] = overrides
     if request.chat_history:
         turn["given_history"] = request.history_digest
-    searched = collection or state["collection"]
+    searched = request.collection or state["collection"]
     return turn, ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
 
 

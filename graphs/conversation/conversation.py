@@ -100,7 +100,7 @@ class Conversation:
             UserError: The settings, collection, parent, API key or model name need a correction.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
-        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, keys)
+        request = self._request(query, parent_turn_id, request_id, regenerate, chat_history, keys)
         return await self._runner.ask(request, on_event)
 
     aask = async_twin(ask)
@@ -125,7 +125,7 @@ class Conversation:
         Raises:
             UserError: See ``ask``; an ``ErrorEvent`` precedes it.
         """
-        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, keys)
+        request = self._request(query, parent_turn_id, request_id, regenerate, chat_history, keys)
         return self._runner.stream(replace(request, delivery=delivery))
 
     astream = async_twin(stream)
@@ -294,7 +294,7 @@ class Conversation:
         """Delete the newest turn of the active branch with its search tree, and return the turn.
 
         Args:
-            turn_id: Id of the turn that is meant; None for whichever is the newest.
+            turn_id: Id of the turn; None for the newest one.
 
         Raises:
             SettingsError: The active branch has no turn of its own, or another branch forks from the turn, or the turn
@@ -315,20 +315,22 @@ class Conversation:
 
     aundo = async_twin(undo)
 
-
-def _request(
-    query: str,
-    parent_turn_id: str | None,
-    request_id: str,
-    regenerate: bool,
-    chat_history: GivenHistory,
-    keys: Mapping[str, object],
-) -> Request:
-    return Request(
-        query=query,
-        parent_turn_id=parent_turn_id,
-        request_id=request_id,
-        regenerate=regenerate,
-        chat_history=pairs_of(chat_history),
-        overrides=GivenKeys.of_question(keys),
-    )
+    def _request(
+        self,
+        query: str,
+        parent_turn_id: str | None,
+        request_id: str,
+        regenerate: bool,
+        chat_history: GivenHistory,
+        keys: Mapping[str, object],
+    ) -> Request:
+        return Request(
+            query=query,
+            system=self._services.session.system,
+            collection=self._services.collection,
+            parent_turn_id=parent_turn_id,
+            request_id=request_id,
+            regenerate=regenerate,
+            chat_history=pairs_of(chat_history),
+            overrides=GivenKeys.of_question(keys),
+        )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...modules.errors import ConversationBusy, LoadingError, SettingsError
+from ...modules.errors import ConversationBusy, LoadingError, LostParts, SettingsError
 from ...modules.memory.schema import moment_us
 from .identity import is_of_store
 from .turn.state import ConversationState
@@ -41,7 +41,7 @@ class ExpiryReport:
     busy: tuple[str, ...] = ()
     """Names of old conversations that were kept because they were answering a question."""
     unreadable: tuple[str, ...] = ()
-    """Names of conversations that were kept because they are saved in another format."""
+    """Names of conversations that were kept because they are saved in another format, or in parts."""
 
 
 def now_utc() -> datetime:
@@ -89,7 +89,7 @@ class _Sweep:
         """Return whether a conversation is old; it may change until its lock is held."""
         try:
             return await self._old_state(kept) is not None
-        except LoadingError as error:
+        except (LoadingError, LostParts) as error:
             logger.warning("left alone: %s", error)
             self.report = replace(self.report, unreadable=(*self.report.unreadable, kept.name))
             return False

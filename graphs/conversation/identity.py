@@ -11,6 +11,7 @@ from typing import TypedDict
 
 from langchain_core.runnables import RunnableConfig
 
+from ...modules.errors import LostParts
 from ...modules.storage.formats import check_format, format_of
 from ..threads.checkpoints import Saver, record_graph
 from ..threads.snapshots import is_absent
@@ -29,15 +30,20 @@ class StoreIdentity:
     """Reads and makes the id of a checkpoint store. Use it on the loop on which the saver was opened."""
 
     def __init__(self, saver: Saver) -> None:
-        self._graph = record_graph(_StoreState, saver)
+        self._saver, self._graph = saver, record_graph(_StoreState, saver)
 
     async def find(self) -> str | None:
-        """Return the store's id; None before ``make``.
+        """Return the store's id; None before ``make``. If the store has lost it, that of a conversation's id.
 
         Raises:
             LoadingError: The id is saved in another format.
         """
-        snapshot = await self._graph.aget_state(_CONFIG)
+        try:
+            snapshot = await self._graph.aget_state(_CONFIG)
+        except LostParts:
+            saved = self._saver.alist(None, filter={"kind": "conversation"}, limit=1)
+            ids = [str(dict(each.metadata).get("conversation_id", "")) async for each in saved]
+            return next((each.partition(".")[0] for each in ids if is_conversation_id(each)), None)
         if is_absent(snapshot):
             return None
         check_format(snapshot.values.get("format"), "store", where="The checkpoint store")
@@ -50,7 +56,11 @@ class StoreIdentity:
             return known
         store_id = uuid.uuid4().hex
         values = {"format": format_of("store"), "store_id": store_id}
-        await self._graph.aupdate_state(_CONFIG, values, as_node="record")
+        try:
+            await self._graph.aupdate_state(_CONFIG, values, as_node="record")
+        except LostParts:  # nothing that is left tells the id
+            await self._saver.adelete_thread(STORE)
+            await self._graph.aupdate_state(_CONFIG, values, as_node="record")
         return store_id
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from ...modules.errors import UnknownConversation
 from ...modules.memory.memory import ConversationMemory, backfill, in_order
 from ...modules.memory.turns import QaPair, rag_thread_of, utc_now
+from ..threads.named_failures import naming_conversation
 from . import branches
 from .identity import new_conversation_id
 from .services import ConversationServices, OpenStores
@@ -28,7 +29,7 @@ class ConversationRecord:
     async def load(self) -> ConversationState | None:
         """Read its state; None before the first question."""
         store = (await self._services.open()).store
-        with self._services.store_errors():
+        with naming_conversation(self.name), self._services.store_errors():
             return await store.load(self.name)
 
     async def new(self) -> ConversationState:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...modules.digests import text_digest
-from ...modules.errors import SettingsError
-from ...modules.memory.turns import QaPair
+from ...modules.errors import RequestIdTaken, SettingsError
+from ...modules.memory.turns import OpenTurn, QaPair
 from ...modules.storage.texts import check_id, check_text
 from ..config.given_keys import GivenKeys
 from .delivery import Delivery
@@ -20,9 +19,12 @@ FIRST = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The arguments of ``Conversation.ask``."""
+    """The arguments of ``Conversation.ask``, and of what it asks."""
 
     query: str
+    system: str
+    collection: str
+    """Name and address of what is searched; ``""`` for a system that searches nothing."""
     parent_turn_id: str | None
     request_id: str
     regenerate: bool
@@ -53,32 +55,47 @@ class Request:
             return ""
         return text_digest(json.dumps(self.chat_history)).hex()[:16]
 
-    def has_id_of(self, known_query: str, known_id: str, overrides: Mapping[str, str] | None = None) -> bool:
-        """Return whether a turn has the request's id; ``overrides`` are those of a saved one, None of one that is open.
+    def has_system_of(self, turn: QaPair | OpenTurn) -> bool:
+        """Return whether system and collection are those of a turn; one of an earlier version names no system."""
+        return (turn.get("system", self.system), turn["collection"]) == (self.system, self.collection)
+
+    def has_id_of(self, turn: QaPair | OpenTurn) -> bool:
+        """Return whether a turn has the request's id.
 
         Raises:
-            SettingsError: The turn has the id, but another question, or was asked with other options.
+            RequestIdTaken: The turn has the id, but another question or history, or was asked with other options or of
+                another system or collection.
         """
-        if not self.request_id or known_id != self.request_id:
+        if not self.request_id or turn["request_id"] != self.request_id:
             return False
-        if overrides is not None and known_query == self.query and overrides != self.overrides.described():
-            raise SettingsError(
-                f"The request {self.request_id!r} has asked {known_query!r} before with other options "
-                f"({', '.join(sorted({*overrides, *self.overrides.described()}))}). Give each request an id of its own."
-            )
-        if known_query != self.query:
-            raise SettingsError(
-                f"The request {self.request_id!r} has asked {known_query!r} before, and asks {self.query!r} now. "
-                "Give each request an id of its own."
-            )
-        return True
+        asked = f"The request {self.request_id!r} has asked {turn['query']!r} before"
+        overrides, own = turn.get("overrides", {}), self.overrides.described()
+        if turn["query"] != self.query:
+            other = f", and asks {self.query!r} now"
+        elif not self.has_system_of(turn):
+            other = f" of {turn.get('system', self.system)} over {turn['collection'] or 'no collection'}"
+        elif overrides != own:
+            other = f" with other options ({', '.join(sorted({*overrides, *own}))})"
+        elif not self._is_at_the_place_of(turn):
+            other = " after other messages"
+        else:
+            return True
+        raise RequestIdTaken(f"{asked}{other}. Give each request an id of its own.")
+
+    def _is_at_the_place_of(self, turn: QaPair | OpenTurn) -> bool:
+        """Return whether a turn follows what the request follows; one without a parent may follow any."""
+        is_parent = self.parent_turn_id in (None, turn["parent_turn_id"])
+        return is_parent and turn.get("given_history", "") == self.history_digest
 
     def may_repeat(self, turn: QaPair, state: ConversationState) -> bool:
-        """Return whether a saved turn has the same question in the same place, without an id that says otherwise."""
+        """Return whether a saved turn has the same question of the same system in the same place.
+
+        An id of both says otherwise.
+        """
         has_ids = bool(self.request_id and turn["request_id"])
         if self.regenerate or self.chat_history or turn["query"] != self.query or has_ids:
             return False
-        if turn.get("overrides", {}) != self.overrides.described():
+        if turn.get("overrides", {}) != self.overrides.described() or not self.has_system_of(turn):
             return False
         if self.parent_turn_id is None:
             return turn["turn_id"] == state["branches"][state["active_branch"]]["head_turn_id"]

@@ -32,6 +32,7 @@ from ..rag.telemetry import TelemetrySender
 from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
+from ..threads.named_failures import naming_conversation
 from .identity import StoreIdentity
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
@@ -107,7 +108,7 @@ class SearchSession(Protocol):
         ...
 
     def open_sender(self) -> TelemetrySender | None:
-        """Return what sends traces, opened at the first call; None where the settings want none."""
+        """Return the sender of traces, opened at the first call; None if the settings switch traces off."""
         ...
 
 
@@ -200,7 +201,7 @@ class ConversationServices:
         async with self._running.entered():
             opened = await self.open()
             async with opened.locks.hold(name):
-                with self.store_errors():
+                with naming_conversation(name), self.store_errors():
                     try:
                         yield opened
                     except ThreadMoved as error:

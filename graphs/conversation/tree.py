@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...modules.errors import UnknownThread
+from ...modules.errors import LostParts, UnknownThread
 from ...modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
 from ..drawing.drawn import DrawnGraph
 from ..rag.search_tree import SearchTree
@@ -17,6 +18,8 @@ from .drawing.html import draw_conversation_html
 from .drawing.text import draw_conversation_text
 from .drawing.turn_tree import TurnTree
 from .turn.state import ConversationState
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -125,8 +128,11 @@ async def read_conversation(
 
 
 async def read_search_tree(thread_id: str, history: StateHistory) -> SearchTree | None:
-    """Read the search tree of a thread; None if the thread does not exist."""
+    """Read the search tree of a thread; None if it does not exist or, with a warning, if the store has lost parts."""
     try:
         return await SearchTree.afrom_history(history, thread_id)
     except UnknownThread:
+        return None
+    except LostParts as error:
+        logger.warning("a turn is without its search tree: %s", error)
         return None

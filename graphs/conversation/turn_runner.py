@@ -153,19 +153,18 @@ class TurnRunner:
         state = saved_state or await self._record.new()
         if (saved := await self._saved_turn(state, request, opened)) is not None:
             return StartedTurn(turn=saved, resumed=True, state=state, saved=saved)
-        collection = services.collection
         if not self._options.switch_collection:
-            branches.check_collection(state, collection)
+            branches.check_collection(state, request.collection)
         parent = await self._parent(state, request.parent_turn_id)
         changed = request.overrides.described()
         fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts, changed)
-        turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
+        turn = branches.resumable(state, request, parent, fingerprint=fingerprint)
         root = rag_thread_of(state["conversation_id"], turn["turn_id"]) if turn else ""
         if turn is not None and await can_go_on(root, services, opened, self._options, request.overrides):
             started = StartedTurn(turn=turn, resumed=True, state=state)
             if not await self._is_spent(started, request, opened):
                 return started
-        turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
+        turn, changes = branches.opened(state, request, parent, fingerprint=fingerprint)
         await services.open_models(self._options, request.overrides)  # a mistake leaves no open turn
         if saved_state is None:
             now_open = await store.begin({**state, **changes})
@@ -196,7 +195,7 @@ class TurnRunner:
         the caller never got the answer.
         """
         for turn in reversed(state["chat_history"]):
-            has_id = request.has_id_of(turn["query"], turn["request_id"], turn.get("overrides", {}))
+            has_id = request.has_id_of(turn)
             if has_id or request.may_repeat(turn, state):
                 was_interrupted = await self._was_interrupted(turn, state, opened)
                 if has_id or was_interrupted:

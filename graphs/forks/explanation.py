@@ -47,7 +47,7 @@ class Explanation(DrawnTree):
     left_out: tuple[AblationEffect, ...]
     """Level by level, in the order of the evidence."""
     gold: tuple[str, ...] = ()
-    """Right answers that the effects were told by; empty for effects by change of the answer."""
+    """Right answers by which effects were measured; empty for effects by a change of the answer."""
     usage: UsageTotals
     """What the explanation cost."""
 

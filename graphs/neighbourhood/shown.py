@@ -121,7 +121,7 @@ def show_graph(question: str, index: Index, home: Path, *, kind: str, most_nodes
         index: The collection.
         home: The data folder, which has the graph.
         kind: Kind of the graph: links, entities or triples.
-        most_nodes: Most passages and phrases.
+        most_nodes: Most passages and phrases to show.
 
     Raises:
         SettingsError: The question is empty.

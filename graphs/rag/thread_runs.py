@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -14,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from ...modules.background_loop import BackgroundLoop, background_loop
-from ...modules.errors import BudgetSpent, ModelCallError
+from ...modules.errors import BudgetSpent, LostParts, ModelCallError
 from ..threads.amounts import keep_for_answer
 from ..threads.candidates import findings_of, sub_runs_to_come
 from ..threads.checkpoints import Saver, lists_as_saved
@@ -24,6 +25,8 @@ from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status
 from ..threads.state import AnswerStatus, RagState
 from ..tree.fork_record import Fork
 from .nested import forward_own_stream
+
+logger = logging.getLogger(__name__)
 
 
 def thread_id_in(config: RunnableConfig) -> object:
@@ -47,17 +50,23 @@ class ThreadSummary:
 
 
 async def list_root_threads(graph: Compiled, limit: int) -> list[ThreadSummary]:
-    """List the newest ``limit`` root threads of a graph's store, newest first; reads every root checkpoint's header."""
+    """List the newest ``limit`` root threads of a graph's store, newest first; reads every root checkpoint's header.
+
+    A thread of which the store has lost parts is left out, with a warning.
+    """
     saver = cast(Saver, graph.checkpointer)
     thread_ids: dict[str, str] = {}
     async for saved in saver.alist(None, filter={"depth": 0}):
         thread_ids.setdefault(str(saved.config["configurable"]["thread_id"]), saved.checkpoint["ts"])
     # Savers that a caller gave may list thread by thread.
     newest = list(thread_ids) if lists_as_saved(saver) else sorted(thread_ids, key=thread_ids.__getitem__, reverse=True)
-    return [
-        _summary(thread_id, await graph.aget_state({"configurable": {"thread_id": thread_id}}))
-        for thread_id in newest[:limit]
-    ]
+    found: list[ThreadSummary] = []
+    for thread_id in newest[:limit]:
+        try:
+            found.append(_summary(thread_id, await graph.aget_state({"configurable": {"thread_id": thread_id}})))
+        except LostParts as error:
+            logger.warning("left out of the list: %s", error)
+    return found
 
 
 def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:

@@ -18,6 +18,8 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from .places import config_of
+
 _Key = tuple[str, str, str]
 """Thread, namespace and id of a checkpoint."""
 
@@ -41,7 +43,7 @@ class SavedOrderMemorySaver(InMemorySaver):
             return super().get_tuple(config)
         thread_id, namespace = config["configurable"]["thread_id"], config["configurable"].get("checkpoint_ns", "")
         newest = next((key for key in self._last_saved_first([thread_id]) if key[1] == namespace), None)
-        return None if newest is None else super().get_tuple(_config_of(newest))
+        return None if newest is None else super().get_tuple(config_of(*newest))
 
     def list(
         self,
@@ -64,7 +66,7 @@ class SavedOrderMemorySaver(InMemorySaver):
             bound = self._place_of(get_checkpoint_id(before) or "", before["configurable"].get("thread_id", thread_id))
             found = (key for key in found if (key[2] < bound if isinstance(bound, str) else self._places[key] < bound))
         for key in list(itertools.islice(found, limit)):  # a thread may be deleted while a caller looks at the first
-            if (saved := super().get_tuple(_config_of(key))) is not None:
+            if (saved := super().get_tuple(config_of(*key))) is not None:
                 yield saved
 
     def put(
@@ -115,8 +117,3 @@ class SavedOrderMemorySaver(InMemorySaver):
         """Return the place of a checkpoint in any namespace; its id if it is not saved."""
         keys = self._last_saved_first(self.storage if thread_id is None else [thread_id])
         return next((self._places[key] for key in keys if key[2] == checkpoint_id), checkpoint_id)
-
-
-def _config_of(key: _Key) -> RunnableConfig:
-    thread_id, namespace, checkpoint_id = key
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}

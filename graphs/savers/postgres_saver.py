@@ -29,6 +29,7 @@ from psycopg_pool import AsyncConnectionPool
 from ...modules.locks.postgres import advisory_key
 from ...modules.storage.postgres import answers_within, may_be_closed
 from .appending import expected_newest, moved
+from .places import config_of, is_inline
 from .postgres_order import BY_PLACE, NEWEST, add_places, earlier_than, prune_by_place
 from .sqlite_saver import StoreErrors
 
@@ -81,7 +82,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
         place = config["configurable"]
         thread_id, namespace = place["thread_id"], place["checkpoint_ns"]
         values = checkpoint["channel_values"]
-        inline = {channel: value for channel, value in values.items() if _is_inline(value)}
+        inline = {channel: value for channel, value in values.items() if is_inline(value)}
         blobs = {channel: value for channel, value in values.items() if channel not in inline}
         versions: ChannelVersions = {channel: new_versions[channel] for channel in new_versions if channel in blobs}
         rows = self._dump_blobs(thread_id, namespace, blobs, versions)
@@ -100,7 +101,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
                 await cursor.execute(self.UPSERT_CHECKPOINTS_SQL, row)
             else:
                 await self._append(cursor, config, rows, row)
-        return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint["id"]}}
+        return config_of(thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -228,8 +229,3 @@ async def check_open(connection: AsyncConnection[DictRow]) -> None:
     """
     if may_be_closed(connection):
         await AsyncConnectionPool.check_connection(connection)
-
-
-def _is_inline(value: object) -> bool:
-    """Whether a channel's value is stored in the checkpoint's own row."""
-    return value is None or isinstance(value, str | int | float | bool)

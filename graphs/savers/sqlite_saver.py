@@ -23,6 +23,7 @@ from langgraph.checkpoint.sqlite.utils import search_where
 
 from ...modules.storage.sqlite import open_sqlite
 from .appending import expected_newest, moved
+from .places import config_of
 from .threaded_saver import ThreadedSaver
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class RowOrderSaver(SqliteSaver):
         thread_id, namespace = str(place["thread_id"]), place.get("checkpoint_ns", "")
         with self._snapshot():
             newest = self.newest_id(thread_id, namespace)
-            return None if newest is None else super().get_tuple(_config_of(thread_id, namespace, newest))
+            return None if newest is None else super().get_tuple(config_of(thread_id, namespace, newest))
 
     def list(
         self,
@@ -80,7 +81,7 @@ class RowOrderSaver(SqliteSaver):
                 f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints {where} ORDER BY rowid DESC LIMIT ?"
             )
             rows = self.conn.execute(query, (*values, -1 if limit is None else limit)).fetchall()
-            found = [super(RowOrderSaver, self).get_tuple(_config_of(*row)) for row in rows]
+            found = [super(RowOrderSaver, self).get_tuple(config_of(*row)) for row in rows]
         yield from (each for each in found if each is not None)
 
     def put(
@@ -152,10 +153,6 @@ class RowOrderSaver(SqliteSaver):
             yield self.conn
         finally:
             self.conn.rollback()
-
-
-def _config_of(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
 
 
 class ThreadedSqliteSaver(ThreadedSaver):

@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A chunk that may ask a sub-question, in whichever thread of the tree it is.
+    """A chunk, in any thread of the tree, that may ask a sub-question.
 
     >>> one = Candidate(thread_id="t", chunk_id="a", next_query="Which oil?", path=("a", "Which oil?"), p_needed=.8)
     >>> one.depth, one.p

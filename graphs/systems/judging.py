@@ -40,9 +40,17 @@ async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send]
     is_leaf = runtime.context.depth >= limits.max_rec_depth
     if not chunks or (is_leaf and not limits.judge_leaves):
         return "augment"
-    if judges_sets(_judge_of(runtime.context)):
-        return [Send("judge_set", JudgeSetState(old_query=state["query"], similar_chunks=chunks))]
-    return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in chunks]
+    return sends_to_judges(chunks, state, runtime.context)
+
+
+def sends_to_judges(
+    chunks: Sequence[Document], state: RagState, context: RunContext, *, expand: bool = True
+) -> list[Send]:
+    """Return one branch per chunk, or one for all of them; with ``expand=False`` no chunk asks a sub-question."""
+    query = state["query"]
+    if judges_sets(_judge_of(context)):
+        return [Send("judge_set", JudgeSetState(old_query=query, similar_chunks=[*chunks], expand=expand))]
+    return [Send("judge", JudgeState(old_query=query, similar_chunk=chunk, expand=expand)) for chunk in chunks]
 
 
 async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, object]:
@@ -61,7 +69,9 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
     async with context.branches.entered():
         try:
             async with calls.cancellable(meter, stop):
-                verdict = await judge_chunk(judge, state["old_query"], chunk, meter=meter, expand=_expands(context))
+                verdict = await judge_chunk(
+                    judge, state["old_query"], chunk, meter=meter, expand=_expands(state, context)
+                )
         except Withdrawn:
             verdict = Verdict(status="cancelled", problem="not judged: another chunk sufficed")
     calls.judged(verdict.score, verdict.confidence, stop)
@@ -77,7 +87,7 @@ async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[
         raise TypeError("this thread judges all chunks at once, and its judge takes them one by one")
 
     async with context.branches.entered():
-        given = await judge_chunks(judge, state["old_query"], chunks, meter=meter, expand=_expands(context))
+        given = await judge_chunks(judge, state["old_query"], chunks, meter=meter, expand=_expands(state, context))
     patches = [
         _patch(chunk, verdict, runtime)
         for chunk, verdict in zip(chunks, given.verdicts, strict=True)
@@ -150,9 +160,9 @@ def _judge_of(context: RunContext) -> AnyJudge:
     return context.services.judge
 
 
-def _expands(context: RunContext) -> bool:
+def _expands(state: JudgeState | JudgeSetState, context: RunContext) -> bool:
     limits = context.services.limits
-    return context.depth < limits.max_rec_depth and expansion_rule(limits.expansion).asks
+    return state.get("expand", True) and context.depth < limits.max_rec_depth and expansion_rule(limits.expansion).asks
 
 
 def _id_of(chunk: Document) -> str:

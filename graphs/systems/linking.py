@@ -17,7 +17,8 @@ from ...modules.judge.contract import judges_sets
 from ..search.expansion_rule import Linked, expansion_rule
 from ..threads.candidates import findings_of
 from ..threads.context import RunContext, emit
-from ..threads.state import ChunkPatch, JudgeSetState, JudgeState, RagState
+from ..threads.state import ChunkPatch, RagState
+from .judging import sends_to_judges
 from .nodes import reset_chunk
 
 PLANNED, FOLLOWED = "planned", "followed"
@@ -89,9 +90,8 @@ async def to_linked_judges(state: RagState, runtime: Runtime[RunContext]) -> lis
         return "plan_sub_runs"
     judge = runtime.context.services.judge
     if judge is not None and judges_sets(judge):
-        read = [chunk for chunk in chunks if _is_unjudged(chunk) or (chunk.metadata["score"] or 0) >= 1]
-        return [Send("judge_set", JudgeSetState(old_query=state["query"], similar_chunks=read))]
-    return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in fresh]
+        fresh = [chunk for chunk in chunks if _is_unjudged(chunk) or (chunk.metadata["score"] or 0) >= 1]
+    return sends_to_judges(fresh, state, runtime.context)
 
 
 def is_linked(chunk: Document) -> bool:

@@ -10,12 +10,11 @@ from typing import Unpack
 from langgraph.runtime import Runtime
 
 from ...modules.errors import BudgetSpent
-from ...modules.reader.evidence import render_evidence
-from ...modules.reader.multistep_prompts import OBSERVATION, Observed, parse_action, react_messages
+from ...modules.reader.multistep_prompts import OBSERVATION, parse_action, react_messages
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
-from .rounds import Written, add_round, build_rounds, chunks_of, write_step
+from .rounds import Written, add_round, build_rounds, observed_rounds, write_step
 
 
 def build_react(**options: Unpack[GraphOptions]) -> RagGraph:
@@ -43,7 +42,7 @@ async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object
     """Think and act on the earlier rounds and their results; a reply without an action ends the rounds."""
     services = runtime.context.services
     tools = {tool.name: tool.description for tool in services.tools}
-    messages = react_messages(state["query"], _observed(state), services.prompts, tools=tools)
+    messages = react_messages(state["query"], observed_rounds(state), services.prompts, tools=tools)
 
     def read(reply: str) -> Written:
         action = parse_action(reply, list(tools))
@@ -66,14 +65,3 @@ async def use_tool(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     except BudgetSpent:
         results = []
     return add_round(state, runtime, results, node="use_tool", query=newest["next_query"], tool=tool.name)
-
-
-def _observed(state: RagState) -> list[Observed]:
-    """Return the rounds for the agent; the thought of a round precedes the action of the next."""
-    thoughts = ["", *(step["text"] for step in state["steps"])]
-    return [
-        Observed(
-            query=step["query"], passages=render_evidence(chunks_of(state, step)), thought=thought, tool=step["tool"]
-        )
-        for thought, step in zip(thoughts, state["steps"], strict=False)
-    ]

@@ -1,7 +1,7 @@
 """Registry of the systems, for sessions, batch runs and the command line.
 
 A system is one file and its line here; one of one's own needs neither (``find_system``). A system with prompts of its
-own adds them to ``modules.reader.multistep_prompts.STEP_PROMPTS``.
+own adds them to ``modules.reader.step_prompts.STEP_PROMPTS``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from ...modules.errors import SettingsError
 from ...modules.parts import check_name, instantiate, part_of
 from ..rag.graph import GraphOptions, RagGraph
 from .closed_book import build_closed_book
+from .crag import build_crag
 from .ircot import build_ircot
 from .iter_retgen import build_iter_retgen
 from .judge_rag import build_judge_rag
 from .naive_rag import build_naive_rag
 from .react import build_react
+from .search_r1 import build_search_r1
 from .self_ask import build_self_ask
 
 
@@ -42,6 +44,8 @@ class System:
     """Whether its context needs a retriever."""
     judges: bool = False
     """Whether its context needs a judge."""
+    asks_sub_questions: bool = False
+    """Whether its useful chunks may ask sub-questions, by a policy."""
     uses_tools: bool = False
     """Whether it uses the tools of its context."""
     asks_on: bool = True
@@ -53,6 +57,7 @@ class System:
         traits: dict[Trait, bool] = {
             "retriever": self.retrieves,
             "judge": self.judges,
+            "sub_questions": self.asks_sub_questions,
             "depth": self.asks_on,
             "tools": self.uses_tools,
         }
@@ -66,9 +71,13 @@ SYSTEMS: Mapping[str, System] = {
     "ircot": System(build=build_ircot, description="every sentence of a chain of thought is the next search"),
     "self_ask": System(build=build_self_ask, description="follow-up questions, each answered by a search"),
     "react": System(build=build_react, description="an agent that thinks and acts in turn", uses_tools=True),
-    "judge": System(build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True),
+    "search_r1": System(build=build_search_r1, description="thoughts and searches between tags"),
+    "crag": System(build=build_crag, description="a search that is judged, and widened once", judges=True),
+    "judge": System(
+        build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True, asks_sub_questions=True
+    ),
 }
-"""In the order of reports."""
+"""The systems by name, in the order of reports."""
 
 
 def find_system(given: str | GraphBuilder) -> System:
@@ -84,7 +93,9 @@ def find_system(given: str | GraphBuilder) -> System:
         check_name("system", given, SYSTEMS)
         if given in SYSTEMS:
             return SYSTEMS[given]
-    return System(build=_OwnBuilder(given), description="of one's own", judges=True, uses_tools=True)
+    return System(
+        build=_OwnBuilder(given), description="of one's own", judges=True, asks_sub_questions=True, uses_tools=True
+    )
 
 
 def retrieves(system: str) -> bool:

@@ -18,6 +18,8 @@ from langgraph.runtime import Runtime
 from ...modules.calls.messages import CallOptions, Message
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
+from ...modules.reader.evidence import render_evidence
+from ...modules.reader.multistep_prompts import Observed
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.amounts import keep_for_answer
 from ..threads.context import RunContext, emit
@@ -116,6 +118,7 @@ async def write_step(
     read: Callable[[str], Written],
     stop: tuple[str, ...] = (),
     is_sub_answer: bool = False,
+    keep_thinking: bool = False,
 ) -> dict[str, object]:
     """Make one model call about the newest round; without budget, skip it and end the rounds.
 
@@ -127,6 +130,7 @@ async def write_step(
         read: Parses a reply. A query or input of an earlier round ends the rounds, since it would bring the same again.
         stop: Texts at which the reply ends; it holds none of them.
         is_sub_answer: Whether the reply answers the round's query, so that one that was cut off counts as none.
+        keep_thinking: Whether ``read`` is given the model's thinking too, between think tags in front of the reply.
 
     Raises:
         ModelCallError: The call failed after its last attempt; the thread can be resumed from here.
@@ -140,7 +144,11 @@ async def write_step(
     except BudgetSpent as spent:
         chunks, problem = state.get("similar_chunks", []), f"the search ended early: {spent}"
         return {"similar_chunks": nodes.cut_short_patches(chunks, problem, spent.limit), "usage": meter.records}
-    written = read("" if is_sub_answer and completion.is_cut_off else completion.written)
+    reply = "" if is_sub_answer and completion.is_cut_off else completion.written
+    if keep_thinking and completion.thinking:
+        end = "</think>" if reply else ""  # without a reply the thought has no end, and may hold the action
+        reply = f"<think>{completion.thinking}{end}{reply}"
+    written = read(reply)
     next_one = _told_apart(written.next_query, written.next_tool)
     if next_one in (_told_apart(each["query"], each["tool"]) for each in state["steps"]):
         written = Written(text=written.text)
@@ -153,6 +161,17 @@ def chunks_of(state: RagState, step: Step) -> list[Document]:
     """Return the chunks found by a step, best first, those of earlier rounds included."""
     chunks = {str(chunk.metadata["chunk_id"]): chunk for chunk in state["similar_chunks"]}
     return [chunks[chunk_id] for chunk_id in step["chunk_ids"]]
+
+
+def observed_rounds(state: RagState) -> list[Observed]:
+    """Return the rounds for an agent; the thought of a round precedes the action of the next."""
+    thoughts = ["", *(step["text"] for step in state["steps"])]
+    return [
+        Observed(
+            query=step["query"], passages=render_evidence(chunks_of(state, step)), thought=thought, tool=step["tool"]
+        )
+        for thought, step in zip(thoughts, state["steps"], strict=False)
+    ]
 
 
 async def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:

@@ -12,13 +12,13 @@ from ...modules.config.answer_form import USUAL_FORM
 from ...modules.digests import text_digest
 from ...modules.judge.sub_questions import ModelWriter
 from ...modules.llm.contract import model_fingerprint, tuning_fingerprint
-from ...modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ...modules.reader.prompts import (
     CLOSED_BOOK_PROMPTS,
     DIGEST,
     READER_PROMPTS,
     STRATEGY_PROMPTS,
 )
+from ...modules.reader.step_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ..search.expansion_rule import follows_links
 from .context import RagContext
 

@@ -11,7 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ...modules.errors import SettingsError
 from ..savers.threaded_saver import ThreadedSaver
-from .checkpoints import ALLOWED_URLS, Saver
+from ..stores.contract import Saver
+from ..stores.registry import ALLOWED_URLS
 
 SaverFactory = Callable[[], AbstractAsyncContextManager[Saver] | AbstractContextManager[Saver] | Saver]
 """Makes a saver; what it opens is closed with the graph."""

@@ -12,7 +12,7 @@ from ...modules.calls.transcript_writer import TranscriptWriter
 from ...modules.calls.transcripts import TranscriptPlace
 from ...modules.recorded_texts import Record
 from ...modules.settings import Settings, load_settings
-from .checkpoints import is_postgres
+from ..stores.registry import is_postgres, store_of
 
 RUN_FILE = "transcripts.sqlite"
 """Name of the file of transcripts in a run directory."""
@@ -30,7 +30,7 @@ class Recording:
     record: Record = "full"
     file: Path | None = None
     """SQLite file of the transcripts; None keeps them beside the checkpoints: in a file of their own, or in the same
-    PostgreSQL database."""
+    database of a server."""
     conversations: bool = True
     """Whether turns of conversations are recorded too."""
     secrets: tuple[str, ...] | None = field(default=None, repr=False)
@@ -46,12 +46,7 @@ class Recording:
         """Return the place of the transcripts of a checkpoint store, which need not exist; None for one in memory."""
         if self.file is not None:
             return TranscriptPlace(url=Address(f"{_SQLITE}{self.file}"), shared=is_postgres(checkpoints), private=False)
-        if is_postgres(checkpoints):
-            return TranscriptPlace(url=Address(checkpoints))
-        if not checkpoints.startswith(_SQLITE):
-            return None
-        path = Path(checkpoints.removeprefix(_SQLITE))
-        return TranscriptPlace(url=Address(f"{_SQLITE}{path.with_name(f'{path.stem}-transcripts.sqlite')}"))
+        return store_of(checkpoints).transcripts() if checkpoints else None
 
 
 @asynccontextmanager

@@ -157,6 +157,8 @@ class JudgeState(TypedDict):
 
     old_query: str
     similar_chunk: Document
+    expand: NotRequired[bool]
+    """Whether a chunk with a score of 1 may ask a sub-question; default: True."""
 
 
 class JudgeSetState(TypedDict):
@@ -164,6 +166,8 @@ class JudgeSetState(TypedDict):
 
     old_query: str
     similar_chunks: list[Document]
+    expand: NotRequired[bool]
+    """Whether chunks with a score of 1 may ask sub-questions; default: True."""
 
 
 class CallNewRagState(TypedDict):

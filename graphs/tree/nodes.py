@@ -32,7 +32,7 @@ class ChunkNode:
     chunk_id: str
     text: str
     metadata: Mapping[str, JsonScalar]
-    """Metadata of the chunk in the checkpoint."""
+    """Metadata of the chunk in the checkpoint; ``rank`` counts from 0 there, ``position`` from 1."""
     tries: tuple[Try, ...] = ()
     """All sub-questions that the chunk asked, in their order; empty if it asked one at most."""
     sub_runs: tuple[QueryNode, ...] = field(default=(), repr=False)
@@ -265,7 +265,7 @@ class QueryNode:
 
     @property
     def handed_on(self) -> str:
-        """Its answer as the query above it is told: ``""`` where a filter or a limit of length cut it off."""
+        """Its answer as the query above reads it: ``""`` if a filter or a limit of length cut it off."""
         return handed_on(self.answer, self.usage)
 
     @property

@@ -247,7 +247,7 @@ class _Call:
         await self._settle(record)
         if (slot := self.slot) is not None:
             kept = CallResult(completion=completion, record=record, taken=taken, run=slot.calls.run)
-            await slot.calls.journal.keep(slot.key, kept)
+            await slot.calls.journal.keep(slot.key, slot.calls.root, kept)
         self.meter.records.append(record)
         self.meter.transcribe(self.messages, self.options, completion)
 
@@ -271,7 +271,7 @@ class _Call:
 
     async def _drop(self) -> None:
         if self.slot is not None:
-            await self.slot.calls.journal.drop(self.slot.key)
+            await self.slot.calls.journal.drop(self.slot.key, self.slot.calls.root)
 
 
 def expected_usage(

@@ -15,17 +15,15 @@ from typing import Literal
 from ..errors import SettingsError, UserError
 from ..redaction import starred
 from ..settings import without_secrets
-from ..storage.databases import Database
-from ..storage.tables import Statement
 from ..storage.write_errors import is_full_disk
+from ..transcripts.rows import TranscriptFile, TranscriptRow
 from .completion import Completion
 from .messages import CallOptions, Message
 from .record import CallRecord
-from .transcripts import TranscriptPlace, call_key_of, delete_statements, packed, parts_of
+from .transcripts import TranscriptPlace, call_key_of, packed, parts_of
 
 logger = logging.getLogger(__name__)
 
-_INSERT = "INSERT INTO {} VALUES ({}) ON CONFLICT DO NOTHING"
 _TEXTS_REMEMBERED = 256
 """Texts that are starred and compressed once while they repeat, such as the instructions of a judge."""
 
@@ -53,7 +51,7 @@ class TranscriptWriter:
         self.place = place
         self._keeps_replies = record == "full"
         self._secrets = tuple(secrets)
-        self._file: Database | None = None
+        self._file: TranscriptFile | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transcripts")
         self._lock = threading.Lock()
         self._waiting: list[_Taken] = []
@@ -135,28 +133,27 @@ class TranscriptWriter:
         if file is None:
             return
         try:
-            file.write([statement for taken in batch for statement in self._statements(taken)])
+            file.add([self._row(taken) for taken in batch])
         except Exception as error:  # noqa: BLE001 - what was asked matters more than what was written about it
             self._file = None
             cause = "the disk is full" if is_full_disk(error) else " ".join(str(error).split())
             logger.warning("Calls are no longer recorded: %s cannot be written (%s).", self.place.url, cause)
             file.close()
 
-    def _statements(self, taken: _Taken) -> list[Statement]:
-        key = call_key_of(taken.record["call_id"])
+    def _row(self, taken: _Taken) -> TranscriptRow:
         # Before they become JSON, whose escapes would hide where a word begins, and whose signs may look like a secret.
         record = {**taken.record, "error": self._starred(taken.record["error"])}
         reply = taken.reply and self._starred_reply(taken.reply)
-        _, packed_record = packed(json.dumps(record, separators=(",", ":"), ensure_ascii=False))
-        row = (key, taken.root, taken.owner, packed_record)
-        statements: list[Statement] = [(_INSERT.format("transcripts", "?, ?, ?, ?"), row)]
-        for place, part in enumerate(parts_of(taken.messages, taken.options, reply)):
-            digest, content = packed(part.text) if part.is_json else self._packed(part.text)
-            statements += [
-                (_INSERT.format("transcript_parts", "?, ?, ?, ?"), (key, place, part.role, digest)),
-                (_INSERT.format("transcript_texts", "?, ?"), (digest, content)),
-            ]
-        return statements
+        parts = parts_of(taken.messages, taken.options, reply)
+        return TranscriptRow(
+            key=call_key_of(taken.record["call_id"]),
+            root=taken.root,
+            owner=taken.owner,
+            record=packed(json.dumps(record, separators=(",", ":"), ensure_ascii=False))[1],
+            parts=tuple(
+                (each.role, *(packed(each.text) if each.is_json else self._packed(each.text))) for each in parts
+            ),
+        )
 
     def _starred_reply(self, reply: Completion) -> Completion:
         return Completion(
@@ -199,12 +196,12 @@ async def forget_transcripts(place: TranscriptPlace | None, names: Iterable[str]
     """
     if place is None or not place.exists():
         return
-    statements = delete_statements(names)
+    deleted = list(names)
 
     def delete() -> None:
         file = place.open()
         try:
-            file.write(statements)
+            file.delete(deleted)
         finally:
             file.close()
 

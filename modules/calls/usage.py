@@ -131,7 +131,7 @@ class CallMeter:
     held_by: str = ""
     """Thread whose held call the first call may use."""
     judged_in: str = ""
-    """Thread whose judges the calls are of."""
+    """Thread whose judges make the calls."""
     calls: ThreadCalls | None = None
     """The journal of the thread's calls; None without one."""
     records: list[CallRecord] = field(default_factory=list)
@@ -229,7 +229,7 @@ class CallMeter:
             self.budget.ledger.settle(reserved.amount, record)
 
     def in_time(self, reserved: Reserved) -> AbstractAsyncContextManager[None]:
-        """Return what cancels a call once the time of the tree is over, but for the one held for a thread's answer."""
+        """Return a context that cancels a call once the tree's time is over; a thread's held answer stays."""
         is_of_answer = reserved.taken is not None and reserved.taken.held_by
         return nullcontext() if self.budget is None or is_of_answer else self.budget.in_time()
 

@@ -17,8 +17,9 @@ from ..errors import SettingsError, did_you_mean, faults_of
 
 C = TypeVar("C", bound="Config")
 
-Trait = Literal["retriever", "judge", "depth", "tools", "dialogues"]
-"""What a system has, or lacks: a search, a judge, further questions, tools; and what questions may be."""
+Trait = Literal["retriever", "judge", "sub_questions", "depth", "tools", "dialogues"]
+"""What a system has, or lacks: a search, a judge, sub-questions of its chunks, further questions, tools; and what
+questions may be."""
 _MOST_SHOWN = 80
 
 
@@ -115,12 +116,12 @@ class Config(BaseModel):
 
     @classmethod
     def path_part(cls, name: str) -> Callable[[str], str] | None:
-        """Return what finds the path in a value of a key; None for a key without one."""
+        """Return the function that finds the path in a value of a key; None for a key without a path."""
         return cls.key(name).path_in if name in cls.model_fields else None
 
     @classmethod
     def key(cls, name: str) -> Key:
-        """Return what a key says of itself."""
+        """Return the declaration of a key."""
         return next((each for each in cls.model_fields[name].metadata if isinstance(each, Key)), Key())
 
     @classmethod

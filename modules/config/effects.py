@@ -10,6 +10,7 @@ from .config import Config, Trait
 LACKS: Mapping[Trait, str] = {
     "retriever": "searches nothing",
     "judge": "judges nothing",
+    "sub_questions": "asks no sub-questions",
     "depth": "asks no further questions",
     "tools": "uses no tools",
     "dialogues": "leads no conversation",
@@ -18,6 +19,7 @@ LACKS: Mapping[Trait, str] = {
 _HAVING: Mapping[str, str] = {
     "retriever": "a system that searches",
     "judge": "a system that judges",
+    "sub_questions": "a system whose chunks ask sub-questions",
     "depth": "a system that asks further questions",
     "tools": "a system that uses tools",
     "dialogues": "questions of dialogues",

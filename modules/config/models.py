@@ -38,7 +38,7 @@ class Models(Config):
     ] = None
     """Temperature of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ."""
     thinking: Annotated[bool | None, Key(per_question=True, in_requests=True, is_model=True)] = None
-    """Whether the model that answers thinks first, as in JUDGETREE_THINKING; else as its endpoint does."""
+    """Whether the model that answers thinks first, as in JUDGETREE_THINKING; default: what its endpoint does."""
     prompts: Annotated[Prompts | None, Key(is_model=True, path_in=whole, metavar="FILE")] = None
     """Prompts of your own: a YAML file that judgetree prompts copy wrote, or its keys in place; else as in
     JUDGETREE_PROMPTS."""

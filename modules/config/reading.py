@@ -43,7 +43,7 @@ class Reading(Evidence):
     """How the reader takes in its evidence. stuff: at once; map_reduce: notes of each passage, then the answer; refine:
     passage by passage; map_rerank: the surest of the passages' answers."""
     answer_form: Annotated[AnswerForm, Key(per_question=True, metavar="YAML")] = AnswerForm()
-    """How the answer is written, those of sub-questions apart: instructions, max_tokens, stop, seed, json_format and
+    """How the answer is written, but not those of sub-questions: instructions, max_tokens, stop, seed, json_format and
     json_schema, such as {instructions: In French., max_tokens: 50}."""
     insert_block: Annotated[bool, Key(needs=("retriever",), per_question=True)] = False
     """Let a model take out the chunks that do not belong to the answer before it is written, and name a key passage and

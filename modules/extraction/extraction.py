@@ -55,7 +55,7 @@ class FailedPassage:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractionReport:
-    """What an extraction brought about."""
+    """The result of an extraction."""
 
     triples: Mapping[str, tuple[Triple, ...]] = field(repr=False)
     """By chunk id, the kept ones included; a chunk that is missing was not asked about, or failed."""

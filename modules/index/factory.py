@@ -60,7 +60,7 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     spread: Callable[[Embedder], Embedder] | None = None,
     on_progress: StageProgress | None = None,
 ) -> Index:
-    """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
+    """Return an ``Index`` over ``collection`` by the settings; it is opened at its first use.
 
     With ``embeddings="auto"`` the scripts of the documents choose the embedder. ``admissions`` are rate limits of
     embedding endpoints that other processes share. ``spread`` makes the embedder one that embeds by several processes,

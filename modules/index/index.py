@@ -183,7 +183,7 @@ class Index:
         return list_collections(self.connection.client)
 
     def known_values(self, field: str, values: Sequence[str]) -> set[str]:
-        """Return those of some values of a metadata field, such as ``source``, that chunks of the collection have."""
+        """Return the given values of a metadata field, such as ``source``, that chunks of the collection have."""
         return content.known_values(self.connection.client, self.vector_store_name, field, values)
 
     def chunk_sizes(self) -> ChunkSizes:
@@ -282,7 +282,7 @@ class Index:
         return {source: len(named.stored[source].chunk_ids) for source in gone}
 
     def sizes_of(self, sources: Sequence[str]) -> Mapping[str, int]:
-        """Return the numbers of chunks by source, of those of some files that the collection holds."""
+        """Return the number of chunks of each given file, by source; files that the collection lacks are left out."""
         stored = self._stored() if sources and self._exists() else {}
         return {source: len(stored[source].chunk_ids) for source in sources if source in stored}
 

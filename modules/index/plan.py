@@ -153,7 +153,7 @@ class IndexReport:
     chunks: int = 0
     """Number of chunks in the collection after the update."""
     notes: tuple[str, ...] = ()
-    """Sentences for whoever indexes: the choice of the embedder, scripts that it does not know, an old collection."""
+    """For the person who indexes: the choice of the embedder, scripts that it does not know, an old collection."""
 
 
 @dataclass(kw_only=True)

@@ -29,7 +29,7 @@ ASKER = PromptGroup(
 
 
 class SubQuestionAsker:
-    """Asks a model for the name in a passage that leads on, and if none is usable for a whole question.
+    """Writes sub-questions: asks a model for the name in a passage to look up next, else for a whole question.
 
     Small models find a name in a passage, and seldom write a question. So the sub-question is the query with that name,
     and a written one where no name is usable.

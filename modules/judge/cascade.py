@@ -15,7 +15,7 @@ from .fits import Curve
 
 
 class CascadeJudge:
-    """Scores 0 below one similarity to the query and 1 from another on; the judge ``inner`` decides between them.
+    """Scores a chunk 0 below a low similarity, 1 from a high one on; between them the judge ``inner`` decides.
 
     ::
 

@@ -77,7 +77,9 @@ class SetVerdict:
 
 
 class Judge(Protocol):
-    """Scores one chunk for one query. It may say its cost by ``expected_calls``, as a ``SetJudge`` does.
+    """Scores one chunk for one query, the same each time.
+
+    It may say its cost by ``expected_calls``, as a ``SetJudge`` does, and by ``is_random = True`` that its scores vary.
 
     ::
 

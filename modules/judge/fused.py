@@ -57,7 +57,7 @@ def weighed(features: Mapping[str, float], parameters: Mapping[str, float]) -> f
 
 
 class FusedJudge:
-    """Scores a chunk 1 from a probability on, else 0.
+    """Scores a chunk 1 if its probability reaches a threshold, else 0.
 
     ::
 

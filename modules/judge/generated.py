@@ -64,7 +64,7 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
 
 
 class GeneratedJudge:
-    """Requests a JSON verdict, as constrained as the endpoint allows, and parses it tolerantly.
+    """Asks the model for a JSON verdict, in the strictest form that the endpoint takes, and reads it tolerantly.
 
     After an unusable reply the model is called again with the problem.
 

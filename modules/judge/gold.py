@@ -46,7 +46,7 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldQuestion:
-    """A question with its gold documents and those that came with it.
+    """A question with its gold documents and its distractors.
 
     >>> GoldQuestion(question="Which class?", needs=(Need(title="KS-1", keys=frozenset("a")),)).distractors
     ()

@@ -80,7 +80,7 @@ class Noise:
         return {name: str(value) for name, value in asdict(self).items() if value is not None}
 
     def of_repeat(self, repeat: int) -> Noise:
-        """Return the same quality with errors of its own for a repeat, counted from 0, whose errors these are."""
+        """Return the same quality with other errors for each repeat; repeat 0 keeps these."""
         return self if repeat == 0 else replace(self, seed=int.from_bytes(json_digest([self.seed, repeat])[:6]))
 
     def chunk(self, query: str, chunk_id: str, *, gold: bool) -> tuple[bool, float]:

@@ -217,7 +217,7 @@ class _Slots:
 
 
 class CallGate:
-    """The cap on simultaneous model calls, shared by the models of an endpoint; of each event loop by itself.
+    """Limits the model calls that run at once, over all models that share it; each event loop has its own count.
 
     Fewer calls than the cap run at once where the endpoint takes fewer, see ``AdaptiveLimit``.
 
@@ -233,7 +233,7 @@ class CallGate:
     ) -> None:
         """Allow at most ``max_concurrency`` calls at once.
 
-        ``clock`` returns monotonic seconds, and ``lag_of`` makes what tells how late a loop is.
+        ``clock`` returns monotonic seconds, and ``lag_of`` makes the meter of how late a loop is.
         """
         self.max_concurrency = max_concurrency
         self._clock = clock

@@ -19,7 +19,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
+from ..addresses import LOCAL_ENDPOINT, OPENAI_BASE_URL, Address, endpoint_name
 from ..calls.completion import (
     Completion,
     PackedReply,
@@ -265,6 +265,8 @@ class EndpointLLM(JournaledLLM):
             attempts.repeats()
             return 0.0
         would_repeat = isinstance(error, _CutOff | Withheld | PackedReply | ReplyTooLong)
+        # Nothing lies between a model of this process and its caller that could have been slow but the model itself.
+        would_repeat |= self._endpoint == LOCAL_ENDPOINT and isinstance(error, TimeoutError | openai.APITimeoutError)
         return attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=retry_after_s(error))
 
     async def _back_off(self, error: Exception, failure: ModelCallError, wait_s: float) -> None:

@@ -1,1 +1,1 @@
-"""Locks by name, in memory, as files and in PostgreSQL."""
+"""Locks by name, in memory, as files, in PostgreSQL and in Redis."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,6 +13,8 @@ from ..errors import ConversationBusy, SettingsError
 
 logger = logging.getLogger(__name__)
 
+CHECK_EVERY_S = 2.0
+"""Seconds between two checks that a server still holds a lock."""
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.02, 0.5
 """Wait between two tries to take a lock that another process has; each wait is 1.5 times the one before."""
 
@@ -89,7 +91,7 @@ class Locks:
 
         Raises:
             SettingsError: The locks cannot be used.
-            DependencyError: PostgreSQL without the extra ``postgres``.
+            DependencyError: The extra of the store is not installed.
         """
         return True
 
@@ -112,7 +114,7 @@ class Locks:
         Raises:
             ConversationBusy: ``wait`` is False, and another task holds the lock, or waits for it in this process.
             SettingsError: The locks cannot be used, or this one was lost, which cancels the work within seconds.
-            DependencyError: PostgreSQL without the extra ``postgres``.
+            DependencyError: The extra of the store is not installed.
         """
         async with self._in_line(name, wait=wait):
             holder = Holder()
@@ -155,3 +157,18 @@ def _busy(name: str) -> ConversationBusy:
     return ConversationBusy(
         f"Conversation {name!r} is answering another question. Wait for its answer, then ask again."
     )
+
+
+async def uncancelled(work: Coroutine[object, object, bool] | asyncio.Future[bool]) -> bool:
+    """Return the result of the work; a cancellation of the caller is raised once the work has ended."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # retrieved, so that asyncio does not log it
+        raise cancelled
+    return task.result()

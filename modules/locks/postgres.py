@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, LiteralString
 
@@ -11,13 +11,11 @@ from ..addresses import Address
 from ..digests import text_digest
 from ..errors import DependencyError, SettingsError, StoreFailure
 from ..redaction import starred
-from .locks import Holder, Locks
+from .locks import CHECK_EVERY_S, Holder, Locks, uncancelled
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-CHECK_EVERY_S = 2.0
-"""Seconds between two checks that PostgreSQL answers, while a lock is held."""
 _ANSWER_TIMEOUT_S = 10
 """Seconds for a query; none waits for a lock, so a server that takes longer is gone."""
 _LOCK, _UNLOCK = "SELECT pg_try_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)"
@@ -76,7 +74,7 @@ class PostgresLocks(Locks):
             return
         del self._holders[name]
         try:
-            await _uncancelled(self._ask(connection, _UNLOCK, name))
+            await uncancelled(self._ask(connection, _UNLOCK, name))
         except SettingsError as error:
             await self._lose(connection, error)
             raise
@@ -119,11 +117,11 @@ class PostgresLocks(Locks):
         connection = await self.connect()
         asked = asyncio.ensure_future(self._ask(connection, _LOCK, name))
         try:
-            taken = await _uncancelled(asked)
+            taken = await uncancelled(asked)
         except asyncio.CancelledError:
             with suppress(SettingsError):
                 if await asked:
-                    await _uncancelled(self._ask(connection, _UNLOCK, name))
+                    await uncancelled(self._ask(connection, _UNLOCK, name))
             raise
         except SettingsError as error:
             if not connection.closed:
@@ -179,18 +177,3 @@ class PostgresLocks(Locks):
                 f"PostgreSQL at {str(self._url)!r} does not answer any more: "
                 f"{said or f'no reply within {_ANSWER_TIMEOUT_S} s'}. {self._remedy}"
             ) from error
-
-
-async def _uncancelled(work: Coroutine[object, object, bool] | asyncio.Future[bool]) -> bool:
-    """Return the result of the work; a cancellation of the caller is raised once the work has ended."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # retrieved, so that asyncio does not log it
-        raise cancelled
-    return task.result()

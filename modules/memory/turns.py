@@ -113,6 +113,10 @@ class QaPair(TypedDict):
     """Usage by model, of the turn's own calls and then of its search tree; missing in turns of earlier versions."""
     overrides: NotRequired[dict[str, str]]
     """What the question had otherwise than its session, such as its model; missing without any."""
+    given_history: NotRequired[str]
+    """Digest of a history that the caller kept; missing for the conversation's own history."""
+    system: NotRequired[str]
+    """Name of the system that answered; missing in turns of earlier versions."""
     insert_block: NotRequired[BlockReport]
     """How many candidates the filter took out; missing where it was not asked."""
     thinking: NotRequired[str]
@@ -135,7 +139,9 @@ class OpenTurn(TypedDict):
     overrides: NotRequired[dict[str, str]]
     """What the question has otherwise than its session; missing without any."""
     given_history: NotRequired[str]
-    """Digest of a history that the caller keeps; ``""`` or missing for the conversation's own history."""
+    """Digest of a history that the caller keeps; missing for the conversation's own history."""
+    system: NotRequired[str]
+    """Name of the system that answers; missing in turns of earlier versions."""
 
 
 class Branch(TypedDict):

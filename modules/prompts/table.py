@@ -9,8 +9,8 @@ from ..calls.prompts import Prompt
 from ..extraction.prompts import TRIPLES
 from ..judge.prompts import ALONE, ASK_AGAIN, BATCH, INSERT_BLOCK, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
 from ..memory.prompts import CONVERSATION_PROMPTS
-from ..reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ..reader.prompts import CLOSED_BOOK, DIGEST, READER, STRATEGY_PROMPTS
+from ..reader.step_prompts import STEP_PROMPTS, TOOL_PROMPTS
 
 USED_BY: Mapping[str, tuple[Prompt, ...]] = {
     "reader": (

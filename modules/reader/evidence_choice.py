@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class EvidenceChoice(Evidence):
-    """Which of a query's chunks its reader sees, and in which order.
+    """Chooses the chunks of a query that its reader sees, and their order.
 
-    The default shows the useful chunks by rank. Every other choice shows the best verdict first (2, 1, unknown, 0), and
-    chunks of one verdict by rank, best retrieval score first: what the limit leaves out is then the least of it. What a
-    ranker chooses stands in the same order, and the first chunk is shown if nothing fits.
+    With the default, useful chunks stand by rank, the best retrieval score first. With any other value, or a limit,
+    chunks stand by verdict (2, 1, unknown, 0), and those of equal verdict by rank, so that a limit leaves out the least
+    useful ones. Chunks that a ranker chose stand in this order too. If nothing fits, the first chunk is shown.
 
     >>> EvidenceChoice(evidence="sufficient").chosen([0, 1, 2, 2], score=int, tokens=lambda _: 200)
     [2, 2]
@@ -30,7 +30,7 @@ class EvidenceChoice(Evidence):
     """
 
     def fingerprint(self) -> dict[str, str]:
-        """Return what is not as by default."""
+        """Return the keys that differ from their defaults."""
         parts: dict[str, str] = {} if self.evidence == "useful" else {"evidence": self.evidence}
         parts |= {} if self.evidence_tokens is None else {"evidence_tokens": str(self.evidence_tokens)}
         return parts if self.evidence_ranker is None else parts | {"evidence_ranker": self.evidence_ranker}

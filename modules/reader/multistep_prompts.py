@@ -1,8 +1,9 @@
-"""Prompts of the systems that search in rounds, the parsers of their replies, and versions for fingerprints.
+"""Prompts of the systems that search in rounds, and the parsers of their replies.
 
 IRCoT writes a chain of thought sentence by sentence, Iter-RetGen a draft answer a round, Self-Ask follow-up questions,
-ReAct a thought and an action in turn. The papers use demonstrations; here all systems of a comparison get instructions
-of one style, in English for every language. The parsers accept any reply and raise nothing.
+ReAct a thought and an action in turn, and CRAG another query where the first search found too little; the prompt of
+Search-R1 is in ``tagged_prompts``. The papers use demonstrations; here all systems of a comparison get instructions of
+one style, in English for every language. The parsers accept any reply and raise nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from ..calls.messages import Message, version_of_prompts
-from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
+from ..calls.messages import Message
+from ..calls.prompts import DEFAULT_PROMPTS, Prompt, Prompts
 from .tool_inputs import text_within, tool_input
 
 QuestionAnswer = tuple[str, str]
@@ -76,6 +77,12 @@ a thought and one action, on two lines, and nothing else:
 - {FINISH}[answer] as soon as the answer follows from the observations, or acting on is of no use.
 Write in the language of the question; keep the words "{THOUGHT}", "{ACTION}", "Search", "Finish" and the names of the
 tools as they are."""
+
+REWRITE_SYSTEM = """\
+A question was searched for in a collection of passages, and what was found does not answer it. Write a better query and
+nothing else: on one line, the words that a passage with the answer is likely to hold. Name things in full, keep every
+name, number and date of the question, and use other words than the question where there are any. Do not answer it.
+Write in the language of the question."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +150,12 @@ REACT_TOOLS_PROMPT = Prompt(
     system=REACT_TOOLS_SYSTEM,
     user="Tools:\n{tools}\n\nQuestion: {query}\n\n{observed}\n\nQuestion: {query}",
 )
+REWRITE_PROMPT = Prompt(
+    name="crag",
+    about="crag: another query for the question, where the first search found too little",
+    system=REWRITE_SYSTEM,
+    user="Question: {query}",
+)
 
 
 def thought_messages(
@@ -182,6 +195,11 @@ def react_messages(
         return prompts.messages(REACT_PROMPT, query=query, observed=shown)
     named = "\n".join(f"{name}[input]: {what}" for name, what in tools.items())
     return prompts.messages(REACT_TOOLS_PROMPT, query=query, observed=shown, tools=named)
+
+
+def rewrite_messages(query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
+    """Ask for another query for the question (CRAG)."""
+    return prompts.messages(REWRITE_PROMPT, query=query)
 
 
 def _observation(action: Observed) -> str:
@@ -240,7 +258,7 @@ def parse_thought(reply: str) -> Thought:
     """
     line = next((line for line in map(_unlisted, reply.splitlines()) if line), "")
     ends = (match.end() for match in _SENTENCE_END.finditer(line) if not _is_abbreviation(line, match.start()))
-    sentence = _query(line[: next(ends, None)])
+    sentence = one_line(line[: next(ends, None)])
     return Thought(text=sentence, is_last=not sentence or _SAYS_ANSWER.search(sentence) is not None)
 
 
@@ -250,7 +268,7 @@ def _is_abbreviation(line: str, stop: int) -> bool:
 
 def parse_draft(reply: str) -> str:
     """Return the draft on one line of at most ``LONGEST_QUERY`` characters."""
-    return _query(reply)
+    return one_line(reply)
 
 
 def parse_follow_up(reply: str) -> str:
@@ -265,9 +283,9 @@ def parse_follow_up(reply: str) -> str:
     """
     for line in _BROKEN_AFTER_COLON.sub(r"\1 ", reply).splitlines():
         if section := _SECTION.match(line):
-            question = _query(section["rest"].rstrip("*_` ")) if section["follow_up"] else ""
+            question = one_line(section["rest"].rstrip("*_` ")) if section["follow_up"] else ""
             return "" if _NO_QUESTION.match(question) else question
-    bare = _query(_unlisted(reply))
+    bare = one_line(_unlisted(reply))
     return bare if bare.endswith(("?", "？")) and "\n" not in reply.strip() else ""
 
 
@@ -283,57 +301,35 @@ def parse_action(reply: str, tools: Sequence[str] = ()) -> Action:
     """
     action = _action_pattern(tuple(tools)).search(reply)
     if action is None or action["name"].casefold() in FINISH_WORDS:
-        return Action(thought=_query(reply), query="")
+        return Action(thought=one_line(reply), query="")
     thought, _, _ = _THOUGHT_LABEL.split(reply[: action.start()])[-1].partition(OBSERVATION)
-    thought = _query(thought.strip("*_` \r\n"))
+    thought = one_line(thought.strip("*_` \r\n"))
     tool = next((name for name in tools if name.casefold() == action["name"].casefold()), "")
     if tool:
         given = tool_input(reply[action.start("rest") :], action["opening"] or "")
         return Action(thought=thought, query=given, tool=tool)
     argument = text_within(action["rest"], action["opening"] or "").strip('"“”*_` ')
-    return Action(thought=thought, query=_query(argument))
+    return Action(thought=thought, query=one_line(argument))
+
+
+def parse_rewrite(reply: str) -> str:
+    """Return the query of a reply, its first line without marks and quotes; ``""`` for an empty one.
+
+    >>> parse_rewrite('**Query:** "oil of pump class Delta"\\n\\nIt names the class.')
+    'oil of pump class Delta'
+    """
+    lines = (_QUERY_LABEL.sub("", _unlisted(line)) for line in reply.splitlines())
+    return next(filter(None, (one_line(line.strip(_AROUND_QUERY)) for line in lines)), "")
+
+
+_QUERY_LABEL = re.compile(r"^\W{0,5}(?:(?:(?:search|better|new)\s+)?query|查询|查詢)\W{0,5}[:：]", re.IGNORECASE)
+_AROUND_QUERY = " \t\"'“”`*_"
 
 
 def _unlisted(line: str) -> str:
     return _LIST_MARK.sub("", line, count=1).strip()
 
 
-def _query(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return a text on one line of at most ``LONGEST_QUERY`` characters."""
     return " ".join(text.split())[:LONGEST_QUERY].rstrip()
-
-
-STEP_PROMPTS: Mapping[str, PromptGroup] = {
-    "ircot": PromptGroup(
-        prompts=(THOUGHT_PROMPT,),
-        version=version_of_prompts(
-            thought_messages("{query}", "{context}", []), thought_messages("{query}", "{context}", ["{thought}"])
-        ),
-    ),
-    "iter_retgen": PromptGroup(
-        prompts=(DRAFT_PROMPT,), version=version_of_prompts(draft_messages("{query}", "{context}"))
-    ),
-    "self_ask": PromptGroup(
-        prompts=(FOLLOW_UP_PROMPT,),
-        version=version_of_prompts(
-            follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")])
-        ),
-    ),
-    "react": PromptGroup(
-        prompts=(REACT_PROMPT,),
-        version=version_of_prompts(
-            react_messages("{query}", [Observed(query="{query}", passages="{context}")]),
-            react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")]),
-        ),
-    ),
-}
-"""Prompts of the queries by system, without tools."""
-TOOL_PROMPTS = PromptGroup(
-    prompts=(REACT_TOOLS_PROMPT,),
-    version=version_of_prompts(
-        react_messages("{query}", [Observed(query="{query}", passages="{context}")], tools={"{tool}": "{what}"}),
-        react_messages("{query}", [Observed(query="{query}", passages="", tool="{tool}")], tools={"{tool}": "{what}"}),
-    ),
-)
-"""Prompts of the agent's queries with tools."""
-STEP_VERSIONS: Mapping[str, str] = {name: group.version for name, group in STEP_PROMPTS.items()}
-"""Version of the query prompts by system, for manifests."""

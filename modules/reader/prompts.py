@@ -230,7 +230,7 @@ def parse_note(reply: str) -> Note | None:
     if answer:
         return Note(text=answer, answers=True)
     facts = " ".join(text for _, text in useful if text)
-    return Note(text=facts, answers=False) if facts else None
+    return None if is_refusal(facts) else Note(text=facts, answers=False)
 
 
 def parse_scored(reply: str) -> ScoredAnswer:

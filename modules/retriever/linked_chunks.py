@@ -33,7 +33,7 @@ class LinkedChunk:
 
 
 class ChunkLinks(Protocol):
-    """Protocol of what says which chunks are linked, such as ``LinkedChunks``."""
+    """Protocol of an object that knows which chunks are linked, such as ``LinkedChunks``."""
 
     def fingerprint(self) -> dict[str, str]:
         """Return everything that affects the results, such as the digest of a graph; it may block."""

@@ -50,7 +50,7 @@ class LangChainRetriever:
     """
 
     calls_back = True
-    """LangChain's callbacks hear of its searches."""
+    """Whether LangChain's callbacks are called for its searches."""
 
     def __init__(self, inner: BaseRetriever, *, version: str = "") -> None:
         """``version`` is part of the fingerprint: change it with what the retriever searches or how."""

@@ -148,7 +148,7 @@ class Retriever(BaseRetriever):
         check_overrides(cls)
 
     def search(self, query: str, *, meter: CallMeter) -> Hits:
-        """Return what every search returns, and a subclass overrides; see ``get_similar_chunk_with_score``.
+        """Search for a query; every search goes through here, so a subclass overrides this method.
 
         Graphs call it in a thread. Embedding and rerank calls are recorded by ``meter``.
         """
@@ -223,7 +223,7 @@ class Retriever(BaseRetriever):
         return coarse[: self.topk] if hits is None else self._above_threshold(hits)
 
     def search_with_selection(self, query: str, *, meter: CallMeter | None = None) -> Hits:
-        """Search coarsely, then choose hits that are relevant and unlike each other, for a further request.
+        """Search coarsely, then choose hits that are relevant and unlike each other; costs a further request.
 
         Scores are gains in the order of choice, which never rise; ``score_threshold`` is the least gain.
         """

@@ -25,6 +25,7 @@ Thing = Literal[
     "passage-graph",
     "prompts",
     "recording",
+    "redis",
     "rows",
     "run",
     "search-tree",
@@ -34,8 +35,8 @@ Thing = Literal[
     "triples",
     "vector-cache",
 ]
-"""Kinds of saved data: a "conversation-tree" is an exported conversation, "prompts" are a user's own, a "store" is the
-id of a checkpoint store."""
+"""Kinds of saved data: a "conversation-tree" is an exported conversation, "prompts" are a user's own, "redis" are all
+keys in a Redis, a "store" is the id of a checkpoint store."""
 
 VERSION = 3
 _VERSIONS: Mapping[Thing, int] = {
@@ -46,6 +47,7 @@ _VERSIONS: Mapping[Thing, int] = {
     "passage-graph": 1,
     "prompts": 1,
     "recording": 5,
+    "redis": 1,
     "rows": 7,
     "search-tree": 7,
     "triples": 1,

@@ -28,7 +28,7 @@ KINDS = (*sorted(GRAPHS), triples.KIND)
 
 @dataclass(frozen=True, kw_only=True)
 class GraphReport:
-    """What the making of a graph brought about."""
+    """The result of making a graph."""
 
     kind: str
     passages: int

@@ -29,11 +29,13 @@ from .graphs.search.policy import Policy as Policy
 from .graphs.session import RagSession as RagSession
 from .graphs.systems import nodes as nodes
 from .graphs.systems.closed_book import build_closed_book as build_closed_book
+from .graphs.systems.crag import build_crag as build_crag
 from .graphs.systems.ircot import build_ircot as build_ircot
 from .graphs.systems.iter_retgen import build_iter_retgen as build_iter_retgen
 from .graphs.systems.judge_rag import build_judge_rag as build_judge_rag
 from .graphs.systems.naive_rag import build_naive_rag as build_naive_rag
 from .graphs.systems.react import build_react as build_react
+from .graphs.systems.search_r1 import build_search_r1 as build_search_r1
 from .graphs.systems.self_ask import build_self_ask as build_self_ask
 from .graphs.threads.context import RagContext as RagContext
 from .graphs.threads.context import RunContext as RunContext

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,15 @@ def test_the_version_is_printed(cli: Cli) -> None:
     import judgetree
 
     assert cli("--version").out == f"judgetree {judgetree.__version__}\n"
+
+
+def test_no_handler_of_the_command_line_writes_past_the_shared_console() -> None:
+    """One that does overwrites the lines that are redrawn; JSON lines are for programs, which redraw nothing."""
+    app = Path(__file__).parents[2] / "app"
+    found = {
+        str(path.relative_to(app))
+        for path in app.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node).endswith("StreamHandler")
+    }
+    assert found == {"commands/serve.py"}

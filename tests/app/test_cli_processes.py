@@ -76,8 +76,8 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     asked = cli("ask", "--help").out
     assert all(name in asked for name in (*SYSTEMS, *get_args(JudgeKind)))
     shown = cli("index", "--help").out
-    assert f"at first {CHUNK_SIZE}" in shown
-    assert f"at first {CHUNK_OVERLAP}" in shown
+    assert f"{CHUNK_SIZE} in a new one" in shown
+    assert f"{CHUNK_OVERLAP} in a new one" in shown
 
 
 def test_the_end_of_a_command_looks_for_no_cycles() -> None:

@@ -226,6 +226,7 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("eval", "metrics"),
         ("label", run, "--annotator", "me", "--summary"),
         ("export", run, "--what", "judge", "--any-split", "--out", str(out / "judge.jsonl")),
+        ("eval", "submission", "--out", str(out / "submission"), run),  # which is refused: the run is of another set
         ("eval", "record", str(out / "recorded"), "--dataset", mills, "--config", config, "--limit", "2"),
         ("replay", str(out / "recorded"), "--html", str(out / "replay.html"), "--budget", "8"),
         ("eval", "calibrate", "--dataset", mills, "--judge-llm", with_secrets(f"{model_url}#scripted", "calibrate")),
@@ -276,7 +277,8 @@ def test_every_command_keeps_every_secret(
     given = [" ".join(command) for command in commands]
     assert [name for name in leaves if not any(f"{words} ".startswith(f"{name} ") for words in given)] == []
     failed = {" ".join(arguments[:3]): status for arguments, status in ended.items() if status}
-    assert set(failed) <= {"demo --scripted --data", "eval calibrate --dataset", "serve --host 0.0.0.0"}, streams
+    refused = {"demo --scripted --data", "eval calibrate --dataset", "eval submission --out", "serve --host 0.0.0.0"}
+    assert set(failed) <= refused, streams
     assert any("Basic" in key for key in rerank.keys), "the password was sent where it belongs"
     files = files_below(home, out, Path.cwd(), lite_server.folder)
     assert {Path(name).name for name in files} >= {"vectors.sqlite", "checkpoints.sqlite", "completions.sqlite"}

@@ -167,6 +167,7 @@ KEEPING = {
     "conversations backfill": "gives a parent to turns without one; has --dry-run",
     "demo": "has a collection, files and a folder of its own",
     "eval calibrate": "makes a fit of a judge and model, which is replaced by the same command",
+    "eval submission": "writes the files of a run anew, which replace their older ones",
     "eval fetch": "keeps what was fetched before",
     "new": "makes a folder, and refuses one that is there",
     "serve": "deletes old conversations if --expire-days says so, and logs how many",

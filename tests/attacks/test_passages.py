@@ -39,6 +39,7 @@ from judgetree.modules.reader.prompts import (
     refine_messages,
     scored_messages,
 )
+from judgetree.modules.reader.tagged_prompts import search_r1_messages
 
 from .passages import PASSAGES, QUERY, HostilePassage
 
@@ -68,6 +69,7 @@ BUILDERS: dict[str, Builder] = {
     "thought": _prompts(lambda evidence: thought_messages(QUERY, evidence, [])),
     "draft": _prompts(lambda evidence: draft_messages(QUERY, evidence)),
     "react": _prompts(lambda evidence: react_messages(QUERY, [Observed(query=QUERY, passages=evidence)])),
+    "search_r1": _prompts(lambda evidence: search_r1_messages(QUERY, [Observed(query=QUERY, passages=evidence)])),
     "assess": _prompts(lambda evidence: assess_messages("", evidence, QUERY)),
     "digest": _prompts(lambda evidence: digest_messages(evidence, QUERY)),
     "knowledge": _prompts(

@@ -7,7 +7,7 @@ import re
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.checkpoints import open_checkpointer
-from judgetree.modules.calls.journal import JOURNAL_TABLES
 from judgetree.modules.errors import StoreFailure, UserError
+from judgetree.modules.journals.sql import JOURNAL_TABLES
 from judgetree.modules.storage.postgres import AnsweringConnection, PostgresDatabase, answers_within
+from tests.attacks.failing_turns import During, is_answered, opened
 from tests.database_servers import postgres_server, require_postgres
-from tests.graphs.conversation.talk import CLASS, TalkingLLM, open_conversations, settings_in
+from tests.graphs.conversation.talk import CLASS, TalkingLLM
 
 _MOST_CONNECTIONS = 8
 """Tries after which no pool holds a broken connection any more."""
@@ -66,31 +67,6 @@ def healed(url: str) -> Iterator[None]:
     _run(url, _HEAL)
 
 
-class _During(TalkingLLM):
-    """Does something while it answers for the first time."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        super().__init__()
-        self._acts = [act]
-
-    def _read(self, query: str, text: str) -> str:
-        if self._acts:
-            self._acts.pop()()
-        return super()._read(query, text)
-
-
-def _opened(llm: TalkingLLM, url: str, folder: Path) -> Conversations:
-    return open_conversations(folder, llm, settings=settings_in(folder, checkpoints=url))
-
-
-def _answered(talks: Conversations, name: str) -> bool:
-    try:
-        return talks.conversation(name).ask(CLASS).status == "answered"
-    except UserError as error:
-        assert len(str(error)) > 30
-        return False
-
-
 def _holds_the_turn(talks: Conversations, name: str) -> bool:
     try:
         turns = talks.conversation(name).history()
@@ -104,12 +80,12 @@ def _holds_the_turn(talks: Conversations, name: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_turn_survives_its_store(url: str, tmp_path: Path, fault: str) -> None:
-    llm = _During(lambda: _run(url, FAULTS[fault]))
-    with _opened(llm, url, tmp_path) as talks:
-        was_answered = _answered(talks, fault)
+    llm = During(lambda: _run(url, FAULTS[fault]))
+    with opened(llm, url, tmp_path) as talks:
+        was_answered = is_answered(talks, fault)
         _run(url, _HEAL)
         # Connections that were broken while idle fail one question or one reading at most each.
-        assert was_answered or any(_answered(talks, fault) for _ in range(_MOST_CONNECTIONS))
+        assert was_answered or any(is_answered(talks, fault) for _ in range(_MOST_CONNECTIONS))
         paid = llm.kinds.count("read")
         assert any(_holds_the_turn(talks, fault) for _ in range(_MOST_CONNECTIONS))
     assert paid <= 2, "the call that was under way, and one more"
@@ -123,10 +99,10 @@ def test_a_server_without_a_free_connection_is_named(url: str, tmp_path: Path) -
                 held.enter_context(psycopg.connect(url))
         with (
             pytest.raises(UserError, match=r"cannot be used|does not answer"),
-            _opened(TalkingLLM(), url, tmp_path) as talks,
+            opened(TalkingLLM(), url, tmp_path) as talks,
         ):
             talks.conversation("full").ask(CLASS)
-    with _opened(TalkingLLM(), url, tmp_path) as talks:
+    with opened(TalkingLLM(), url, tmp_path) as talks:
         assert talks.conversation("full").ask(CLASS).status == "answered"
         assert len(talks.conversation("full").history()) == 1
 
@@ -216,7 +192,7 @@ def test_a_statement_that_answers_slowly_is_waited_for(url: str) -> None:
 
 def test_every_connection_of_ours_gives_up_in_a_silence() -> None:
     makes = re.compile(
-        r"\b(?:psycopg|(?:Async)?Connection)\.connect\(|ConnectionPool\((?!\s*conninfo,\s*connection_class=Async)"
+        r"\b(?:psycopg|(?:Async)?Connection)\.connect\(|ConnectionPool\((?!\s*[^\n]+,\s*connection_class=Async)"
     )
     root = Path(__file__).parents[2]
     sources = [each for folder in ("modules", "graphs", "eval", "app") for each in (root / folder).rglob("*.py")]

@@ -72,9 +72,16 @@ from judgetree.modules.llm.wire.refusals import refused_in
 from judgetree.modules.memory.rewrites import read_rewrite
 from judgetree.modules.reader.answer_forms import form_texts
 from judgetree.modules.reader.evidence import as_material, foreign_addresses, split_evidence
-from judgetree.modules.reader.multistep_prompts import parse_action, parse_draft, parse_follow_up, parse_thought
+from judgetree.modules.reader.multistep_prompts import (
+    Observed,
+    parse_action,
+    parse_draft,
+    parse_follow_up,
+    parse_thought,
+)
 from judgetree.modules.reader.prompts import parse_note, parse_scored
 from judgetree.modules.reader.refusals import is_refusal
+from judgetree.modules.reader.tagged_prompts import parse_tagged, search_r1_messages
 from judgetree.modules.reader.tool_inputs import text_within, tool_input
 from judgetree.modules.reading.delimited_text import SEPARATORS, fitting_separator, separator_of, table_rows
 from judgetree.modules.reading.json_rows import json_line_rows, json_rows
@@ -187,6 +194,7 @@ READERS: Mapping[str, Reader] = {
     "graphs.neighbourhood.words._as_written": lambda text: _as_written(text[:60], text),
     "graphs.tree.documents.json_text": lambda text: json_text({"text": text}),
     "modules.addresses.Address.secrets": lambda text: Address(text).secrets(),
+    "modules.addresses.Address.has_cut_secret": lambda text: Address(f"redis://{text}@h").has_cut_secret,
     "modules.llm.wire.adaptations.is_another": lambda text: is_another(text, text),
     "modules.llm.wire.events.said_by": lambda text: said_by(Event("error", text)),
     "modules.calls.stops.StopTextFilter.feed": _stopped,
@@ -262,6 +270,7 @@ READERS: Mapping[str, Reader] = {
     "modules.reader.evidence.split_evidence": lambda text: split_evidence(text, [_document(text)]),
     "modules.reader.multistep_prompts.parse_action": lambda text: parse_action(text, ("calculator", "web")),
     "modules.reader.refusals._refuses_in_english": is_refusal,
+    "modules.reader.tagged_prompts._parsed": parse_tagged,
     "modules.reader.tool_inputs.tool_input": lambda text: (text_within(text, "["), tool_input(text, "(")),
     "modules.reading.delimited_text.table_rows": _tables,
     "modules.reading.json_rows.json_rows": lambda text: list(json_rows(text, {"question"}, ["id"])),
@@ -283,6 +292,9 @@ CHAINS: Mapping[str, Reader] = {
     "a follow-up question": lambda text: parse_follow_up(split_thinking(text)[0]),
     "a draft": lambda text: parse_draft(split_thinking(text)[0]),
     "an action and its result": lambda text: calculate(parse_action(split_thinking(text)[0], ("calculator",)).query),
+    "a search between tags": lambda text: search_r1_messages(
+        text, [Observed(query=parse_tagged(text).query, passages=text)]
+    ),
     "a verdict and its sub-question": lambda text: usable_question(parse_json_reply(text, _AnyReply).next_query, text),
     "a small model's sub-question": lambda text: usable_question(question_in(split_thinking(text)[0]), "Who?"),
     "a rewrite": lambda text: read_rewrite(split_thinking(text)[0], text, max_tokens=_REWRITE_TOKENS),
@@ -299,12 +311,20 @@ _CALLED = "is the inner part of a reader, or waits for the network before it"
 EXCUSED: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "modules.calls.journal._call_of",
+            "modules.calls.journal.call_of",
             "evaluation.rows.payments.Payments.paid",
             "evaluation.rows.opponents.opponents_in",
             "modules.trust.consent._read",
             "modules.trust.saved_names._address_in",
             "modules.calls.transcripts._call_of",
+            "modules.transcripts.redis._rows_in",
+            "graphs.savers.redis_saver.RedisSaver._with_metadata",
+            "graphs.savers.redis_saver.RedisSaver._tuple_of",
+            "graphs.savers.redis_saver.RedisSaver._write_of",
+            "graphs.savers.redis_names.namespace_in",
+            "graphs.savers.redis_names.id_in",
+            "graphs.savers.redis_saver._in_order",
+            "graphs.savers.redis_saver.RedisSaver._remove",
             "modules.extraction.cache.TripleCache.get_many",
             "modules.index.lite_files.CollectionFiles.metadata",
             "modules.index.lite_state.FilesWatch._physical",
@@ -456,6 +476,7 @@ EXCUSED: Mapping[str, str] = {
         ("app.server.page.bundle.bundle", "app.server.page.bundle._joined", "app.server.page.bundle._as_function"),
         "reads the page's own files",
     ),
+    "modules.storage.redis._pool": "reads the digits of a setting's address",
     "evaluation.datasets.own_questions._QuestionReader.dataset": "looks for numbers of a fixed length",
 }
 """Functions that need no reader of their own, with the reason."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.database_servers import postgres_server, require_postgres
+from tests.database_servers import postgres_server, redis_server, require_postgres
 from tests.graphs.fakes import FakeLLM
 
 
@@ -19,3 +19,10 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     require_postgres()
     with postgres_server(tmp_path_factory.mktemp("postgres")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start Redis once for all tests."""
+    with redis_server(tmp_path_factory.mktemp("redis"), has_modules=True) as server:
+        yield server.url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.modules.calls.growing_text import Delta
 from judgetree.modules.calls.messages import CallOptions
+from judgetree.modules.judge.contract import SetVerdict
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.tuned import with_sampling
 from judgetree.testing import ContractError, check_chat_model, check_judge, check_retriever, check_system
@@ -119,7 +120,14 @@ def shortened(chunk: Document) -> Verdict:
 
 
 USELESS = Verdict(status="judged", score=0)
-COUNT = itertools.count()
+COUNT, LATER = itertools.count(), itertools.count()
+
+
+def drawn(number: int) -> Verdict:
+    return Verdict(status="judged", score=2 if number % 3 else 0)
+
+
+RANDOM = "the same verdict each time.*has is_random"
 BROKEN_JUDGES = {
     "score of 3": (BrokenJudge(lambda chunk: Verdict(status="judged", score=3)), "allowed values; .*score 3"),  # type: ignore[arg-type]
     "without expand": (BrokenExpand(lambda chunk: USELESS), "with a verdict; it raised TypeError"),
@@ -137,9 +145,38 @@ BROKEN_JUDGES = {
         "raised IndexError",
     ),
     "random fingerprint": (BrokenJudge(lambda chunk: USELESS, lambda: {"n": str(next(COUNT))}), "the same each time"),
+    "random": (BrokenJudge(lambda chunk: drawn(next(COUNT))), RANDOM),
+    "random at once": (
+        BrokenJudge(lambda chunk: drawn(next(LATER) // 20)),
+        RANDOM,
+    ),
     "a class": (BrokenJudge, "fingerprint gives texts by name; it raised .*Give an object, not its class"),
     "fingerprint of numbers": (BrokenJudge(lambda chunk: USELESS, lambda: {"n": 1}), "texts by name"),
 }
+
+
+class RandomSets:
+    """Judges sets at random."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {}
+
+    def expected_calls(self, chunks: int) -> int:
+        return 0
+
+    async def judge_set(
+        self, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
+    ) -> SetVerdict:
+        drawn_now = drawn(next(COUNT))
+        return SetVerdict(verdicts=(USELESS,) * (len(chunks) - 1) + (drawn_now,), suffices=drawn_now.score == 2)
+
+
+def test_a_judge_may_say_that_it_is_random() -> None:
+    for judge in (BrokenJudge(lambda chunk: drawn(next(COUNT))), RandomSets()):
+        with pytest.raises(ContractError, match="has is_random"):
+            check_judge(judge)
+        judge.is_random = True
+        check_judge(judge)
 
 
 @pytest.mark.parametrize("name", BROKEN_JUDGES)

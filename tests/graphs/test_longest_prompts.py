@@ -31,6 +31,8 @@ DOORS: dict[str, dict[str, object]] = {
     "rounds": {"system": "iter_retgen"},
     "follow-up questions": {"system": "self_ask"},
     "agent": {"system": "react"},
+    "searches between tags": {"system": "search_r1"},
+    "judge and another query": {"system": "crag", "judge": "generated"},
 }
 
 

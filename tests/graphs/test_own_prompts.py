@@ -51,6 +51,7 @@ SAID = {
     "judge": json.dumps({"reason": "", "score": 1, "next_query": "Which oil does class Delta need?"}),
     "self_ask": "Follow up: Which oil does class Delta need?",
     "react": "Thought: more.\nAction: Search[Which oil does class Delta need?]",
+    "search_r1": "<think>more</think> <search>Which oil does class Delta need?</search>",
     "select_turns": json.dumps({"turns": [1]}),
     "assess_history": json.dumps({"question": "Which oil?", "useful": [], "answer": ""}),
     "direct_answer": json.dumps({"small_talk": False, "reply": ""}),

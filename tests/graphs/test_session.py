@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.checkpoints import locks_of
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
+from judgetree.modules.errors import ModelCallError, SettingsError, StoreFailure, UnknownThread
 from judgetree.modules.locks.locks import Holder
 from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM
@@ -152,3 +154,20 @@ def test_what_is_no_question_is_named(session: RagSession) -> None:
         session.ask(5)  # type: ignore[call-overload]
     with pytest.raises(SettingsError, match=r"score_threshold: .*it is nan"):
         session.ask(ROOT, score_threshold=float("nan"))
+
+
+def test_a_store_that_fails_in_mid_search_is_told_with_the_thread(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+
+    def reply(messages: Sequence[Message]) -> str:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("DROP TABLE checkpoints")
+        return "Vellin"
+
+    settings = load_settings(home=tmp_path, checkpoints=f"sqlite:///{file}", durability="sync")
+    with RagSession(context=context_of(FakeLLM(reply)), settings=settings) as session:
+        with pytest.raises(StoreFailure, match=r"no such table.* resume it: .* --resume --thread-id 'my own'"):
+            session.ask(ROOT, thread_id="my own")
+        with pytest.raises(StoreFailure, match="no such table: checkpoints") as before_the_search:
+            session.ask(ROOT, thread_id="my own")
+    assert "--resume" not in str(before_the_search.value)

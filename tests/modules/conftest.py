@@ -12,12 +12,12 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.index.connection import MilvusConnection, connect
 from judgetree.modules.index.index import Index
 from tests.database_servers import LiteServer, milvus_lite_server
-from tests.graphs.conftest import postgres_url
+from tests.graphs.conftest import postgres_url, redis_url
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.model_endpoints import RawEndpoint, as_new, serve_raw
 from tests.modules.rerank_server import RerankServer, serve_rerank
 
-__all__ = ["postgres_url"]
+__all__ = ["postgres_url", "redis_url"]
 
 
 @pytest.fixture(scope="session")

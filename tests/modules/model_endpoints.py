@@ -72,9 +72,10 @@ def llm_at(
     timeout_s: float = 10.0,
     api_key: str = KEY,
     max_reply_bytes: int = 200_000,
+    endpoint: str = "",
 ) -> EndpointLLM:
     chat = open_chat("m", base_url=base_url, api_key=api_key, timeout_s=timeout_s, max_reply_bytes=max_reply_bytes)
-    return EndpointLLM(chat, gate=gate or CallGate(4), retries=retries, sleep=sleep or Clock().sleep)
+    return EndpointLLM(chat, endpoint=endpoint, gate=gate or CallGate(4), retries=retries, sleep=sleep or Clock().sleep)
 
 
 def ask(

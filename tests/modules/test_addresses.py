@@ -30,6 +30,10 @@ PASSWORD = "lovelace"
         ("https://h?api_key=lovelace", "https://h"),
         ("postgresql://ada:lovelace@h/db?password=lovelace", "postgresql://h/db"),
         ("tcp://root:lovelace@h:19530", "tcp://h:19530"),
+        ("redis://:12/lovelace@h:6379/0", "redis://h:6379/0"),
+        ("rediss://ada:l@ve/love#lace@h:6379/0", "rediss://h:6379/0"),
+        ("redis://:l?ve@lovelace@h/0", "redis://h/0"),
+        ("postgresql://ada:12/lovelace@h/db?user=a@b", "postgresql://h/db"),
     ],
 )
 def test_secrets_are_cut_off_and_can_be_had_back(text: str, shown: str) -> None:

@@ -14,7 +14,8 @@ from .record import record
 from .report import report
 from .run import run
 from .score import score
+from .submission import submission
 
 eval_app = typer.Typer(no_args_is_help=True)
-for command in (calibrate, fetch, ragas, score, run, record, report, compare, metrics, plan):
+for command in (calibrate, fetch, ragas, score, run, record, report, compare, submission, metrics, plan):
     eval_app.command(command.__name__)(command)

@@ -23,26 +23,28 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     ] = None,
     labels: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Run directory labelled by hand, in place of a data set; may come again."),
+        typer.Option(metavar="FOLDER", help="Run directory labelled by hand, in place of a data set; may be repeated."),
     ] = None,
     judge: Annotated[
         FittedName,
-        typer.Option(help="Judge to fit: thresholds, weights, and the curve of P(needed)."),
+        typer.Option(help="Judge to fit: its thresholds, weights, and curve of probabilities."),
     ] = "logprob",
     judge_llm: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Model to calibrate; else JUDGETREE_JUDGE_LLM.")
     ] = None,
     prompts: Prompts = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; all.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; default: all.")] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="train", help="Where the file's name does not say that it is for training.")
+        str | None,
+        typer.Option(metavar="train", help="Say train where the file's name does not show that it is for training."),
     ] = None,
     disjoint_from: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Run directory whose questions must not be among them; may come again."),
+        typer.Option(metavar="FOLDER", help="Run directory whose questions must not be among them; may be repeated."),
     ] = None,
     target_recall: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Share of needed passages that the judge must keep; 0.93.")
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of needed passages that the judge must keep; default: 0.93."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -20,7 +20,9 @@ RowChoiceName = Literal["complete", "usable", "answered", "all"]
 Baseline = Annotated[
     str | None,
     typer.Option(
-        "--baseline", metavar="SYSTEM", help="What the others are compared with, or all for every pair; naive."
+        "--baseline",
+        metavar="SYSTEM",
+        help="System that the others are compared with, or all for every pair; default: naive.",
     ),
 ]
 
@@ -28,7 +30,8 @@ Baseline = Annotated[
 def compare(
     first: RunFolder,
     second: Annotated[
-        Path | None, typer.Argument(metavar="[FOLDER]", help="Another; without, the systems of the first.")
+        Path | None,
+        typer.Argument(metavar="[FOLDER]", help="Another run; without it, the systems of the first are compared."),
     ] = None,
     *,
     baseline: Baseline = None,
@@ -44,7 +47,9 @@ def compare(
     ] = "complete",
     primary: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Primary outcome, such as em, f1, evidence or llm_calls; the run's."),
+        typer.Option(
+            metavar="NAME", help="Primary outcome, such as em, f1, evidence or llm_calls; default: the run's."
+        ),
     ] = None,
     margin: Annotated[
         float | None,

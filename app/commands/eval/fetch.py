@@ -21,16 +21,17 @@ LOOPBACK_HTTP = "JUDGETREE_TEST_LOOPBACK_HTTP"
 
 def fetch(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Such as hotpotqa; without, what there is.")
+        str | None, typer.Argument(metavar="[NAME]", help="Such as hotpotqa; without a name, list what there is.")
     ] = None,
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Target; default: the folder datasets of the home.")
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Folder to download into; default: datasets in .judgetree."),
     ] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of its file or archive.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Address of a mirror of its file or archive.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Download a public data set or prebuilt index, with licence, size and citation; else say what to do by hand.
+    """Download a public data set or prebuilt index; print licence, size, citation, and what to do by hand.
 
     Examples:
         judgetree eval fetch musique

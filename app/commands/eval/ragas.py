@@ -37,12 +37,13 @@ def ragas(  # noqa: PLR0913 - one parameter an option
     folder: RunFolder,
     *,
     metrics: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help=f"Some of {', '.join(get_args(MetricNames))}; all.")
+        str | None, typer.Option(metavar="NAME,…", help=f"Some of {', '.join(get_args(MetricNames))}; default: all.")
     ] = None,
     systems: SomeSystems = None,
     llm: ScoringLlm = None,
     embeddings: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="Embedder of two metrics, as JUDGETREE_EMBEDDINGS.")
+        str | None,
+        typer.Option(metavar="SPEC", help="Embedder for the metrics that need one, as in JUDGETREE_EMBEDDINGS."),
     ] = None,
     limit: FirstQuestions = None,
     with_sub_answers: Annotated[

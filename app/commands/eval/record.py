@@ -30,7 +30,7 @@ def record(
     config: dict[str, object],
     config_file: Path | None,
 ) -> None:
-    """Search and judge whatever could be asked on: every chunk asks, whatever its verdict.
+    """Record searches for `judgetree replay`: every chunk asks its sub-question, whatever its verdict.
 
     Examples:
         judgetree eval record runs/recording --questions my.csv --corpus handbook

@@ -22,15 +22,18 @@ def report(
     baseline: Baseline = None,
     latex: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.tex|FOLDER", help="Also tables with booktabs, in one file or a file each."),
+        typer.Option(
+            metavar="FILE.tex|FOLDER", help="Also write tables for LaTeX (booktabs), in one file or a file each."
+        ),
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also every table as CSV, with all digits.")
+        Path | None, typer.Option(metavar="FOLDER", help="Also write every table as CSV, with all digits.")
     ] = None,
     spreadsheet: Spreadsheet = False,
-    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also every plot as SVG and PDF.")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also write every plot as SVG and PDF.")] = None,
     wide: Annotated[
-        bool, typer.Option("--wide", help="Tables as in report.md, whatever the terminal's width; so they go to files.")
+        bool,
+        typer.Option("--wide", help="Print tables as in report.md, whatever the terminal's width, as files get them."),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -53,14 +53,14 @@ def run(  # noqa: PLR0913 - one parameter an option
             min=0,
             metavar="N",
             rich_help_panel="Estimate",
-            help="Questions of the pilot; 10. 0 goes by the rows there are.",
+            help="Questions of the pilot; default: 10. 0 estimates from the rows there are.",
         ),
     ] = None,
     retry: Annotated[
         RetryName | None,
         typer.Option(
             rich_help_panel="Asking again",
-            help="Ask again what failed; incomplete: also what was answered with damage (degraded).",
+            help="Ask failed questions again; incomplete: also degraded ones, answered though a call failed.",
         ),
     ] = None,
     accept_changes: Annotated[
@@ -68,11 +68,14 @@ def run(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--accept-changes",
             rich_help_panel="Asking again",
-            help="Go on with other prompts, code or libraries than the rows have.",
+            help="Continue with other prompts, code or libraries than those of the rows there are.",
         ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", rich_help_panel="Asking again", help="Ask everything again, also the models.")
+        bool,
+        typer.Option(
+            "--force", rich_help_panel="Asking again", help="Ask all questions again, with new replies of the models."
+        ),
     ] = False,
     workers: Annotated[
         int | None,
@@ -80,7 +83,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             min=1,
             metavar="N",
             rich_help_panel="Processes",
-            help="Processes that ask the questions (extra ray); else this one.",
+            help="Ask the questions in N processes (extra ray); default: this one.",
         ),
     ] = None,
     ray: RayAddress = None,

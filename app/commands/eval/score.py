@@ -14,15 +14,15 @@ from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy, say, write_json
 from ..options import DryRun, Json, RunFolder, SomeSystems, Yes
 
-ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]
+ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as in JUDGETREE_LLM.")]
 FirstQuestions = Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")]
 SamplesAtOnce = Annotated[int, typer.Option(min=1, metavar="N", help="Samples at once.")]
-CacheOption = Annotated[CacheMode, typer.Option(help="How model calls are kept.")]
+CacheOption = Annotated[CacheMode, typer.Option(help="How model calls use the cache.")]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Try again what failed; with --cache off, with new replies.")
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Stop before more calls are paid, by all starts.")
+    int | None, typer.Option(min=1, metavar="N", help="Stop before more than N calls are paid, all starts counted.")
 ]
 MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="The same for tokens.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", help="The same for US dollars.")]
@@ -33,10 +33,13 @@ def score(  # noqa: PLR0913 - one parameter an option
     *,
     metric: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="Your own, a plug-in's name, or llm_correctness, a model's view."),
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="Your own, the name of an installed one, or llm_correctness: a model compares with gold.",
+        ),
     ] = None,
     remove: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Take the scores by this metric out of the run.")
+        str | None, typer.Option(metavar="MODULE:NAME", help="Remove the scores of this metric from the run.")
     ] = None,
     systems: SomeSystems = None,
     llm: ScoringLlm = None,

@@ -17,8 +17,8 @@ from .skeletons import SKELETONS, SkeletonKind, files_of, folder_of, part_name
 
 
 def new(
-    kind: Annotated[SkeletonKind, typer.Argument(metavar="KIND", help="What it is.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of its module, such as long_chunks.")],
+    kind: Annotated[SkeletonKind, typer.Argument(metavar="KIND", help="Kind of part.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of its module, such as long_chunks.")],
 ) -> None:
     """Write a package with a judge, retriever, metric, policy, system or data set of your own, and its test.
 

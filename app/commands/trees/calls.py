@@ -22,13 +22,13 @@ def calls(
     *,
     node: Annotated[
         str | None,
-        typer.Option(metavar="N[.M]", help="The calls of query N of the tree in full, or its M-th call alone."),
+        typer.Option(metavar="N[.M]", help="Show the texts of query N's calls, or of its M-th call alone."),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="All calls in full.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show the texts of all calls.")] = False,
     run: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Run directory that has the thread.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the model calls of a thread: a table, or what each was sent and what came.
+    """Show the model calls of a thread: a table, or the prompts and replies.
 
     Examples:
         judgetree calls THREAD_ID

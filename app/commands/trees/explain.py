@@ -25,11 +25,13 @@ def explain(
     *,
     max_depth: Annotated[
         int | None,
-        typer.Option("--depth", min=0, metavar="N", help="Deepest level looked at; 0: the root's evidence alone."),
+        typer.Option(
+            "--depth", min=0, metavar="N", help="Deepest level of queries to look at; 0: the root's evidence alone."
+        ),
     ] = None,
     gold: Annotated[
         list[str] | None,
-        typer.Option(metavar="ANSWER", help="A right answer; effects then are on being right. May be repeated."),
+        typer.Option(metavar="ANSWER", help="A right answer: effects are then those on being right. May be repeated."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the effects into the tree.")] = None,

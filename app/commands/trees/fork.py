@@ -49,11 +49,11 @@ def fork(
 ) -> None:
     """Answer a question again with one change of its tree; what the change does not touch is linked and costs nothing.
 
-    The question needs the models and prompts that it was asked with. The same fork again costs nothing.
+    Name the models and prompts that the question was asked with. The same fork again costs nothing.
 
     Examples:
         judgetree tree THREAD_ID --numbers
-        judgetree fork THREAD_ID --node 2#0 --set score=0
+        judgetree fork THREAD_ID --node 2#1 --set score=0
     """
     with busy():
         from ....graphs.forks.change import parsed_change

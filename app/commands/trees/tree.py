@@ -17,11 +17,11 @@ def tree(  # noqa: PLR0913 - one parameter an option
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Searchable page.")] = None,
     json: JsonFile = None,
     dot: DotFile = None,
-    graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
+    graphml: Annotated[str | None, typer.Option(metavar="FILE", help="GraphML, for programs that draw graphs.")] = None,
     direction: Annotated[DirectionName, typer.Option(help="Where the picture grows.")] = "right",
     fold: Annotated[bool, typer.Option(help="Draw the chunks of a query that do not help as one box.")] = True,
     numbers: Annotated[
-        bool, typer.Option("--numbers", help="Show the names of queries and chunks, as `fork` takes.")
+        bool, typer.Option("--numbers", help="Show the names of queries and chunks, such as 2#1, for `fork --node`.")
     ] = False,
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Send it as spans of OpenTelemetry to OTEL_EXPORTER_OTLP_ENDPOINT.")

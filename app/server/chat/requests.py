@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from ....modules.config.answer_form import MAX_INSTRUCTIONS, USUAL_FORM, AnswerForm
+from ....modules.errors import faults_of
 from ....modules.storage.texts import is_storable
 from ..serving.errors import ApiError
 from ..serving.options import SourcesForm
@@ -215,7 +216,9 @@ class ChatRequest(BaseModel):
         except ValidationError as error:
             fault = error.errors()[0]
             is_text = fault["loc"][:1] == ("instructions",)
-            words = "The system messages hold half a surrogate pair: send text." if is_text else f"{fault['msg']}."
+            words = (
+                "The system messages hold half a surrogate pair: send text." if is_text else f"{faults_of(error)[0]}."
+            )
             raise ApiError(400, words, param="messages" if is_text else "response_format") from error
         given: dict[str, object] = {"temperature": self.temperature, "answer_form": form}
         return {name: value for name, value in given.items() if value not in (None, USUAL_FORM)}

@@ -22,13 +22,17 @@ Json = dict[str, object]
 
 _LIST = "\n\nSources:\n"
 _TREE = "[Search tree]("
-_LISTED = re.compile(r"\d{1,4}\. \[[^\]\n]*+\]\([^\n]*+")
+_LISTED = re.compile(r"\d{1,4}\. \[(?:\\.|[^\\\]\n])*+\]\([^\n]*+")
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>&~$|]")
+_NO_ADDRESS = re.compile(r"[\s()<>\[\]\\`\x00-\x1f\x7f]")
+_BRACKETED_HOST = re.compile(r"\w{1,9}://\[[0-9a-fA-F:.]++\]")
+"""The start of an address by a number of IPv6, which keeps its brackets."""
 _CITATION = re.compile(r"\[(\d{1,3}(?:, ?\d{1,3})*)\]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLinks:
-    """Addresses of what a server shows of an answer, for whoever has its caller's key or reads the answer."""
+    """Addresses of the sources and the search tree of an answer, signed so that its readers can open them."""
 
     base_url: str
     """Address of the server."""
@@ -105,12 +109,12 @@ class AnswerSources:
         """Return a list of the sources, and the address of the search tree; ``""`` without any source."""
         if not self._events:
             return ""
-        lines = [f"{s.number}. [{_plain(s.name)}]({self._url_of(s)}){self._remark(s)}" for s in self._events]
-        listed = _LIST + "\n".join(lines)
+        listed = _LIST + "\n".join(map(self._line, self._events))
         return f"{listed}\n\n{_TREE}{self.tree_url})" if self.tree_url else listed
 
-    def _remark(self, source: SourceEvent) -> str:
-        return " (not cited)" if self._spans and source.number not in self._spans else ""
+    def _line(self, source: SourceEvent) -> str:
+        remark = " (not cited)" if self._spans and source.number not in self._spans else ""
+        return f"{source.number}. [{link_text(source.name)}]({link_address(self._url_of(source))}){remark}"
 
     def open_webui_sources(self) -> Iterator[Json]:
         """Yield the data of Open WebUI's events ``source``.
@@ -180,6 +184,21 @@ def without_list(text: str) -> str:
     return answer if is_list else text
 
 
-def _plain(text: str) -> str:
-    """Return a name that closes no Markdown link."""
-    return "".join(" " if letter in "[]()<>\\`\n\r" else letter for letter in text)
+def link_text(name: str) -> str:
+    r"""Return a name as the text of a Markdown link, in one line.
+
+    >>> print(link_text("F[40] *new*"))
+    F\[40\] \*new\*
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(name.split()))
+
+
+def link_address(url: str) -> str:
+    """Return an address as the target of a Markdown link.
+
+    >>> link_address("http://[::1]/Drum_(40)?a=[b]")
+    'http://[::1]/Drum_%2840%29?a=%5Bb%5D'
+    """
+    bracketed = _BRACKETED_HOST.match(url)
+    end = bracketed.end() if bracketed else 0
+    return url[:end] + _NO_ADDRESS.sub(lambda found: quote(found[0], safe=""), url[end:])

@@ -14,13 +14,14 @@ from sse_starlette import ServerSentEvent
 from ....modules.index.schema import check_documents_name
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError
+from ..serving.segment_route import SegmentRoute
 from ..serving.served import ServedBy
 from ..serving.streams import EVENTS, described_events, event_stream, json_event
 from ..trees.forms import JSON, wanted_form
 from .names import CollectionName
 from .uploads import JobStatus, UploadJob, UploadsBy
 
-router = APIRouter(tags=["collections"])
+router = APIRouter(tags=["collections"], route_class=SegmentRoute)
 
 _LOOK_EVERY_S = 0.1
 MAX_FILES = 200

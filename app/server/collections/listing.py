@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.config import JsonDict
 
 from ..serving.caller import CallerBy
+from ..serving.segment_route import SegmentRoute
 from ..serving.served import ServedBy
 from .names import CollectionName
 
-router = APIRouter(prefix="/v1/collections", tags=["collections"])
+router = APIRouter(prefix="/v1/collections", tags=["collections"], route_class=SegmentRoute)
 
 _EXAMPLE: JsonDict = {
     "name": "standards",

@@ -11,11 +11,12 @@ from pydantic.config import JsonDict
 from ....modules.retriever.search import ALSO_IN, Hits
 from ..serving.caller import CallerBy
 from ..serving.errors import ApiError
+from ..serving.segment_route import SegmentRoute
 from ..serving.served import ServedBy
 from .library import LibraryBy
 from .names import CollectionName
 
-router = APIRouter(prefix="/v1/collections", tags=["collections"])
+router = APIRouter(prefix="/v1/collections", tags=["collections"], route_class=SegmentRoute)
 
 _HIT: JsonDict = {
     "rank": 1,

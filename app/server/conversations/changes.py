@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ....graphs.conversation.conversation import Conversation
+from ....modules.errors import LostParts
 from ....modules.storage.texts import MAX_ID_BYTES
 from ..serving.caller import Caller, CallerBy
 from ..serving.errors import ApiError
+from ..serving.segment_route import SegmentRoute
 from ..serving.served import Served, ServedBy
 from ..serving.streams import while_connected
 from .documents import BranchItem, Turn, branch_items
-from .paths import BranchName, Name, SegmentRoute
+from .paths import BranchName, Name
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_class=SegmentRoute)
 
@@ -52,8 +56,9 @@ class DeletedTurns(BaseModel):
 @router.delete("/{name}", status_code=204, response_class=Response)
 async def delete(request: Request, name: Name, served: ServedBy, caller: CallerBy) -> None:
     """Delete a conversation with its turns and search trees, once a turn that runs has ended."""
-    stored = (await served.conversation(caller, name)).name
-    await while_connected(request, (await served.any_conversations()).adelete(stored))
+    with suppress(LostParts):  # what is left of one is deleted, too
+        await served.conversation(caller, name)
+    await while_connected(request, (await served.any_conversations()).adelete(caller.stored_name(name)))
 
 
 @router.post("/{name}/branch")

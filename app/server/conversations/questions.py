@@ -27,11 +27,12 @@ from ..serving.caller import Caller, CallerBy
 from ..serving.errors import as_api_error, failure_words
 from ..serving.request_keys import QuestionKeys
 from ..serving.running import identity_of
+from ..serving.segment_route import SegmentRoute
 from ..serving.served import ServedBy
 from ..serving.streams import EventStream, described_events, json_event, question_stream
 from ..serving.turns import TurnEvents
 from .documents import Turn
-from .paths import Name, SegmentRoute
+from .paths import Name
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_class=SegmentRoute)
 

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from ..serving.caller import CallerBy
+from ..serving.segment_route import SegmentRoute
 from ..serving.served import ServedBy
 from .documents import ConversationDocument, ConversationItem, ConversationList, History, turns_of
-from .paths import Name, SegmentRoute
+from .paths import Name
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"], route_class=SegmentRoute)
 

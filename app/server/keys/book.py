@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -20,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 FRESH_S = 2.0
 """Seconds for which a worker goes by the keys that it has read: a key that was revoked is refused no later."""
+LOOK_AGAIN_S = 0.25
+"""Least seconds between two readings for unknown keys, which may just have been made. All requests with such keys wait
+for the same reading, so that guesses cost no more."""
 PATIENCE_S = 5.0
 """Seconds that a request waits for the store of the keys."""
 _NOTE_USE_EVERY_S = 600.0
@@ -37,6 +41,7 @@ class KeyBook:
         self._read_at = float("-inf")
         self._noted_at: dict[str, float] = {}
         self._reading = threading.Lock()
+        self._looking: asyncio.Task[None] | None = None
         self._patience = Patience(patience_s, _no_answer)
 
     def add(
@@ -118,8 +123,7 @@ class KeyBook:
         key_id = id_in(text)
         if key_id is None:
             return None
-        await self._refresh()
-        key = self._known.get(key_id)
+        key = await self.holder(key_id)
         if key is None or not key.fits(text):
             return None
         if self._clock() - self._noted_at.get(key.id, float("-inf")) > _NOTE_USE_EVERY_S:
@@ -128,12 +132,18 @@ class KeyBook:
         return key
 
     async def holder(self, key_id: str) -> StoredKey | None:
-        """Return the valid key of an id; None if there is none.
+        """Return the valid key of an id, which may just have been made; None if there is none.
 
         Raises:
             SettingsError: The keys cannot be read: no key is valid then.
         """
+        asked_at = self._clock()
         await self._refresh()
+        while key_id not in self._known and self._read_at < asked_at:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look_again(), name="unknown keys")
+            await asyncio.wait([self._looking])
+            self._looking.result()
         return self._known.get(key_id)
 
     async def is_valid(self, key_id: str) -> bool:
@@ -142,11 +152,16 @@ class KeyBook:
         Raises:
             SettingsError: The keys cannot be read.
         """
-        return await self.holder(key_id) is not None
+        await self._refresh()
+        return key_id in self._known
 
     async def _refresh(self) -> None:
         if self._clock() - self._read_at > FRESH_S:
-            await self._patience.call(self._read_again)
+            await self._patience.call(self._read_again, FRESH_S)
+
+    async def _look_again(self) -> None:
+        await asyncio.sleep(max(0.0, self._read_at + LOOK_AGAIN_S - self._clock()))
+        await self._patience.call(self._read_again, 0.0)
 
     def _note_use(self, key: StoredKey) -> None:
         try:
@@ -154,9 +169,9 @@ class KeyBook:
         except SettingsError as error:  # it can be read still
             logger.warning("The use of a key was not noted: %s", error)
 
-    def _read_again(self) -> None:
+    def _read_again(self, max_age_s: float) -> None:
         with self._reading:
-            if self._clock() - self._read_at <= FRESH_S:
+            if self._clock() - self._read_at <= max_age_s:
                 return  # another thread has read them meanwhile
             began = self._clock()
             self._known = {key.id: key for key in self.entries() if not key.revoked_at}

@@ -194,6 +194,8 @@ class KeyLedger:
         spent = _too_little(settled, needed, limits)
         name = spent or _too_little(used, needed, limits) or "usd"  # a question may have ended meanwhile
         amount = f"{getattr(used, name):g} of {limits[_RESOURCES.index(name)]:g} {_WORDS[name]} are used"
+        if name == "usd":
+            amount += " (a question of a model without a price counts a tenth of the day)"
         full = f"The budget of this key for {day} has no room for another question:"
         if spent is None:
             advice = "Ask again when one of them has ended."

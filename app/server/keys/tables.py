@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ....graphs.threads.checkpoints import is_postgres
+from ....graphs.stores.registry import is_postgres
 from ....modules.addresses import Address
 from ....modules.errors import DependencyError, StoreFailure, reason_of
 from ....modules.redaction import starred

@@ -21,7 +21,7 @@ from ....graphs.search.policies.treequest_policy import TreeQuest
 from ..serving.caller import LOCAL
 from ..serving.errors import ApiError
 from ..serving.request_keys import QuestionLimits
-from ..serving.served import ServedBy, judges
+from ..serving.served import ServedBy, asks_sub_questions
 from .bundle import bundle
 
 router = APIRouter(include_in_schema=False)
@@ -113,7 +113,7 @@ async def choices(request: Request, served: ServedBy) -> Response:
     options, limits = served.options, served.limits_of(LOCAL)
     given = {
         "policies": [name for name in POLICIES if name != TreeQuest.name or find_spec("treequest")],
-        "judging": [system for system in options.systems if judges(system)],
+        "judging": [system for system in options.systems if asks_sub_questions(system)],
         "limits": {"topk": None, **{name: getattr(limits, name) for name in QuestionLimits.model_fields}},
         "max_question_chars": options.max_question_chars,
         "needs_key": options.demands_keys,

@@ -11,6 +11,7 @@ from pydantic.config import JsonDict
 
 from ....modules.storage.texts import printable
 from ..serving.errors import ApiError
+from ..serving.segment_route import SegmentRoute
 from .folder import RunName, RunsBy
 from .plain import plain
 from .scored import ScoredRun, scored
@@ -18,7 +19,7 @@ from .scored import ScoredRun, scored
 if TYPE_CHECKING:
     import pandas as pd
 
-router = APIRouter(prefix="/v1/runs", tags=["runs"])
+router = APIRouter(prefix="/v1/runs", tags=["runs"], route_class=SegmentRoute)
 
 _ANSWER: JsonDict = {
     "system": "judge",

@@ -11,12 +11,13 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ConfigDict, JsonValue
 from pydantic.config import JsonDict
 
+from ..serving.segment_route import SegmentRoute
 from .figures import SUMMARY_EXAMPLE, ListedRun, summarize
 from .folder import RunName, RunsBy
 from .plain import plain
 from .scored import drawn, scored
 
-router = APIRouter(prefix="/v1/runs", tags=["runs"])
+router = APIRouter(prefix="/v1/runs", tags=["runs"], route_class=SegmentRoute)
 
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _DETAILS: JsonDict = {"identity": {"llm": "openai:gpt-4o", "topk": 3}, "report": {"systems": [], "failures": []}}

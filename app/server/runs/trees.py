@@ -15,11 +15,12 @@ from ....graphs.drawing.svg import picture_style
 from ....modules.settings import Settings
 from ....modules.storage.texts import MAX_ID_BYTES, check_id
 from ..serving.errors import ApiError
+from ..serving.segment_route import SegmentRoute
 from ..trees.forms import HTML, JSON, SVG, answer, wanted_form
 from .folder import FoundRun, RunName, RunsBy
 from .report import policy_of
 
-router = APIRouter(prefix="/v1/runs", tags=["runs"])
+router = APIRouter(prefix="/v1/runs", tags=["runs"], route_class=SegmentRoute)
 
 TreeForm = Literal["json", "svg", "html"]
 _KEPT = 8

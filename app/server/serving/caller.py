@@ -7,12 +7,14 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from ....modules.errors import SettingsError
 from ..keys.key import NO_LIMITS, Budget
 from ..keys.links import LinkSigner
 from .validity import Validity
 
 _SEPARATOR = "/"
 _KEY_PREFIX = "key:"
+_DOT_SEGMENTS = (".", "..")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,12 @@ class Caller:
 
         >>> Caller(key_id="k1").stored_name("monday"), Caller().stored_name("monday")
         ('key:k1/monday', 'monday')
+
+        Raises:
+            SettingsError: The name is "." or "..", which clients take out of paths even where it is percent-encoded.
         """
+        if name in _DOT_SEGMENTS:
+            raise SettingsError(f"A conversation cannot be named {name!r}, which clients take out of paths.")
         return f"{self._prefix}{name}"
 
     def shown_name(self, stored: str) -> str | None:

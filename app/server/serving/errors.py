@@ -22,6 +22,7 @@ from ....modules.errors import (
     MilvusFailure,
     ModelCallError,
     NoRunningQuestion,
+    RequestIdTaken,
     SessionError,
     StoreFailure,
     UnknownConversation,
@@ -30,7 +31,8 @@ from ....modules.errors import (
     WritingError,
 )
 from ....modules.settings import without_secrets
-from .wrong_paths import hint_for
+from .request_faults import RequestFault
+from .wrong_paths import hint_for, words_for_method
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +103,7 @@ _NO_OBJECT_FAULTS = (("json_invalid", 2), ("missing", 1), ("model_attributes_typ
 _STATUS: tuple[tuple[type[JudgetreeError], int, str], ...] = (
     (ConversationBusy, 409, "invalid_request_error"),
     (NoRunningQuestion, 409, "invalid_request_error"),
+    (RequestIdTaken, 422, "invalid_request_error"),
     (UnknownConversation, 404, "invalid_request_error"),
     (UnknownThread, 404, "invalid_request_error"),
     (SessionError, 503, "api_error"),
@@ -147,7 +150,7 @@ def _shown(error: JudgetreeError, status: int) -> str:
 
 
 def _end_of(address: str) -> str:
-    """Return the punctuation behind an address, which is no part of it."""
+    """Return the punctuation at the end of an address, which belongs to the sentence around it."""
     return address[len(address.rstrip(".,:;)")) :]
 
 
@@ -163,22 +166,27 @@ def add_error_handlers(app: FastAPI) -> None:
     async def failed(_request: Request, error: Exception) -> JSONResponse:
         return answer_of(as_api_error(error))
 
-    async def invalid(_request: Request, error: Exception) -> JSONResponse:
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         faults = error.errors()
         if (faults[0]["type"], len(faults[0]["loc"])) in _NO_OBJECT_FAULTS:
             return answer_of(ApiError(422, _NO_OBJECT, code="invalid_request"))
-        where = ".".join(str(part) for part in faults[0]["loc"][1:])
-        words = "; ".join(f"{'.'.join(map(str, f['loc'][1:]))}: {f['msg']}" for f in faults[:5])
-        return answer_of(ApiError(422, words, param=where or None, code="invalid_request"))
+        body_field = getattr(request.scope.get("route"), "body_field", None)
+        annotation = body_field.field_info.annotation if body_field else None
+        fault = RequestFault.of(faults, error.body, annotation)
+        return answer_of(ApiError(422, fault.words, param=fault.place or None, code="invalid_request"))
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        is_missing = error.status_code == HTTPStatus.NOT_FOUND
-        if is_missing and (hint := hint_for(request.scope)):
-            return answer_of(ApiError(error.status_code, hint, code="unknown_path"))
-        words = str(error.detail or HTTPStatus(error.status_code).phrase)
-        return answer_of(ApiError(error.status_code, words, headers=dict(error.headers or {})))
+        headers = dict(error.headers or {})
+        match error.status_code:
+            case HTTPStatus.NOT_FOUND:
+                return answer_of(ApiError(404, hint_for(request.scope), code="unknown_path"))
+            case HTTPStatus.METHOD_NOT_ALLOWED:
+                words = words_for_method(request.scope, headers.get("Allow", ""))
+            case _:
+                words = str(error.detail or HTTPStatus(error.status_code).phrase)
+        return answer_of(ApiError(error.status_code, words, headers=headers))
 
     app.add_exception_handler(JudgetreeError, failed)
     app.add_exception_handler(RequestValidationError, invalid)

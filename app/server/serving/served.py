@@ -18,7 +18,7 @@ from ....graphs.conversation.conversation import Conversation, ConversationConte
 from ....graphs.conversation.turn.context import ConversationOptions
 from ....graphs.conversation.turn.store import ConversationPage
 from ....graphs.conversations import Conversations
-from ....graphs.systems.registry import SYSTEMS, find_system, retrieves
+from ....graphs.systems.registry import find_system, retrieves
 from ....modules.calls.prices import load_prices
 from ....modules.calls.record import CallRecord
 from ....modules.config.effects import lacking, words_without_effect
@@ -278,9 +278,9 @@ def _name_unused_keys(options: ServerOptions) -> None:
             logger.warning(words_without_effect(RagConfig, name, described(value)))
 
 
-def judges(system: str) -> bool:
-    """Return whether a system has a judge; one of one's own may."""
-    return system not in SYSTEMS or SYSTEMS[system].judges
+def asks_sub_questions(system: str) -> bool:
+    """Return whether chunks of a system may ask sub-questions, so that it has a policy; those of one's own may."""
+    return find_system(system).asks_sub_questions
 
 
 def is_closed(system: str) -> bool:

@@ -28,7 +28,7 @@ class ChunkAnswer(BaseModel):
     )
     reason: str = Field(description="The judge's reason; empty if it gave none.")
     p_needed: float | None = Field(description="Probability in [0, 1] that the chunk holds a needed fact.")
-    rank: int | None = Field(description="Rank in the retriever's order, 0 for the best.")
+    rank: int | None = Field(description="Rank in the retriever's order, 1 for the best, as everywhere.")
     retrieval_score: float | None
     shown_place: int | None = Field(description="Number of its passage in the evidence, from 1.")
     next_query: str = Field(description="Its supplementary question; empty without one.")
@@ -50,7 +50,7 @@ class ChunkAnswer(BaseModel):
             score=chunk.score,
             reason=chunk.reason,
             p_needed=chunk.p_needed,
-            rank=chunk.rank,
+            rank=chunk.position,
             retrieval_score=chunk.retrieval_score,
             shown_place=chunk.shown_place,
             next_query=chunk.next_query,
@@ -66,7 +66,10 @@ class TreeAnswer(BaseModel):
 
     format: str = Field(description="Name and number of the format.", examples=["judgetree-search-tree/7"])
     fingerprint: dict[str, str] = Field(description="Everything that determined the run, by name.")
-    root: dict[str, object] = Field(description="The query, its answer, and its chunks with their sub-runs.")
+    root: dict[str, object] = Field(
+        description="The query, its answer, and its chunks with their sub-runs. The metadata of a chunk is as the "
+        "search keeps it: rank counts from 0 there."
+    )
 
 
 class DiffAnswer(BaseModel):

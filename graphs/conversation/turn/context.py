@@ -100,9 +100,9 @@ class ConversationOptions(ConversationSwitches):
     """Let a conversation that has searched another collection continue in this one, without evidence of the other; the
     turns name the collection they searched. False refuses such a question."""
     prompts_thinking: GivenPrompts = None
-    """Prompts of turns whose model is told to think, in place of those of the same names; None changes none."""
+    """Prompts of turns with thinking on, which replace those of the same names; None changes none."""
     prompts_no_thinking: GivenPrompts = None
-    """The same for turns whose model is told not to think."""
+    """The same for turns with thinking off."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,6 +138,10 @@ def _pair_of(state: TurnState) -> QaPair:
     turn["models"] = [*used_models(state.get("usage", ())), *state.get("rag_models", ())]
     if overrides := open_turn.get("overrides"):
         turn["overrides"] = overrides
+    if given := open_turn.get("given_history"):
+        turn["given_history"] = given
+    if system := open_turn.get("system"):
+        turn["system"] = system
     if (report := state.get("insert_block")) is not None:
         turn["insert_block"] = report
     return turn

@@ -13,10 +13,11 @@ from langgraph.checkpoint.base import CheckpointTuple
 from ....modules.calls.journal import CallJournal
 from ....modules.calls.transcript_writer import forget_transcripts
 from ....modules.calls.transcripts import TranscriptPlace
-from ....modules.errors import LoadingError
+from ....modules.errors import LoadingError, LostParts
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
 from ...savers.appending import following
 from ...threads.checkpoints import Saver, keep_latest, newest_first, record_graph
+from ...threads.named_failures import naming_conversation
 from ...threads.snapshots import is_absent
 from ...threads.thread_ids import CONVERSATION, TURN
 from .state import ConversationState, read_state
@@ -128,7 +129,8 @@ class ConversationStore:
     ) -> ConversationPage:
         """Return ``limit`` conversations, the most recently updated first; it reads the newest state of each.
 
-        A conversation of another format is left out, with a warning; the total counts it.
+        A conversation of another format, or of which the store has lost parts, is left out, with a warning; the total
+        counts it.
 
         Args:
             limit: Most conversations; None for all.
@@ -140,9 +142,11 @@ class ConversationStore:
         threads = [each for each in all_threads if not is_hidden(each.removeprefix(CONVERSATION))]
         found: list[ConversationSummary] = []
         for thread_id in threads[offset : None if limit is None else offset + limit]:
+            name = thread_id.removeprefix(CONVERSATION)
             try:
-                state = await self.load(thread_id.removeprefix(CONVERSATION))
-            except LoadingError as error:
+                with naming_conversation(name):
+                    state = await self.load(name)
+            except (LoadingError, LostParts) as error:
                 logger.warning("left out of the list: %s", error)
                 continue
             if state is not None:
@@ -154,8 +158,16 @@ class ConversationStore:
 
         In this order an interrupted deletion leaves a conversation that can be deleted again.
         """
-        saved = self.saver.alist(None, filter={"conversation_id": state["conversation_id"]})
+        if not (conversation_id := state["conversation_id"]):
+            return [conversation_thread(state["name"])]
+        saved = self.saver.alist(None, filter={"conversation_id": conversation_id})
         return _own_last(state["name"], [_thread_of(each) async for each in saved])
+
+    async def remains_of(self, name: str) -> ConversationState:
+        """Return name and id of a conversation of which the store has lost parts, ``""`` for an id that is lost."""
+        own, saved = conversation_thread(name), self.saver.alist(None, filter=_KIND)
+        ids = [str(dict(each.metadata)["conversation_id"]) async for each in saved if _thread_of(each) == own]
+        return ConversationState(name=name, conversation_id=next(iter(ids), ""))
 
     async def all_threads(self) -> dict[str, StoredConversation]:
         """Return all conversations by id, those of other formats too, in one pass over all checkpoints.

@@ -27,7 +27,7 @@ from .wider import Wider
 POLICIES: Mapping[str, type[NamedPolicy]] = {
     kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Again, Mcts, RandomOrder, TreeQuest)
 }
-"""In the order of reports."""
+"""The search policies by name, in the order of reports."""
 
 _METHODS = ("choose", "allows_retry", "fingerprint")
 

@@ -143,7 +143,7 @@ def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer)
     assert (done.status, done.out) == (0, "40 mm\n")
 
 
-@pytest.mark.parametrize("system", ["ircot", "iter_retgen", "self_ask", "react"])
+@pytest.mark.parametrize("system", ["ircot", "iter_retgen", "self_ask", "react", "search_r1", "crag"])
 def test_baselines_take_the_second_step_in_rounds(cli: Cli, home: Path, scripted: ScriptedServer, system: str) -> None:
     options = ("-c", COLLECTION, "--system", system, "--topk", "2", "--thread-id", "t")
     once = cli("ask", CHAIN.question, *options)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from judgetree.app.server.keys.key import id_in
-from tests.app.conftest import Cli
+from tests.app.conftest import COLLECTION, Cli
 
 
 def test_a_key_is_shown_once(cli: Cli) -> None:
@@ -26,6 +29,18 @@ def test_a_key_grants_nothing_by_itself(cli: Cli) -> None:
     assert "granting no collection" in cli("keys", "add", "ada").ok().err
     assert "granting all collections" in cli("keys", "add", "bob", "--all-collections").ok().err
     cli("keys", "add", "eve", "--all-collections", "-c", "notes").refused("not both")
+
+
+def test_a_granted_collection_that_is_not_there_is_named(cli: Cli, home: Path) -> None:
+    assert "no collection" not in cli("keys", "add", "ada", "-c", COLLECTION).ok().err
+    made = cli("keys", "add", "bob", "-c", COLLECTION, "-c", "nots", "--json").ok()
+    assert json.loads(made.out)["collections"] == [COLLECTION, "nots"]
+    assert "There is no collection 'nots' yet. Did you mean 'notes'?" in made.err
+
+
+def test_a_key_is_made_though_the_collections_cannot_be_read(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_MILVUS_URI", "ftp://nowhere")
+    assert id_in(cli("keys", "add", "ada", "-c", COLLECTION).ok().out.strip())
 
 
 def test_a_revoked_key_stays_listed(cli: Cli) -> None:

@@ -49,7 +49,7 @@ def test_a_sub_run_has_a_tree_of_its_own(cli: Cli, thread: str) -> None:
     assert cli("tree", child.thread_id).out.startswith(f"Q: {SUB_QUESTION}\n")
 
 
-@pytest.mark.parametrize("system", ["naive", "llm", "ircot", "iter_retgen", "self_ask", "react"])
+@pytest.mark.parametrize("system", ["naive", "llm", "ircot", "iter_retgen", "self_ask", "react", "search_r1", "crag"])
 def test_other_systems_have_trees_too(cli: Cli, home: Path, system: str) -> None:
     name = new_thread()
     cli("ask", CHINESE.question, "-c", COLLECTION, "--system", system, "--thread-id", name)

@@ -17,6 +17,7 @@ from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS
 from judgetree.modules.reader import multistep_prompts as rounds
 from judgetree.modules.reader import prompts as reader
+from judgetree.modules.reader.tagged_prompts import search_r1_messages
 from tests.app.conftest import CHAIN
 from tests.app.scripted.drum import chat_body
 from tests.app.talks import DRUM, FIRST, NAMED, THICK, THICKNESS
@@ -45,6 +46,8 @@ CALLS: Mapping[str, Callable[[Prompts], list[Message]]] = {
     "iter_retgen": lambda own: rounds.draft_messages(QUERY, NAMED.quote, own),
     "self_ask": lambda own: rounds.follow_up_messages(QUERY, [], own),
     "react": lambda own: rounds.react_messages(QUERY, [rounds.Observed(query=QUERY, passages=NAMED.quote)], own),
+    "search_r1": lambda own: search_r1_messages(QUERY, [rounds.Observed(query=QUERY, passages=NAMED.quote)], own),
+    "crag": lambda own: rounds.rewrite_messages(QUERY, own),
     "react_tools": lambda own: rounds.react_messages(
         QUERY,
         [rounds.Observed(query=QUERY, passages=NAMED.quote)],

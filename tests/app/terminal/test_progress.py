@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pty
 import re
@@ -14,6 +15,7 @@ import pytest
 
 from judgetree.app.chat.turn_view import StatusLine
 from judgetree.app.terminal.live_tree import LiveQuery, LiveTree
+from judgetree.app.terminal.log_lines import LogLines
 from judgetree.app.terminal.terminal import busy, counting_bar, progress_bar, say
 from judgetree.app.terminal.watching import LiveView, PlainLog
 from tests.app.conftest import read_to_end
@@ -143,13 +145,16 @@ def test_a_remark_has_a_line_of_its_own_above_what_is_redrawn(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     user, program = pty.openpty()
+    logged = logging.Logger("test")
+    logged.addHandler(LogLines())
     with os.fdopen(program, "w", encoding="utf-8") as stream, redirect_stderr(stream), display() as show:
         if callable(show):
             show(1, 2, "load")
         say("The first warning.")
         say("The second warning.")
         sys.stderr.write("A library speaks.\n")
+        logged.warning("The log speaks.")
     shown = screen(read_to_end(user).decode())
     os.close(user)
-    assert shown[:3] == ["The first warning.", "The second warning.", "A library speaks."]
-    assert all("warning" not in line and "library" not in line for line in shown[3:])
+    assert shown[:4] == ["The first warning.", "The second warning.", "A library speaks.", "The log speaks."]
+    assert all("warning" not in line and "speaks" not in line for line in shown[4:])

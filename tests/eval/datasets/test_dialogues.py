@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.datasets.dialogue_turns import in_dialogue_order, turn_of
-from judgetree.evaluation.datasets.dialogues import load_dialogue_questions
+from judgetree.evaluation.datasets.standards import load_dialogue_questions
 from tests.eval.dataset_files import write_lines
 
 REPO = Path(__file__).parents[3]

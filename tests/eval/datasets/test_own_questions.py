@@ -100,13 +100,20 @@ def test_a_list_in_a_list_names_documents_of_which_any_one_will_do(tmp_path: Pat
 
     assert read(["c", ["a", "b"], ["d"]]) == (("c", "a", "d"), (("a", "b"),))
     assert read([["a", "b", "a"]]) == (("a",), (("a", "b"),))
+    assert read([["a", {"source": "b"}], {"source": "c", "quote": "C."}, "d"]) == (("a", "c", "d"), (("a", "b"),))
+    assert read([[{"source": "a"}, {"source": "b"}], [{"source": "c"}]]) == (("a", "c"), (("a", "b"),))
     for twice in (["a", ["a", "b"]], ["b", ["a", "b"]], [["a", "b"], ["b", "c"]], [["a", "b"], ["a", "c"]]):
         with pytest.raises(
             LoadingError, match=r"'[ab]' stands in a list of documents of which any one will do, and once"
         ):
             read(twice)
-    with pytest.raises(LoadingError, match="is a list where a text is allowed"):
-        read([[["a"]]])
+    for wrong, said in (
+        ([[["a"]]], "is a list where a text is allowed"),
+        ({"file": "a"}, "is an object with the keys file"),
+        (["a", {"file": "b"}], "mixes objects and texts"),
+    ):
+        with pytest.raises(LoadingError, match=rf'{said}. Allowed are a text, \{{"source": …\}}, a list of these'):
+            read(wrong)
 
 
 def test_gold_documents_are_files_of_the_folder(tmp_path: Path) -> None:

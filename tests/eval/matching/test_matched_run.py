@@ -74,6 +74,18 @@ def test_opponents_are_found_once_told_and_asked_at_no_further_cost(bench: RunBe
     assert (again.asked, again.calls, again.kept) == (0, 0, 3 * len(QUOTES))
 
 
+@pytest.mark.parametrize("system", ["search_r1", "crag"])
+def test_other_baselines_are_matched_and_reported_too(bench: RunBench, system: str) -> None:
+    experiment = bench.more(systems=(system, "judge"), match_budget=system)
+    assert run_matched(experiment, bench.out, settings=bench.settings).failed == 0
+    naive, ircot = opponents_in(RunStore(bench.out).read_manifest() or {})
+    assert (naive.matches, ircot.matches) == (system, system)
+    report = load_report(bench.out, settings=bench.settings)
+    assert set(report.questions["system"]) == {system, "judge", naive.system, ircot.system}
+    assert ("crag" in report.judges) == (system == "crag")
+    assert set(report.questions["em"]) == {1}
+
+
 @pytest.mark.slow
 def test_limits_hold_for_pilot_and_run_together(bench: RunBench) -> None:
     cut = run_matched(bench.more(max_calls=6), bench.out, settings=bench.settings)

@@ -60,6 +60,9 @@ def test_shares_and_headings_come_from_the_dictionary() -> None:
 def test_what_was_paid_is_called_so_and_listed() -> None:
     assert measure_of("paid_llm_calls").title == "calls paid"
     assert {"paid_llm_calls", "paid_cost_usd", "paid_seconds"} <= all_columns().keys()
+    meanings = [column.meaning for name, column in all_columns().items() if name.startswith(PAID)]
+    assert [meaning for meaning in meanings if "cached" not in meaning] == []
+    assert not {column.meaning for column in COLUMNS.values()} & set(meanings)
     row = run_row(tree=tree_figures(), paid=())
     columns = map(str, question_frame([row], [QUESTION]).columns)
     assert {name for name in columns if name.startswith(PAID)} <= all_columns().keys()

@@ -38,7 +38,10 @@ def test_off_is_a_word(tmp_path: Path) -> None:
             "dataset: x:y\nspeed: 3\n",
             "speed: Extra inputs are not permitted.*Did you mean 'seed'.*Keys: .*dataset, columns, sep",
         ),
-        ("dataset: x:y\nsystems: [rag]\n", "systems: .*Unknown system 'rag'. Allowed: llm, naive, iter_retgen, ircot"),
+        (
+            "dataset: x:y\nsystems: [rag]\n",
+            "systems: .*Unknown system 'rag'. Did you mean 'crag'. Allowed: llm, naive",
+        ),
         ("dataset: x:y\nstrategy: skim\n", "strategy: Input should be 'stuff', 'map_reduce', 'refine' or 'map_rerank'"),
         ("dataset: x:y\nsystems: naive\n", r"systems: 'naive' is no list\. Give one, such as \[naive\]"),
         ("dataset: x:y\nids: 7\nmetrics: em\n", r"ids: 7 is no list\. .*\[7\]; metrics: 'em' is no list\."),

@@ -163,7 +163,7 @@ def test_a_server_names_what_no_served_system_uses(warned: pytest.LogCaptureFixt
     settings = load_settings(checkpoints="memory:", home=tmp_path)
     config = RagConfig(width=2, topk=2)
     Served(settings, ServerOptions(systems=("naive", "llm"), config=config))
-    assert said_by(warned) == ["width=2 has no effect: it needs a system that judges."]
+    assert said_by(warned) == ["width=2 has no effect: it needs a system whose chunks ask sub-questions."]
     Served(settings, ServerOptions(systems=("naive", "judge"), config=config))
     assert not said_by(warned)
 
@@ -193,7 +193,7 @@ def test_a_run_names_what_none_of_its_systems_uses(
     evaluation.sweep(out=tmp_path / "b", settings=settings, **keys, **swept)
     assert not said_by(warned), "one of the combinations uses it"
     evaluation.sweep(out=tmp_path / "c", settings=settings, **keys, systems=["naive"], topk=[1, 2], width=1)
-    assert said_by(warned) == ["width=1 has no effect: it needs a system that judges."]
+    assert said_by(warned) == ["width=1 has no effect: it needs a system whose chunks ask sub-questions."]
 
 
 def test_a_conversation_names_what_its_questions_do_not_use(

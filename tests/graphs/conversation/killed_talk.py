@@ -50,7 +50,10 @@ class CountingLLM(TalkingLLM):
 
 def opened_in(folder: Path) -> Conversations:
     """Conversations that show all turns of a talk to the model."""
-    return open_conversations(folder, CountingLLM(folder / "calls"), limits=TurnLimits(max_recent_turns=100))
+    url = (folder / "checkpoints").read_text()
+    settings = settings_in(folder, checkpoints=url) if url else settings_in(folder)
+    limits = TurnLimits(max_recent_turns=100)
+    return open_conversations(folder, CountingLLM(folder / "calls"), limits=limits, settings=settings)
 
 
 def answer_one(folder: Path, query: str, request_id: str) -> None:
@@ -157,8 +160,9 @@ class KillableTalk:
         return int(begun.split()[1])
 
 
-def kill_turns(folder: Path, *, kills: int, seed: int = 7) -> Talk:
+def kill_turns(folder: Path, *, kills: int, seed: int = 7, checkpoints: str = "") -> Talk:
     """Ask follow-ups; each is killed at a random moment, spread over the time that one takes, and asked again."""
+    (folder / "checkpoints").write_text(checkpoints)
     rng = random.Random(seed)
     asked = ["first", "measured"]
     killed = 0

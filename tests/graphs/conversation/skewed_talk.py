@@ -43,7 +43,8 @@ def serve(folder: str, checkpoints: str, clock: WrongClock) -> None:
         for line in sys.stdin:
             job = json.loads(line)
             clock.set(job["offset_s"])
-            result = talk.ask(job["query"], request_id=job["request_id"])
+            asked = talks.conversation(job["name"]) if job["name"] else talk
+            result = asked.ask(job["query"], request_id=job["request_id"])
             number = result.turn["turn_number"] if result.turn else 0
             clock.set(0)  # else closing, and what runs in the background, would wait for a clock that stands
             os.write(1, (json.dumps({"answer": result.answer, "number": number}) + "\n").encode())
@@ -57,6 +58,8 @@ class Job:
     query: str
     request_id: str
     offset_s: float | None
+    name: str = ""
+    """Name of the conversation; "" for the one that all processes share."""
 
 
 class SkewedTalk:
@@ -87,7 +90,7 @@ class SkewedTalk:
         for job in jobs:
             pipe = self._processes[job.process].stdin
             assert pipe is not None
-            document = {"query": job.query, "request_id": job.request_id, "offset_s": job.offset_s}
+            document = {"query": job.query, "request_id": job.request_id, "offset_s": job.offset_s, "name": job.name}
             pipe.write(json.dumps(document) + "\n")
             pipe.flush()
         pipes = [self._processes[job.process].stdout for job in jobs]
@@ -140,6 +143,28 @@ def talk_with_jumping_clocks(folder: Path, checkpoints: str = "", *, turns: int,
         kept = tuple(talks.conversation(name).turns())
         (seen,) = (each.turns for each in talks.summaries() if each.name == name)
     return Told(answered=tuple(answered), numbers=tuple(numbers), kept=kept, seen=seen)
+
+
+def talk_in_many(folder: Path, checkpoints: str = "", *, conversations: int, turns: int, seed: int = 7) -> list[Told]:
+    """Ask each turn of each conversation on one of two processes, which go through them in different orders."""
+    rng = random.Random(seed)
+    jobs = [
+        Job(number % 2, QUESTIONS[turn % 3], f"request {name} {turn}", 0, f"{name} in {folder.name}")
+        for name in range(conversations)
+        for turn, number in enumerate(rng.sample(range(turns), turns))
+    ]
+    rng.shuffle(jobs)
+    with SkewedTalk.opened(folder, checkpoints) as talk:
+        numbers = [int(str(each["number"])) for each in talk.ask(jobs)]
+    told = []
+    with open_conversations(folder, TalkingLLM(), settings=_settings(folder, checkpoints)) as talks:
+        seen = {each.name: each.turns for each in talks.summaries()}
+        for name in dict.fromkeys(job.name for job in jobs):
+            own = [(job.request_id, number) for job, number in zip(jobs, numbers, strict=True) if job.name == name]
+            answered, places = zip(*own, strict=True)
+            kept = tuple(talks.conversation(name).turns())
+            told.append(Told(answered=answered, numbers=places, kept=kept, seen=seen[name]))
+    return told
 
 
 def _name_in(folder: Path) -> str:

@@ -16,20 +16,27 @@ from judgetree.modules.calls.completion import Completion
 from judgetree.modules.errors import ConversationBusy, UnknownConversation
 from judgetree.modules.memory.turns import Branch, QaPair
 from tests.clocks import Clock
-from tests.graphs.conversation.skewed_talk import talk_with_jumping_clocks
+from tests.graphs.conversation.skewed_talk import talk_in_many, talk_with_jumping_clocks
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM, open_conversations
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 def test_two_processes_with_jumping_clocks_lose_and_double_no_turn(
     store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    url = str(request.getfixturevalue("postgres_url")) if store == "postgres" else ""
+    url = "" if store == "sqlite" else str(request.getfixturevalue(f"{store}_url"))
     told = talk_with_jumping_clocks(tmp_path, url, turns=10)
     assert (told.lost, told.doubled) == (0, 0)
     assert sorted(told.numbers) == [turn["turn_number"] for turn in told.kept] == [*range(1, len(told.answered) + 1)]
     assert told.seen == len(told.answered)
+
+
+@pytest.mark.slow
+def test_two_processes_lose_and_double_no_turn_of_twenty_conversations(redis_url: str, tmp_path: Path) -> None:
+    told = talk_in_many(tmp_path, redis_url, conversations=20, turns=6)
+    assert [(each.lost, each.doubled, each.seen) for each in told] == [(0, 0, 6)] * 20
+    assert [sorted(each.numbers) for each in told] == [[1, 2, 3, 4, 5, 6]] * 20
 
 
 @pytest.mark.parametrize("back_s", [60, 0.0, -60])

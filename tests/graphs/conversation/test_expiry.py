@@ -105,6 +105,16 @@ def own_database(postgres_url: str) -> str:
     return urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
 
 
+def own_redis(redis_url: str) -> str:
+    """The second database, emptied, of a server whose first other tests use."""
+    import redis
+
+    url = redis_url.removesuffix("/0") + "/1"
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
 def ids(talks: Conversations) -> set[str]:
     return {summary.name for summary in talks.summaries()}
 
@@ -171,12 +181,16 @@ def test_age_is_counted_in_24_hours(tmp_path: Path, here: ZoneInfo, llm: Talking
         assert ids(talks) == {each for each in written if "short" in each}
 
 
-@pytest.mark.parametrize("kept_in", ["sqlite", "memory", "postgres"])
+@pytest.mark.parametrize("kept_in", ["sqlite", "memory", "postgres", "redis"])
 def test_everything_of_an_old_conversation_goes_and_nothing_of_another(
     request: pytest.FixtureRequest, tmp_path: Path, kept_in: str, llm: TalkingLLM, memory: MemoryWithHooks
 ) -> None:
     urls = {"sqlite": f"sqlite:///{tmp_path / 'c.sqlite'}", "memory": "memory:"}
-    url = urls.get(kept_in) or own_database(request.getfixturevalue("postgres_url"))
+    if kept_in == "postgres":
+        urls["postgres"] = own_database(request.getfixturevalue("postgres_url"))
+    elif kept_in == "redis":
+        urls["redis"] = own_redis(request.getfixturevalue("redis_url"))
+    url = urls[kept_in]
     facts = [
         GoldFact(quote="KS-1 is class Delta", question=CLASS, remaining_question=OIL),
         GoldFact(quote="Class Delta needs Vellin", question=OIL),

@@ -20,12 +20,12 @@ from judgetree.modules.locks.locks import Holder, Locks
 P = ParamSpec("P")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Of a store that several processes share."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'new folder' / 'c.sqlite'}"
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @asynccontextmanager
@@ -126,7 +126,7 @@ async def test_turn_that_fails_frees_its_conversation() -> None:
         assert await is_free(locks, "c")
 
 
-@pytest.mark.parametrize("url", ["redis://x", "sqlite:///", ""])
+@pytest.mark.parametrize("url", ["mysql://x", "sqlite:///", ""])
 def test_unknown_store_is_refused_with_those_there_are(url: str) -> None:
     with pytest.raises(SettingsError, match="memory:, sqlite:///"):
         locks_of(url)

@@ -11,10 +11,10 @@ from judgetree.modules.settings import Settings
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, settings_in
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
-    if request.param == "postgres":
-        return settings_in(tmp_path, checkpoints=str(request.getfixturevalue("postgres_url")))
+    if request.param in ("postgres", "redis"):
+        return settings_in(tmp_path, checkpoints=str(request.getfixturevalue(f"{request.param}_url")))
     return settings_in(tmp_path, **({"checkpoints": "memory:"} if request.param == "memory" else {}))
 
 

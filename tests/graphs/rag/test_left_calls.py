@@ -12,8 +12,8 @@ import pytest
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.judge_rag import build_judge_rag
-from judgetree.modules.calls.journal import JOURNAL_TABLES
 from judgetree.modules.errors import ModelCallError, SettingsError
+from judgetree.modules.journals.sql import JOURNAL_TABLES
 from judgetree.modules.storage.sqlite import SqliteDatabase
 from tests.graphs.bushy import outline
 from tests.graphs.fakes import thread

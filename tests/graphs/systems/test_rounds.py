@@ -27,14 +27,15 @@ from judgetree.modules.reader.multistep_prompts import (
     FOLLOW_UP_SYSTEM,
     REACT_SYSTEM,
     SEARCH,
-    STEP_VERSIONS,
     THOUGHT_SYSTEM,
 )
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
+from judgetree.modules.reader.step_prompts import STEP_VERSIONS
+from judgetree.modules.reader.tagged_prompts import SEARCH_R1_SYSTEM
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, thread
 from tests.graphs.two_steps import ROOT, SUB
 
-IN_ROUNDS: tuple[str, ...] = ("ircot", "iter_retgen", "self_ask", "react")
+IN_ROUNDS: tuple[str, ...] = ("ircot", "iter_retgen", "self_ask", "react", "search_r1")
 CLASS, OIL, NOISE = chunk("a", "KS-1 is class Delta."), chunk("b", "Delta needs Vellin."), chunk("n", "noise")
 TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
 
@@ -54,7 +55,11 @@ def test_nodes_and_routes_stay_on_the_loop(system: str) -> None:
 
 def asking(messages: Sequence[Message], question: str) -> str:
     """The question as the system of this prompt wants it written."""
-    forms = {FOLLOW_UP_SYSTEM: f"{FOLLOW_UP} {question}", REACT_SYSTEM: f"{SEARCH}[{question}]"}
+    forms = {
+        FOLLOW_UP_SYSTEM: f"{FOLLOW_UP} {question}",
+        REACT_SYSTEM: f"{SEARCH}[{question}]",
+        SEARCH_R1_SYSTEM: f"<think>More.</think> <search>{question}</search>",
+    }
     return forms.get(messages[0][1], question)
 
 
@@ -70,6 +75,8 @@ def good_model(messages: Sequence[Message]) -> str:
         return f"{FINAL_ANSWER} Vellin" if knows else asking(messages, SUB)
     if system == REACT_SYSTEM:
         return f"{FINISH}[Vellin]" if knows else asking(messages, SUB)
+    if system == SEARCH_R1_SYSTEM:
+        return "<answer>Vellin</answer>" if knows else asking(messages, SUB)
     assert system == DRAFT_SYSTEM
     return SUB
 
@@ -100,13 +107,14 @@ def test_every_mode_is_a_system_and_builds_the_graph_of_its_name() -> None:
     assert [system.build().system for system in SYSTEMS.values()] == list(SYSTEMS)
 
 
-def test_only_the_closed_book_has_no_retrieval_and_only_one_judges() -> None:
+def test_only_the_closed_book_has_no_retrieval_and_two_judge() -> None:
     assert [name for name, system in SYSTEMS.items() if not system.retrieves] == ["llm"]
-    assert [name for name, system in SYSTEMS.items() if system.judges] == ["judge"]
+    assert [name for name, system in SYSTEMS.items() if system.judges] == ["crag", "judge"]
+    assert [name for name, system in SYSTEMS.items() if system.asks_sub_questions] == ["judge"]
 
 
 def test_systems_with_prompts_of_their_own_name_their_versions() -> None:
-    assert set(STEP_VERSIONS) == set(IN_ROUNDS)
+    assert set(STEP_VERSIONS) == {*IN_ROUNDS, "crag"}
 
 
 # --- the steps ---
@@ -193,7 +201,9 @@ def test_a_run_that_fails_midway_pays_nothing_twice(system: str, failing: int, t
 
 
 @pytest.mark.parametrize("depth", range(4))
-@pytest.mark.parametrize(("system", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2), ("react", 1)])
+@pytest.mark.parametrize(
+    ("system", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2), ("react", 1), ("search_r1", 1)]
+)
 def test_depth_counts_the_rounds_after_the_first(system: str, calls_a_round: int, depth: int) -> None:
     reader = FakeLLM(endless_model())
     final = SYSTEMS[system].build(context=context_of(reader, depth=depth)).invoke(ROOT)

@@ -20,13 +20,13 @@ from langchain_core.documents import Document
 from langgraph.checkpoint.base import empty_checkpoint
 
 from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.savers.serializer import serializer
 from judgetree.graphs.savers.sqlite_saver import ThreadedSqliteSaver
 from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.checkpoints import (
     check_storable,
     keep_latest,
     open_checkpointer,
-    serializer,
     store_errors,
 )
 from judgetree.graphs.threads.context import RagContext
@@ -34,7 +34,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
-STORES = ["memory", "sqlite", "postgres"]
+STORES = ["memory", "sqlite", "postgres", "redis"]
 
 
 @pytest.fixture(params=STORES)
@@ -45,7 +45,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         case "sqlite":
             return f"sqlite:///{tmp_path / 'new folder' / 'c.sqlite'}"
         case _:
-            return str(request.getfixturevalue("postgres_url"))
+            return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 def context() -> RagContext:
@@ -147,9 +147,9 @@ with build_judge_rag(checkpointer=sys.argv[1]) as graph:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 def test_another_process_reads_the_same_tree(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    url = f"sqlite:///{tmp_path / 'c.sqlite'}" if store == "sqlite" else str(request.getfixturevalue("postgres_url"))
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}" if store == "sqlite" else str(request.getfixturevalue(f"{store}_url"))
     with build_naive_rag(checkpointer=url, context=context()) as graph:
         graph.invoke("q", {"configurable": {"thread_id": "t"}})
         here = SearchTree.from_history(graph, "t")
@@ -157,7 +157,7 @@ def test_another_process_reads_the_same_tree(store: str, tmp_path: Path, request
     assert SearchTree.from_json(there) == here
 
 
-@pytest.mark.parametrize("url", ["redis://x", "sqlite:/one-slash", "", "sqlite:///"])
+@pytest.mark.parametrize("url", ["mysql://x", "sqlite:/one-slash", "", "sqlite:///"])
 def test_an_unknown_store_names_those_there_are(url: str) -> None:
     async def opened() -> None:
         async with open_checkpointer(url):

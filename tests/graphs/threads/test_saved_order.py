@@ -21,13 +21,13 @@ from langgraph.types import Command
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.savers.appending import following
 from judgetree.graphs.savers.postgres_order import by_place
+from judgetree.graphs.savers.serializer import serializer
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.checkpoints import (
     Saver,
     keep_latest,
     newest_first,
     open_checkpointer,
-    serializer,
     thread_marks,
 )
 from judgetree.modules.background_loop import background_loop
@@ -37,7 +37,7 @@ from tests.graphs.fakes import FakeLLM, thread
 from tests.graphs.rag.test_interrupts import AskingJudge, asked, context_with
 from tests.graphs.two_steps import ROOT, SUB, context_of
 
-STORES = ["memory", "sqlite", "postgres"]
+STORES = ["memory", "sqlite", "postgres", "redis"]
 
 
 @pytest.fixture(params=STORES)
@@ -48,7 +48,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         case "sqlite":
             return f"sqlite:///{tmp_path / 'c.sqlite'}"
         case _:
-            return str(request.getfixturevalue("postgres_url"))
+            return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @asynccontextmanager

@@ -13,11 +13,13 @@ import pytest
 
 from judgetree.modules.calls.budget import TreeBudget
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.journal import ACCOUNT, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
+from judgetree.modules.calls.journal import ACCOUNT, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journaled import JournaledLLM
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, SettingsError
+from judgetree.modules.journals.redis import RedisJournal
+from judgetree.modules.journals.sql import JOURNAL_TABLES, SqlJournal
 from judgetree.modules.storage.postgres import PostgresDatabase
 from judgetree.modules.storage.sqlite import SqliteDatabase
 
@@ -25,16 +27,26 @@ T = TypeVar("T")
 Opener = Callable[[], CallJournal]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Opens the journal as a new process would."""
     if request.param == "sqlite":
-        return lambda: CallJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES))
+        return lambda: SqlJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES))
+    if request.param == "redis":
+        return redis_journals(request.getfixturevalue("redis_url"))
     url = request.getfixturevalue("postgres_url")
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS judgetree_calls, judgetree_format")
-    return lambda: CallJournal(lambda: PostgresDatabase(url, JOURNAL_TABLES))
+    return lambda: SqlJournal(lambda: PostgresDatabase(url, JOURNAL_TABLES))
+
+
+def redis_journals(url: str) -> Opener:
+    redis = pytest.importorskip("redis")
+    with redis.Redis.from_url(url) as client:
+        for each in client.scan_iter("judgetree:calls:*"):
+            client.delete(each)
+    return lambda: RedisJournal(url)
 
 
 def in_a_life(opened: Opener, work: Callable[[CallJournal], Awaitable[T]]) -> T:
@@ -193,7 +205,7 @@ def test_calls_wait_for_another_writer_and_share_commits(tmp_path: Path) -> None
         await asyncio.gather(*asked)
         assert len(await journal.calls_of("t")) == 50
 
-    in_a_life(lambda: CallJournal(lambda: Counting(file, JOURNAL_TABLES)), life)
+    in_a_life(lambda: SqlJournal(lambda: Counting(file, JOURNAL_TABLES)), life)
     assert commits < 25, "100 writes and the tables"
 
 
@@ -205,7 +217,7 @@ def test_long_log_is_moved_into_the_file(tmp_path: Path) -> None:
         assert (tmp_path / "calls.sqlite-wal").stat().st_size < 10_000_000
         assert (tmp_path / "calls.sqlite").stat().st_size > 500_000
 
-    in_a_life(lambda: CallJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
+    in_a_life(lambda: SqlJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
 
 
 def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> None:
@@ -217,7 +229,7 @@ def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> Non
         with pytest.raises(SettingsError, match="No model is called without it"):
             await ask(model, CallMeter(node="judge", calls=calls))
 
-    in_a_life(lambda: CallJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
+    in_a_life(lambda: SqlJournal(lambda: SqliteDatabase(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
     assert model.calls == 0
 
 
@@ -229,5 +241,5 @@ def test_journal_of_another_format_is_refused_by_name(tmp_path: Path) -> None:
         connection.commit()
     with pytest.raises(SettingsError, match=r"calls\.sqlite has the format 'judgetree-call-journal/1'"):
         in_a_life(
-            lambda: CallJournal(lambda: SqliteDatabase(file, JOURNAL_TABLES)), lambda journal: journal.calls_of("t")
+            lambda: SqlJournal(lambda: SqliteDatabase(file, JOURNAL_TABLES)), lambda journal: journal.calls_of("t")
         )

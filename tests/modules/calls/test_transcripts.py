@@ -19,14 +19,23 @@ from judgetree.modules.calls.transcript_writer import TranscriptWriter, forget_t
 from judgetree.modules.calls.transcripts import DAMAGED, RecordedCall, TranscriptPlace
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.storage.databases import open_database
+from judgetree.modules.transcripts.sql import TRANSCRIPT_TABLES
 
 REPLY = Completion(text="VG 68", thinking="it says so", finish_reason="stop")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> TranscriptPlace:
     if request.param == "sqlite":
         return at(tmp_path / "calls.sqlite")
+    if request.param == "redis":
+        url = request.getfixturevalue("redis_url")
+        redis = pytest.importorskip("redis")
+        with redis.Redis.from_url(url) as client:
+            for each in client.scan_iter("judgetree:transcript*"):
+                client.delete(each)
+        return TranscriptPlace(url=Address(url))
     url = request.getfixturevalue("postgres_url")
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(url, autocommit=True) as connection:
@@ -66,6 +75,22 @@ def in_a_life(place: TranscriptPlace, work: Callable[[TranscriptWriter], Awaitab
             await writer.aclose()
 
     asyncio.run(life())
+
+
+def texts_in(place: TranscriptPlace) -> int:
+    """Number of texts that are kept, records left out."""
+    if place.url.startswith("redis"):
+        import redis
+
+        with redis.Redis.from_url(place.url) as client:
+            hashes = list(client.scan_iter("judgetree:transcript:*"))
+            return sum(field.startswith(b"t") for each in hashes for field in client.hkeys(each))  # type: ignore[union-attr]
+    database = open_database(place.file or place.url, TRANSCRIPT_TABLES)
+    try:
+        [(texts,)] = database.read(("SELECT count(*) FROM transcript_texts", ()))
+    finally:
+        database.close()
+    return int(str(texts))
 
 
 def by_id(calls: Iterable[RecordedCall]) -> dict[str, RecordedCall]:
@@ -169,13 +194,8 @@ def test_deleted_threads_and_conversations_leave_no_text(place: TranscriptPlace)
     assert set(by_id(place.read(ids))) == {ids[2]}
     [last] = place.read([ids[2]])
     assert last.transcript.messages[0] == ("system", "Judge."), "a text that is still needed stays"
-    file = place.open()
-    try:
-        [(texts,)] = file.read(("SELECT count(*) FROM transcript_texts", ()))
-    finally:
-        file.close()
-    # instructions, two passages, one reply and the records, which are kept apart
-    assert texts == 4
+    # instructions, two passages, one reply and the records, which are kept apart; once a tree in Redis
+    assert texts_in(place) == (6 if place.url.startswith("redis") else 4)
 
 
 def test_nothing_is_made_to_forget_what_was_never_recorded(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.journal import JOURNAL_TABLES, CallJournal, thread_calls
+from judgetree.modules.calls.journal import thread_calls
 from judgetree.modules.calls.kept import CallResult
 from judgetree.modules.calls.ledger import SpendLimits
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
@@ -24,6 +24,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.caveats.kinds import CAVEAT_KINDS, CAVEATS
 from judgetree.modules.caveats.prompt_cuts import least_tokens
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.journals.sql import JOURNAL_TABLES, SqlJournal
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.contract import ChatLLM
 from judgetree.modules.llm.json_reply import JsonChat
@@ -293,7 +294,7 @@ def test_a_resumed_call_has_its_caveats_once(raw: RawEndpoint, tmp_path: Path) -
     llm = llm_at(raw.base_url)
 
     async def life() -> CallMeter:
-        journal = CallJournal(lambda: SqliteDatabase(tmp_path / "journal.sqlite", JOURNAL_TABLES))
+        journal = SqlJournal(lambda: SqliteDatabase(tmp_path / "journal.sqlite", JOURNAL_TABLES))
         meter = CallMeter(node="generate", calls=await thread_calls(journal, "t"))
         completion = await llm.complete(LONG, meter=meter, options=CallOptions(is_shortened=True))
         assert completion.is_from_thinking

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 
+from judgetree.modules.addresses import LOCAL_ENDPOINT
 from judgetree.modules.calls.growing_text import Delta
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
@@ -40,6 +41,16 @@ def test_time_limit_is_that_of_the_whole_attempt(raw: RawEndpoint, piece: str, s
     try:
         with pytest.raises(ModelCallError, match=r"no whole reply came within 0\.2 s.*JUDGETREE_TIMEOUT_S"):
             ask(llm_at(raw.base_url, retries=0, timeout_s=0.2), on_text=Snapshots() if streamed else None)
+    finally:
+        gone.set()
+
+
+def test_a_model_of_this_process_that_took_too_long_is_not_asked_again(raw: RawEndpoint) -> None:
+    gone = threading.Event()
+    raw.will_send((200, {"Content-Type": "application/json"}, dripping(b" ", gone)))
+    try:
+        with pytest.raises(ModelCallError, match=r"attempt 1 of 4: no whole reply came within 0\.2 s"):
+            ask(llm_at(raw.base_url, endpoint=LOCAL_ENDPOINT, retries=3, timeout_s=0.2))
     finally:
         gone.set()
 

@@ -25,8 +25,8 @@ from judgetree.modules.memory.prompts import CONVERSATION_PROMPTS
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS, USED_BY
 from judgetree.modules.prompts.writing import changed_names, diff_of, to_yaml
-from judgetree.modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from judgetree.modules.reader.prompts import CLOSED_BOOK_PROMPTS, READER_PROMPTS, STRATEGY_PROMPTS
+from judgetree.modules.reader.step_prompts import STEP_PROMPTS, TOOL_PROMPTS
 
 FORMAT = "format: judgetree-prompts/1\n"
 SHORT = """\

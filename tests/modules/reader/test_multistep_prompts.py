@@ -19,7 +19,6 @@ from judgetree.modules.reader.multistep_prompts import (
     NOTHING_OBSERVED,
     REACT_SYSTEM,
     SEARCH,
-    STEP_VERSIONS,
     THOUGHT_SYSTEM,
     Observed,
     draft_messages,
@@ -31,6 +30,7 @@ from judgetree.modules.reader.multistep_prompts import (
     react_messages,
     thought_messages,
 )
+from judgetree.modules.reader.step_prompts import STEP_VERSIONS
 
 MARKED = st.lists(
     st.sampled_from(
@@ -80,7 +80,7 @@ def test_every_prompt_asks_for_the_language_of_the_question(system: str) -> None
 
 
 def test_every_system_has_a_version_of_its_own() -> None:
-    assert len(set(STEP_VERSIONS.values())) == len(STEP_VERSIONS) == 4
+    assert len(set(STEP_VERSIONS.values())) == len(STEP_VERSIONS) == 6
 
 
 # --- a sentence of reasoning ---

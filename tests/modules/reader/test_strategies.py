@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgetree.modules.calls.budget import TreeBudget
@@ -400,6 +400,7 @@ pieces = st.sampled_from(["Answer:", "Fact:", "Confidence:", "答案：", "\n", 
 
 
 @given(st.lists(pieces).map("".join) | st.text())
+@example(f"Confidence:{REFUSAL}\n{REFUSAL}Answer:\nConfidence:")
 def test_no_reply_breaks_a_parser(reply: str) -> None:
     note = parse_note(reply)
     assert note is None or not is_refusal(note.text)

@@ -14,6 +14,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
+from judgetree.graphs.systems.widened import widened
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgumentError
 from judgetree.modules.index.connection import MilvusConnection, is_address
@@ -687,3 +688,23 @@ def test_collections_of_langchain_keep_their_columns_and_integer_keys(
     second.drop()
     for one in (first, second):
         one.client.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        ({}, 6),
+        ({"search_type": "hybrid"}, 6),
+        ({"ranker_type": "mmr"}, 6),
+        ({"ranker_type": "mmr", "ranker_params": {"pre_topk": 4}}, 4),
+    ],
+)
+def test_a_widened_search_begins_with_what_it_found_and_finds_twice_as_many(
+    animals: Index, options: dict[str, object], most: int
+) -> None:
+    retriever = Retriever(animals, topk=3, **options)  # type: ignore[arg-type]
+    wider = widened(retriever)
+    found, more = (asyncio.run(each.asearch("cat", meter=CallMeter(node="t"))) for each in (retriever, wider))
+    assert ids(more)[:3] == ids(found)
+    assert len(more) == most
+    assert retriever.topk == 3

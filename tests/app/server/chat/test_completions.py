@@ -143,11 +143,25 @@ def test_a_request_with_the_same_idempotency_key_gets_the_same_turn(http: httpx.
     assert answers[0]["judgetree"]["turn_id"] == answers[1]["judgetree"]["turn_id"]
     for other in ({"temperature": 0.5}, {"stop": "x"}, {"response_format": {"type": "json_object"}}):
         refused = http.post("/v1/chat/completions", json=body | other, headers={"Idempotency-Key": "a"})
-        assert (refused.status_code, "with other options" in refused.text) == (400, True), other
-    if not chat:
-        naive = body | {"model": MODEL.replace("judge", "naive")}
-        said_by = http.post("/v1/chat/completions", json=naive, headers={"Idempotency-Key": "a"}).json()["judgetree"]
-        assert said_by["turn_id"] != answers[0]["judgetree"]["turn_id"], "another model answers itself"
+        assert (refused.status_code, "with other options" in refused.text) == (422, True), other
+    elsewhere = body | {"messages": said(PAINT, "grey", FIRST)}
+    refused = http.post("/v1/chat/completions", json=elsewhere, headers={"Idempotency-Key": "a"})
+    assert (refused.status_code, "before after other messages" in refused.text) == (422, True)
+    for _ in range(2):
+        answer = http.post("/v1/chat/completions", json=elsewhere, headers={"Idempotency-Key": "b"})
+        assert answer.status_code == 200
+    for messages in (said(FIRST), said(PAINT, "red", FIRST)):
+        refused = http.post(
+            "/v1/chat/completions", json=body | {"messages": messages}, headers={"Idempotency-Key": "b"}
+        )
+        assert (refused.status_code, "before after other messages" in refused.text) == (422, True)
+    naive = body | {"model": MODEL.replace("judge", "naive")}
+    said_by = http.post("/v1/chat/completions", json=naive, headers={"Idempotency-Key": "a"})
+    if chat:
+        assert (said_by.status_code, " before of judge over " in said_by.text) == (422, True)
+    else:
+        turn_id = said_by.json()["judgetree"]["turn_id"]
+        assert turn_id != answers[0]["judgetree"]["turn_id"], "another model answers itself"
 
 
 def test_a_thread_s_history_is_the_server_s(http: httpx.Client) -> None:

@@ -7,14 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 import pytest
+from markdown_it import MarkdownIt
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ReceivedRequest
+from judgetree.app.server.chat.sources import link_address, link_text, without_list
 from judgetree.app.server.keys.book import KeyBook
 from judgetree.app.server.keys.key import StoredKey
 from judgetree.app.server.keys.links import LinkSigner, SignedLink
@@ -68,6 +70,39 @@ def test_a_citation_is_where_its_number_stands_and_the_rest_is_told_apart(
     assert document["judgetree"]["cited"] == [1]
     listed = message_of(ask(http, sources="both"))["content"]
     assert re.search(r"\n1\. \[Norm A\]\(\S+\)\n2\. \[Drums\]\(\S+\) \(not cited\)\n", listed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "F[40] (*new*)",
+        "__init__ of `a`",
+        "a\\]b<i>&amp;",
+        "~~old~~ | $x$ #1",
+        "two\nlines",
+        "![a](b)",
+        "图 1 [二]",
+        "1. a",
+    ],
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h.org/Drum_(40)?a=[b]&c=d",
+        "http://[::1]:80/a b<c>`d`\\(e",
+        "http://h.org?a=)[b](http://c",
+        "https://h#) d",
+    ],
+)
+def test_a_listed_source_is_one_link_whatever_its_name_and_address(name: str, url: str) -> None:
+    line = f"1. [{link_text(name)}]({link_address(url)}) (not cited)"
+    inline = next(each for each in MarkdownIt("commonmark").parse(line) if each.type == "inline")
+    opened, *texts, closed, rest = inline.children or []
+    assert (opened.type, closed.type, rest.content) == ("link_open", "link_close", " (not cited)")
+    assert {each.type for each in texts} <= {"text", "text_special"}
+    assert "".join(each.content for each in texts) == " ".join(name.split())
+    assert unquote(str(opened.attrs["href"])) == url
+    assert without_list(f"40 mm\n\nSources:\n{line}") == "40 mm"
 
 
 @pytest.mark.parametrize("server", ["annotations", "markdown", "both", "none"])

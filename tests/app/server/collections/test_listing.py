@@ -65,10 +65,14 @@ def test_what_is_no_query_is_refused(http: httpx.Client, params: dict[str, str |
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, "invalid_request_error")
 
 
-@pytest.mark.parametrize("name", ["nothing", "%00", "notes%2F..", "..", "%ED%A0%80", "a" * 255])
+@pytest.mark.parametrize("name", ["nothing", "%00", "notes%2F..", "..", "a" * 255])
 def test_what_does_not_exist_is_not_found(http: httpx.Client, name: str) -> None:
     for path in (f"/v1/collections/{name}", f"/v1/collections/{name}/search?query=a"):
         assert http.get(path).status_code == 404
+
+
+def test_what_is_no_text_is_no_name(http: httpx.Client) -> None:
+    assert http.get("/v1/collections/%ED%A0%80").status_code == 400
 
 
 def test_physical_collections_and_memories_stay_hidden(http: httpx.Client, settings: Settings) -> None:

@@ -329,7 +329,7 @@ def test_the_changes_of_a_job_are_events_until_it_has_ended(http: httpx.Client, 
 
 
 def test_what_is_no_job_is_not_found(http: httpx.Client) -> None:
-    for name in ("none", "%00", "%ED%A0%80", "a" * 100):
+    for name in ("none", "a%2Fb", "%00", "a" * 100):
         assert http.get(f"/v1/jobs/{name}").status_code == 404
 
 

@@ -45,6 +45,19 @@ def test_a_question_streams_its_events_and_ends_with_the_saved_turn(http: httpx.
     assert get(http, path_of("monday"))["turns"] == [done["turn"]]
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_clients_take_out_of_paths_is_refused(http: httpx.Client, name: str) -> None:
+    chat = {"model": MODEL, "messages": [{"role": "user", "content": FIRST}], "chat_id": name}
+    path = f"/v1/conversations/{name.replace('.', '%2E')}"
+    for answer in (
+        http.post("/v1/chat/completions", json=chat),
+        http.post(f"{path}/questions", json={"model": MODEL, "question": FIRST}),
+        http.get(path),
+    ):
+        assert answer.status_code == 400
+        assert f"A conversation cannot be named {name!r}" in answer.json()["error"]["message"]
+
+
 def test_a_follow_up_leans_on_the_turn_before(http: httpx.Client) -> None:
     first = answered(http, "monday", FIRST)["turn"]
     second = answered(http, "monday", THICKNESS)["turn"]

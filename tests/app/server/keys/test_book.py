@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.server.keys.book import FRESH_S, KeyBook
-from judgetree.app.server.keys.key import Budget, id_in
+from judgetree.app.server.keys.key import Budget, StoredKey, id_in, new_key_text
 from judgetree.app.server.keys.tables import FILE_NAME, KeyTables
 from judgetree.modules.errors import SettingsError, StoreFailure
 from judgetree.modules.settings import Settings, without_secrets
@@ -46,6 +46,35 @@ def test_a_revoked_key_is_refused_by_a_worker_that_knew_it(tables: OpenTables) -
     assert asyncio.run(other.find(text)) is None
     assert [bool(each.revoked_at) for each in book.entries()] == [True]
     assert book.has_any() is False
+
+
+def test_a_new_key_is_valid_at_once_in_a_worker_that_has_just_read(tables: OpenTables) -> None:
+    book, other = KeyBook(tables()), KeyBook(tables())
+    _, known = book.add("ada")
+    assert asyncio.run(other.find(known)) is not None
+    for name in ("ben", "cleo"):
+        key, text = book.add(name)
+        assert asyncio.run(other.find(text)) == key
+
+
+def test_guessed_keys_share_one_reading(tables: OpenTables) -> None:
+    class Counted(KeyBook):
+        readings = 0
+
+        def entries(self) -> list[StoredKey]:
+            Counted.readings += 1
+            return super().entries()
+
+    KeyBook(tables()).add("ada")
+    book = Counted(tables())
+
+    async def guess() -> None:
+        for _ in range(2):
+            guesses = (new_key_text()[1] for _ in range(200))
+            assert set(await asyncio.gather(*map(book.find, guesses))) == {None}
+
+    asyncio.run(guess())
+    assert Counted.readings <= 4, "one at the start, and one or two for each two hundred"
 
 
 def test_the_use_of_a_key_is_noted(tables: OpenTables) -> None:

@@ -211,6 +211,25 @@ def test_a_deletion_takes_the_turn_that_was_shown_and_no_other(page: Page, site:
 
 @needs_driver
 @pytest.mark.slow
+def test_a_deletion_without_a_server_warns_once_and_the_turn_stays(page: Page) -> None:
+    ask(page, PLAIN)
+    wait_for_answer(page)
+    place = page.run("return location.hash")
+    page.click(".turn:last-child [aria-label='Delete this turn']")
+    page.click("dialog .danger")
+    page.wait("document.querySelectorAll('.turn').length === 0")
+    page.run("window.online = window.fetch; window.tried = 0")
+    page.run("window.fetch = () => { window.tried += 1; return Promise.reject(new TypeError('offline')); }")
+    page.run("location.hash = '#/c/another'")  # the turn is deleted now, and list and conversation are read
+    page.wait("window.tried >= 4 && document.querySelector('.notice.alarm')")
+    notices = "return [...document.querySelectorAll('.notice')].map((one) => one.innerText)"
+    assert page.run(notices) == ["The server cannot be reached: offline"]
+    page.run(f"window.fetch = window.online; location.hash = '{place}'")
+    page.wait("document.querySelectorAll('.turn').length === 1")
+
+
+@needs_driver
+@pytest.mark.slow
 def test_an_answer_is_made_again_as_another_version(page: Page) -> None:
     ask(page, PLAIN)
     wait_for_answer(page)
@@ -219,6 +238,23 @@ def test_an_answer_is_made_again_as_another_version(page: Page) -> None:
     wait_for_answer(page)
     assert page.text(".switch") == "2 of 2"
     assert page.text(".answer") == "Dorsan"
+
+
+@needs_driver
+@pytest.mark.slow
+def test_escape_takes_an_edit_back_and_the_tab_has_the_name_of_the_conversation(page: Page) -> None:
+    assert page.run("return document.title") == "judgetree"
+    ask(page, PLAIN)
+    wait_for_answer(page)
+    assert page.run("return document.title") == f"{PLAIN} · judgetree"
+    page.click("[aria-label='Edit the question']")
+    assert page.run("return document.querySelector('.place').checkVisibility()") is True
+    page.press("Escape")
+    assert page.run("return document.querySelector('.place').checkVisibility()") is False
+    assert page.run("return document.querySelector('.composer textarea').value") == ""
+    assert page.run("return document.activeElement.matches('.composer textarea')") is True
+    page.click("[href='#/']")
+    page.wait("document.title === 'judgetree'")
 
 
 @needs_driver

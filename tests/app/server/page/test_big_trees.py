@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from tests.app.server.page.looking import look
@@ -31,12 +33,21 @@ const { left, right, top, bottom } = document.querySelector(".tree-frame").getBo
 return [...document.querySelectorAll(".node")].map((one) => one.getBoundingClientRect())
   .filter((box) => box.left < left - 1 || box.right > right + 1 || box.top < top - 1 || box.bottom > bottom + 1).length;
 """
+SEEN = """
+const { left, right, top, bottom } = document.querySelector(".tree-frame").getBoundingClientRect();
+const isSeen = ({ dataset }) => {
+  const box = document.querySelector(`.node[data-id="${dataset.id}"]`).getBoundingClientRect();
+  return box.left >= left && box.right <= right && box.top >= top && box.bottom <= bottom;
+};
+return [...document.querySelectorAll("SELECTOR")].filter(isSeen).map(({ dataset }) => dataset.id);
+"""
 CLICK = "[...document.querySelectorAll('.tree-tools button')].find((one) => one.innerText === '{}').click()"
 CARDS = "return document.querySelectorAll('.node').length"
 
 
-def show(page: Page, nodes: int) -> None:
-    assert run(page, "js/tree/pane.js", SHOW.replace("DOCUMENT", tree_of(nodes).to_json())) is None
+def show(page: Page, nodes: int, *, max_depth: int = 3) -> None:
+    document = tree_of(nodes, max_depth=max_depth).to_json()
+    assert run(page, "js/tree/pane.js", SHOW.replace("DOCUMENT", document)) is None
     page.wait("!document.querySelector('.node.new')")
 
 
@@ -67,6 +78,35 @@ def test_dead_branches_are_closed_and_all_can_be_shown(page: Page) -> None:
     assert page.run(CARDS) == 96
     page.click("[aria-label='Show as an outline']")
     look(page, "tree-96-all")
+    page.click("[aria-label='Fit into the window']")
     assert page.run(CUT) == 0
     page.run(CLICK.format("Fold useless"))
     assert page.run(CARDS) < 48
+
+
+def test_all_of_a_huge_tree_is_read_from_the_question_along_the_path_to_the_answer(page: Page) -> None:
+    show(page, 935, max_depth=6)
+    page.run(CLICK.format("Show all"))
+    assert page.run(CARDS) == 935
+    page.click("[aria-label='Show as an outline']")
+    page.wait("!document.querySelector('.node.new')")
+    assert page.run(SMALLEST) == {"outline": False, "smallest": pytest.approx(9)}
+    look(page, "tree-935-all")
+    assert page.run(SEEN.replace("SELECTOR", ".node.leading.query")) == ["q:1", "q:1.0"]
+    page.write(".tree-find input", "step 1.0.0.1 of")
+    page.wait("document.querySelector('.tree-find .faint').innerText === '1 match'")
+    seen = cast(list[str], page.run(SEEN.replace("SELECTOR", ".node")))
+    assert {"q:1.0.0.1", "c:1.0.0/1.0.0/1"} < set(seen), "what was found is in the middle, among others"
+    look(page, "tree-935-found")
+
+
+def test_the_wheel_moves_a_tree_in_both_directions_and_zooms_with_control(page: Page) -> None:
+    show(page, 12)
+    scroll = """const frame = document.querySelector(".tree-frame");
+      frame.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, ...GIVEN }));
+      const { a, e, f } = new DOMMatrix(getComputedStyle(frame.querySelector(".stage")).transform); return [a, e, f];"""
+    scale, x, y = cast(list[float], page.run(scroll.replace("GIVEN", "{}")))
+    assert page.run(scroll.replace("GIVEN", "{ deltaX: 30, deltaY: 50 }")) == pytest.approx([scale, x - 30, y - 50])
+    assert page.run(scroll.replace("GIVEN", "{ deltaY: 20, shiftKey: true }")) == pytest.approx([scale, x - 50, y - 50])
+    zoomed = cast(list[float], page.run(scroll.replace("GIVEN", "{ deltaY: -100, ctrlKey: true }")))
+    assert zoomed[0] > scale

@@ -45,5 +45,5 @@ def test_the_page_asks_for_a_key_and_keeps_it_as_long_as_the_tab(settings: Setti
         page.run(f"sessionStorage.setItem('judgetree.key', '{narrow}')")
         page.reload()
         page.wait("document.querySelector('.upload select')?.value === 'kitchen'")
-        assert "Your key may fill these alone." in page.text(".upload")
+        assert "These alone may be filled here." in page.text(".upload")
         look(page, "upload-narrow-key")

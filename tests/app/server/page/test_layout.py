@@ -93,3 +93,19 @@ def test_nothing_is_cut_off_or_wider_than_the_window(talk: Page) -> None:
                 look(talk, f"layout-{width}-{number}{'-dark' if dark else ''}")
     directions = "[...document.querySelectorAll('.answer ul')].map((one) => getComputedStyle(one).direction)"
     assert talk.run(f"return {directions}") == ["rtl"]
+
+
+def test_the_name_of_the_collection_is_seen_whole_beside_the_system(page: Page) -> None:
+    for width in (390, 1280, 1440):
+        page.appear(width=width)
+        measured = page.run(
+            """const box = document.querySelector(".picker select");
+            const whole = box.cloneNode(true);
+            whole.style.position = "absolute";
+            box.after(whole);
+            const widths = [box.offsetWidth, whole.offsetWidth];
+            whole.remove();
+            return widths;"""
+        )
+        assert isinstance(measured, list)
+        assert measured[0] == measured[1], width

@@ -37,6 +37,8 @@ def test_questions_that_one_system_had_right_show_both_trees(page: Page, site: s
     page.open(f"{site}/#/runs/deep")
     page.wait("document.querySelectorAll('.questions .card').length === 4")
     look(page, "run")
+    columns = "[...document.querySelectorAll('.comparisons th[scope=col]')].map((one) => one.innerText)"
+    assert page.run(f"return {columns}") == ["Metric", "First", "Second", "Difference", "p", "Questions"]
     report = str(page.run("return document.querySelector('.sheet-head .button').href"))
     page.click(".filters button")
     page.wait("document.querySelectorAll('.questions .card').length === 3")

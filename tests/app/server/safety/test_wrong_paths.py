@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import openai
 import pytest
@@ -28,10 +30,40 @@ def test_the_responses_api_is_told_what_to_use(address: str, base: str) -> None:
         client.responses.create(model=f"{COLLECTION}/judge", input=FIRST)
 
 
-def test_other_unknown_paths_stay_unknown(http: httpx.Client) -> None:
-    for path in ("/nothing", "/v1/nothing", "/v1/v1/models", "/%00", "/v1"):
-        answer = http.get(path)
-        assert (answer.status_code, answer.json()["error"]["message"]) == (404, "Not Found")
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1", "base URL of clients. GET /v1/models"),
+        ("/v1/", "base URL of clients. GET /v1/models"),
+        ("/v1/completions", "no bare prompts. Use POST /v1/chat/completions"),
+        ("/completions", "no bare prompts. Use POST /v1/chat/completions"),
+        ("/v1/embeddings", "GET /v1/collections/{name}/search"),
+        ("/nothing", "There is no '/nothing'. GET /openapi.json"),
+        ("/v1/v1/models", "There is no '/v1/v1/models'. GET /openapi.json"),
+        ("/%00", r"There is no '/\\x00'. GET /openapi.json"),
+        (f"/v1/collections/{COLLECTION}/b", "a name with / in it is sent with %2F"),
+    ],
+)
+def test_unknown_paths_are_told_what_to_use(http: httpx.Client, path: str, words: str) -> None:
+    for method in ("GET", "POST"):
+        answer = http.request(method, path)
+        assert answer.status_code == 404
+        assert words.replace("\\\\", "\\") in answer.json()["error"]["message"]
+
+
+def test_names_with_a_slash_are_names_wherever_a_path_takes_one(http: httpx.Client) -> None:
+    described = http.get("/openapi.json").json()["paths"]
+    for path, operations in described.items():
+        for method in operations:
+            answer = http.request(method, re.sub(r"\{\w+\}", "a%2Fb", path), json={}, timeout=10)
+            error = answer.json()["error"] if answer.status_code >= 400 else {}
+            assert error.get("code") != "unknown_path", (method, path)
+
+
+def test_the_wrong_method_is_told_the_right_one(http: httpx.Client) -> None:
+    answer = http.put("/v1/models")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert answer.json()["error"]["message"].startswith("'/v1/models' takes GET, not PUT. ")
 
 
 @pytest.mark.parametrize(

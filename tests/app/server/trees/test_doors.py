@@ -76,6 +76,7 @@ def test_a_chunk_of_the_thread_or_of_its_tree(http: httpx.Client, thread: str) -
     tree = SearchTree.from_json(http.get(f"/v1/trees/{thread}").text)
     own = tree.root.chunks[0]
     got = ChunkAnswer.model_validate(http.get(f"/v1/trees/{thread}/chunks/{own.chunk_id}").json())
+    assert (got.rank, own.rank) == (1, 0), "answers count from 1"
     assert (got.text, got.score, got.next_query, got.sub_answer) == (own.text, 1, SUB_QUESTION, CHAIN.answer)
     (sub_run,) = own.sub_runs
     deep = http.get(f"/v1/trees/{got.next_thread_id}/chunks/{sub_run.chunks[0].chunk_id}").json()

@@ -316,9 +316,13 @@ def test_an_answer_is_given_though_its_thread_cannot_be_deleted(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="its processes are forked")
-def test_turns_whose_process_is_killed_are_there_once(tmp_path: Path) -> None:
-    talk = kill_turns(tmp_path, kills=4)
-    assert talk.kills == 4
+@pytest.mark.parametrize(("store", "kills"), [("sqlite", 4), ("redis", 2)])  # whose locks last ten seconds longer
+def test_turns_whose_process_is_killed_are_there_once(
+    store: str, kills: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = str(request.getfixturevalue("redis_url")) if store == "redis" else ""
+    talk = kill_turns(tmp_path, kills=kills, checkpoints=url)
+    assert talk.kills == kills
     assert talk.is_whole, talk
     assert talk.calls_made_twice <= talk.kills, "one at most was in flight at each"
 

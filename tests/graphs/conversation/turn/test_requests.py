@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from judgetree.graphs.conversation.request import Request
+from judgetree.graphs.conversation.turn.state import ConversationState
 from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.errors import CollectionError, SettingsError
+from judgetree.modules.errors import CollectionError, RequestIdTaken, SettingsError
 from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.turns import QaPair
 from judgetree.modules.settings import Settings
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, TABLE, TalkingLLM, open_conversations, settings_in
 from tests.graphs.fakes import TableRetriever
@@ -21,11 +25,11 @@ UNSTORABLE = ["half a \ud800", "NUL \x00"]
 LONG = "x" * 1_025
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
-    if request.param == "postgres":
-        return settings_in(tmp_path, checkpoints=str(request.getfixturevalue("postgres_url")))
-    return settings_in(tmp_path)
+    if request.param == "sqlite":
+        return settings_in(tmp_path)
+    return settings_in(tmp_path, checkpoints=str(request.getfixturevalue(f"{request.param}_url")))
 
 
 async def checkpoints_of(talks: Conversations) -> int:
@@ -95,3 +99,31 @@ def test_a_history_of_dicts_with_a_greeting_and_tool_messages_is_taken(tmp_path:
             ],
         )
         assert (result.answer, result.turn and result.turn["standalone_query"]) == (ANSWERS[OIL], OIL)
+
+
+@pytest.mark.parametrize(
+    ("asked_of", "is_the_same"),
+    [
+        ({"system": "judge", "collection": "one"}, True),
+        ({"system": "naive", "collection": "one"}, False),
+        ({"system": "judge", "collection": "other"}, False),
+    ],
+)
+@pytest.mark.parametrize("request_id", ["r", ""])
+def test_a_saved_turn_answers_a_repeated_request_of_its_own_system_and_collection(
+    asked_of: dict[str, str], is_the_same: bool, request_id: str
+) -> None:
+    request = Request(
+        query=CLASS, parent_turn_id="", request_id=request_id, regenerate=False, chat_history=[], **asked_of
+    )
+    turn = cast(
+        QaPair,
+        {"query": CLASS, "request_id": request_id, "parent_turn_id": "", "system": "judge", "collection": "one"},
+    )
+    if request_id and not is_the_same:
+        with pytest.raises(RequestIdTaken, match=r"before of judge over one\. Give"):
+            request.has_id_of(turn)
+    elif request_id:
+        assert request.has_id_of(turn)
+    else:
+        assert request.may_repeat(turn, cast(ConversationState, {})) is is_the_same

@@ -104,7 +104,9 @@ export class AskView {
   #draw() {
     const { conversation } = this;
     const path = conversation.live ? this.#livePath() : conversation.shownPath;
-    this.title.textContent = this.title.title = conversation.document?.title || path[0]?.query || conversation.live?.question || say("ask.new");
+    const title = conversation.document?.title || path[0]?.query || conversation.live?.question;
+    this.title.textContent = this.title.title = title || say("ask.new");
+    document.title = title ? `${title} · judgetree` : "judgetree";
     this.live = conversation.live && new LiveTurnView(conversation.live, { onAgain: () => this.#resume(), onDismiss: () => this.#dismiss() });
     const shown = this.#shown(path);
     const turns = path.map((turn) => this.#turn(turn, path, shown));

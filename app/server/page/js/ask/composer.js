@@ -1,4 +1,4 @@
-// Where questions are written: Enter sends, Shift+Enter starts a line; beside it what is asked, and the stop.
+// Where questions are written: Enter sends, Shift+Enter starts a line, Escape takes an edit back; beside it what is asked, and the stop.
 
 import { fill, iconButton, make } from "../shell/dom.js";
 import { say } from "../shell/words.js";
@@ -10,6 +10,7 @@ export class Composer {
   constructor({ picker, onAsk, onStop }) {
     this.onAsk = onAsk;
     this.place = null; // where the question belongs, if not after the newest turn
+    this.isEdit = false; // of an earlier question
     this.field = make("textarea", { rows: 1, dir: "auto", placeholder: say("ask.placeholder"), "aria-label": say("ask.question"), on: {
       input: () => this.#grow(), keydown: (event) => this.#pressed(event) } });
     this.send = iconButton("send", say("ask.send"), () => this.#ask(), { className: "primary round" });
@@ -31,12 +32,19 @@ export class Composer {
   setPlace(place, words = "", text = null) {
     this.place = place;
     this.note.hidden = !place;
-    if (place) fill(this.note, make("span", null, words), iconButton("close", say("cancel"), () => this.setPlace(null)));
+    if (place) fill(this.note, make("span", null, words), iconButton("close", say("cancel"), () => this.#takeBack()));
+    this.isEdit = Boolean(place) && text !== null;
     if (text !== null) {
       this.field.value = text;
       this.#grow();
     }
     if (place) this.field.focus();
+  }
+
+  // The next question comes after the newest turn again; the text of an edited one goes with it, that of a new one stays.
+  #takeBack() {
+    this.setPlace(null, "", this.isEdit ? "" : null);
+    this.field.focus();
   }
 
   /** Begin with a question, which is not sent yet. */
@@ -56,8 +64,10 @@ export class Composer {
   }
 
   #pressed(event) {
-    // Enter also takes the word that an input method proposes.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    // Keys also choose among the words that an input method proposes.
+    if (event.isComposing) return;
+    if (event.key === "Escape" && this.place) this.#takeBack();
+    if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     this.#ask();
   }

@@ -28,6 +28,7 @@ export function comparisonTable(found) {
   const widest = (metric) => Math.max(...found.filter((each) => each.metric === metric).flatMap((each) => [each.difference, each.low, each.high]).map(Math.abs), 1e-6);
   const bounds = Object.fromEntries(found.map(({ metric }) => [metric, widest(metric)]));
   const side = (name, mean, metric) => make("td", null, name, " ", make("strong", null, figure(mean, metric)));
+  const hasWords = found.some((each) => each.verdict); // those of two runs alone
   const rows = found.map((each) => [
     make("th", { scope: "row", class: each.is_shown ? "shown" : null }, metricName(each.metric)),
     side(each.a, each.mean_a, each.metric), side(each.b, each.mean_b, each.metric),
@@ -35,8 +36,8 @@ export function comparisonTable(found) {
       make("small", null, typeof each.low === "number" ? `${signed(each.low, each.metric)} … ${signed(each.high, each.metric)}` : ""),
       whisker({ mean: each.difference, low: each.low, high: each.high }, { least: -bounds[each.metric], most: bounds[each.metric], zero: 0 })),
     make("td.number", null, probability(each.adjusted_p_value ?? each.p_value)), make("td.number", null, number(each.n)),
-    make("td.verdict-words", { lang: "en" }, each.verdict)]);
-  const holder = table(["metric", "first", "second", "difference", "p", "n", "verdict"].map((name) => say(`compare.${name}`)), rows, say("run.comparisons"));
+    ...(hasWords ? [make("td.verdict-words", { lang: "en" }, each.verdict)] : [])]);
+  const holder = table(["metric", "first", "second", "difference", "p", "n", ...(hasWords ? ["verdict"] : [])].map((name) => say(`compare.${name}`)), rows, say("run.comparisons"));
   holder.classList.add("comparisons");
   return holder;
 }

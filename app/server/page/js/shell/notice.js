@@ -11,9 +11,11 @@ export function tell(text) {
   show(text, { lasts: SHOWN_MS });
 }
 
-/** Show an error. */
+/** Show an error; one that is shown already is not shown again. */
 export function warn(error) {
-  show(error instanceof Error ? error.message : String(error), { className: "alarm" });
+  const text = error instanceof Error ? error.message : String(error);
+  const shown = [...document.querySelectorAll("#notices .alarm > span")];
+  if (!shown.some((one) => one.textContent === text)) show(text, { className: "alarm" });
 }
 
 /** Show a message with something that can be done for a while, until the signal; resolves to whether it was. */

@@ -1,6 +1,5 @@
 // Where the nodes of a tree stand: as a tree that grows to the right, or as an outline for narrow windows.
 
-import { hierarchy, tree } from "../../vendor/d3-hierarchy.min.mjs";
 import { caveatsOf } from "./model.js";
 
 export const WIDTH = { query: 190, chunk: 172, fold: 172 };
@@ -30,25 +29,42 @@ export function noteOf(chunk) {
 }
 
 /**
- * Place the nodes as a tree that grows to the right (Reingold and Tilford's way).
+ * Place the nodes as a tree that grows to the right; the path to the answer is a straight line.
+ * @param {import("./model.js").TreeNode} root
+ * @param {Set<string>} [leading]  Ids of the nodes that lead to the answer.
  * @returns {Box[]}  In the order of reading, parents first.
  */
-export function asTree(root) {
-  const placed = hierarchy(root, (node) => node.children);
-  tree()
-    .nodeSize([1, 1])
-    .separation((a, b) => (heightOf(a.data) + heightOf(b.data)) / 2 + (a.parent === b.parent ? ROW_GAP : FAMILY_GAP))(placed);
-  return inReadingOrder(placed).map(({ data: node, x, depth }) => {
+export function asTree(root, leading = new Set()) {
+  const boxes = [];
+  const collect = ({ node, shift, below }, from, depth) => {
     const height = heightOf(node);
-    return { node, x: leftOf(depth), y: x - height / 2, width: WIDTH[node.kind], height };
-  });
+    boxes.push({ node, x: leftOf(depth), y: from + shift - height / 2, width: WIDTH[node.kind], height });
+    for (const each of below) collect(each, from + shift, depth + 1);
+  };
+  collect(branchOf(root, leading), 0, 0);
+  return boxes;
 }
 
-// d3 lists level by level; a tree is read branch by branch.
-function inReadingOrder(placed) {
-  const found = [];
-  placed.eachBefore((item) => found.push(item));
-  return found;
+// A node with all below it: `shift` down from the node above, `tops` and `bottoms` of the whole a level from the node's middle,
+// `path` the number of levels on which it leads to the answer. Branches stand below each other as close as their edges allow.
+function branchOf(node, leading) {
+  const below = node.children.map((child) => branchOf(child, leading));
+  const [tops, bottoms] = [[], []];
+  for (const each of below) {
+    const needed = each.tops.map((top, level) => (level in bottoms ? bottoms[level] - top + (level ? FAMILY_GAP : ROW_GAP) : -Infinity));
+    each.shift = Math.max(...(bottoms.length ? needed : [0]));
+    each.tops.forEach((top, level) => (tops[level] ??= top + each.shift));
+    each.bottoms.forEach((bottom, level) => (bottoms[level] = bottom + each.shift));
+  }
+  const longest = Math.max(0, ...below.map((each) => each.path));
+  const straight = longest && below.find((each) => each.path === longest);
+  const middle = straight ? straight.shift : below.length ? (below[0].shift + below.at(-1).shift) / 2 : 0;
+  for (const each of below) each.shift -= middle;
+  const half = heightOf(node) / 2;
+  return {
+    node, below, shift: 0, path: leading.has(node.id) ? longest + 1 : 0,
+    tops: [-half, ...tops.map((top) => top - middle)], bottoms: [half, ...bottoms.map((bottom) => bottom - middle)],
+  };
 }
 
 function leftOf(depth) {
@@ -61,13 +77,24 @@ function leftOf(depth) {
  * @returns {Box[]}  From top to bottom.
  */
 export function asOutline(root, width) {
+  const boxes = [];
   let top = 0;
-  return inReadingOrder(hierarchy(root, (node) => node.children)).map(({ data: node, depth }) => {
+  const place = (node, depth) => {
     const left = Math.min(depth, 8) * INDENT;
     const box = { node, x: left, y: top, width: Math.max(width - left, 180), height: heightOf(node, true) };
+    boxes.push(box);
     top += box.height + ROW_GAP - 2;
-    return box;
-  });
+    for (const child of node.children) place(child, depth + 1);
+  };
+  place(root, 0);
+  return boxes;
+}
+
+/** The rectangle around boxes. */
+export function extentOf(boxes) {
+  const edge = (pick, of) => pick(...boxes.map(of));
+  const [x, y] = [edge(Math.min, (box) => box.x), edge(Math.min, (box) => box.y)];
+  return { x, y, width: edge(Math.max, (box) => box.x + box.width) - x, height: edge(Math.max, (box) => box.y + box.height) - y };
 }
 
 /** The line from a box to one of its children. */

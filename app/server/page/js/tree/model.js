@@ -102,6 +102,11 @@ function newNode(id, kind, data, query, parent) {
   return { id, kind, data, query, parent, children: [], hidden: [], isClosed: false };
 }
 
+/** How deep a node stands in its tree; the root's level is 1. */
+export function levelOf(node) {
+  return node.parent ? levelOf(node.parent) + 1 : 1;
+}
+
 /** All queries of a tree, parents first. */
 export function* queriesOf(query) {
   yield query;

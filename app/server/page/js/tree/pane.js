@@ -35,7 +35,7 @@ export class TreePane {
     const zoom = [
       iconButton("minus", say("tree.smaller"), () => this.picture.viewport.zoom(0.8)),
       iconButton("plus", say("tree.larger"), () => this.picture.viewport.zoom(1.25)),
-      iconButton("fit", say("tree.fit"), () => this.#fit()),
+      iconButton("fit", say("tree.fit"), () => this.picture.fit()),
     ];
     this.zoom = make("div.buttons", null, ...zoom);
     this.tools = make("div.tree-tools", { hidden: true },
@@ -124,6 +124,8 @@ export class TreePane {
     this.waiting = setTimeout(() => {
       this.at = -1;
       this.picture.search({ term: this.term.value });
+      const [first] = this.picture.matches();
+      if (first) this.picture.bringIn(first.id);
     }, 120);
   }
 
@@ -139,11 +141,6 @@ export class TreePane {
     const { term, verdicts } = this.picture.filter;
     const found = this.picture.matches().length;
     this.count.textContent = !term.trim() && !verdicts ? "" : this.at >= 0 && found ? say("tree.match", { at: this.at + 1, found }) : say("tree.matches", { n: found });
-  }
-
-  #fit() {
-    this.picture.viewport.isMoved = false;
-    this.picture.fit();
   }
 
   #reshape() {

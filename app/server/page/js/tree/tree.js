@@ -4,11 +4,12 @@ import { draw, make } from "../shell/dom.js";
 import { say } from "../shell/words.js";
 import { patternOf } from "../text/marked.js";
 import { classOf, fillCard } from "./card.js";
-import { asOutline, asTree, lineBetween } from "./layout.js";
-import { deadOf, foldId, leadingOf, nodesOf, textOf, verdictOf } from "./model.js";
+import { asOutline, asTree, extentOf, lineBetween } from "./layout.js";
+import { deadOf, foldId, leadingOf, levelOf, nodesOf, textOf, verdictOf } from "./model.js";
 import { Viewport } from "./viewport.js";
 
 const NARROW_PX = 560;
+const MOST_MOVED = 200; // cards; more of them would move too slowly
 const READABLE_SCALE = 9 / 12; // the smallest text of a card has 12 px, and is read from 9 px on
 
 export class TreePicture {
@@ -86,7 +87,7 @@ export class TreePicture {
 
   // The first of these that can be read: the whole tree, a folded one, an outline of that.
   #plan() {
-    const isReadable = (folds) => this.viewport.scaleFor(extentOf(asTree(this.#nodes(folds)))) >= READABLE_SCALE;
+    const isReadable = (folds) => this.#isReadable(asTree(this.#nodes(folds), this.leading));
     const isNarrow = this.element.clientWidth < NARROW_PX;
     if (!isNarrow && isReadable(this.folds ?? false)) return { folds: false, outline: false };
     return { folds: true, outline: isNarrow || !isReadable(this.folds ?? true) };
@@ -102,22 +103,36 @@ export class TreePicture {
     const isOutline = this.isOutline;
     this.element.classList.toggle("outline", isOutline);
     this.viewport.on = !isOutline;
-    const boxes = isOutline ? asOutline(this.root, this.element.clientWidth - 24) : asTree(this.root);
+    const boxes = isOutline ? asOutline(this.root, this.element.clientWidth - 24) : asTree(this.root, this.leading);
     this.boxes = new Map(boxes.map((box) => [box.node.id, box]));
     this.#place(isOutline);
-    if (!this.viewport.isMoved && !isOutline) this.fit();
+    if (!this.viewport.isMoved && !isOutline) this.#settle();
     this.onChange();
   }
 
   #resize() {
-    const isOutline = this.isOutline;
-    if (!this.isSettled || isOutline || this.element.classList.contains("outline")) this.update();
-    else if (!this.viewport.isMoved) this.fit();
+    if (!this.isSettled || this.isOutline || this.element.classList.contains("outline")) this.update();
+    else if (!this.viewport.isMoved) this.#settle();
   }
 
-  /** Show all cards, however small. */
+  #isReadable(boxes) {
+    return this.viewport.scaleFor(extentOf(boxes)) >= READABLE_SCALE;
+  }
+
+  // All cards where they can be read, else the path to the answer from the question on.
+  #settle() {
+    const boxes = [...this.boxes.values()];
+    if (!boxes.length) return;
+    if (this.#isReadable(boxes)) this.viewport.fit(extentOf(boxes));
+    else this.viewport.startAt(this.boxes.get(this.root.id), extentOf(boxes), READABLE_SCALE);
+  }
+
+  /** Show all cards, however small; where they can be read, more that come are brought in too. */
   fit() {
-    if (this.boxes.size) this.viewport.fit(extentOf([...this.boxes.values()]));
+    const boxes = [...this.boxes.values()];
+    if (!boxes.length) return;
+    this.viewport.fit(extentOf(boxes));
+    this.viewport.isMoved = !this.#isReadable(boxes);
   }
 
   #place(isOutline) {
@@ -126,6 +141,7 @@ export class TreePicture {
     const isFiltered = Boolean(pattern || this.filter.verdicts);
     const wanted = this.boxes.has(this.current) ? this.current : this.root.id;
     let previous = null;
+    this.element.classList.toggle("still", this.boxes.size > MOST_MOVED);
     for (const box of this.boxes.values()) {
       const card = this.cards.get(box.node.id) ?? this.#newCard(box);
       this.#paint(card, box, pattern);
@@ -137,15 +153,14 @@ export class TreePicture {
       if (box.node.parent) this.#line(box, isOutline);
     }
     for (const [id, card] of this.cards) if (!this.boxes.has(id)) this.#drop(id, card);
-    const bottom = Math.max(...[...this.boxes.values()].map((box) => box.y + box.height));
-    this.stage.style.height = isOutline ? `${bottom + 24}px` : "";
+    const { y, height } = extentOf([...this.boxes.values()]);
+    this.stage.style.height = isOutline ? `${y + height + 24}px` : "";
   }
 
   #newCard(box) {
-    const card = make("div.node", { role: "treeitem", "data-id": box.node.id });
+    const card = make(this.boxes.size > MOST_MOVED ? "div.node" : "div.node.new", { role: "treeitem", "data-id": box.node.id });
     const from = this.boxes.get(box.node.parent?.id) ?? box;
     card.style.transform = `translate(${from.x}px, ${from.y}px)`;
-    card.classList.add("new");
     card.addEventListener("animationend", () => card.classList.remove("new"), { once: true });
     this.cards.set(box.node.id, card);
     return card;
@@ -161,6 +176,7 @@ export class TreePicture {
       fillCard(card, node, pattern);
     }
     card.setAttribute("aria-level", levelOf(node));
+    card.style.setProperty("--level", levelOf(node)); // how far to the right it stands on paper
     card.setAttribute("aria-selected", String(node.id === this.current));
     if (node.hidden.length) card.setAttribute("aria-expanded", String(!node.isClosed));
     else card.removeAttribute("aria-expanded");
@@ -216,10 +232,14 @@ export class TreePicture {
       card.setAttribute("aria-selected", String(each === id));
       card.tabIndex = each === id ? 0 : -1;
     }
-    const card = this.cards.get(id);
-    if (focus) card.focus({ preventScroll: true });
-    if (this.isOutline) card.scrollIntoView({ block: "nearest" });
-    else this.viewport.bringIn(box);
+    if (focus) this.cards.get(id).focus({ preventScroll: true });
+    this.bringIn(id);
+  }
+
+  /** Bring a node into view that is not. */
+  bringIn(id) {
+    if (this.isOutline) this.cards.get(id).scrollIntoView({ block: "nearest" });
+    else this.viewport.bringIn(this.boxes.get(id));
   }
 
   /** Open or close what is below a node. */
@@ -303,16 +323,6 @@ function withId(node, id) {
   return null;
 }
 
-function extentOf(boxes) {
-  const edge = (pick, of) => pick(...boxes.map(of));
-  const [x, y] = [edge(Math.min, (box) => box.x), edge(Math.min, (box) => box.y)];
-  return { x, y, width: edge(Math.max, (box) => box.x + box.width) - x, height: edge(Math.max, (box) => box.y + box.height) - y };
-}
-
-function levelOf(node) {
-  return node.parent ? levelOf(node.parent) + 1 : 1;
-}
-
 const inward = (picture, node) => {
   if (node.isClosed || node.kind === "fold") picture.toggle(node, false);
   else if (node.children.length) picture.goTo(node.children[0].id);
@@ -336,5 +346,5 @@ const KEYS = {
   "+": (picture) => picture.viewport.zoom(1.25),
   "=": (picture) => picture.viewport.zoom(1.25),
   "-": (picture) => picture.viewport.zoom(0.8),
-  0: (picture) => { picture.viewport.isMoved = false; picture.fit(); },
+  0: (picture) => picture.fit(),
 };

@@ -1,9 +1,10 @@
-// Pan and zoom: a stage that is moved under a window by wheel, drag, pinch and keys.
+// Pan and zoom: a stage that is moved under a window by wheel (with Ctrl or ⌘ it zooms), drag, pinch and keys.
 
 const LEAST = 0.12;
 const PAD = 10;
 const MOST = 2.5;
 const DRAG_FROM_PX = 4;
+const LINE_PX = 33; // of a wheel that counts lines
 
 export class Viewport {
   /**
@@ -45,6 +46,15 @@ export class Viewport {
     this.#show();
   }
 
+  /** Show a box at the left edge at a scale, with as much as there is above and below it of `all`. */
+  startAt(box, all, scale) {
+    const { clientHeight } = this.frame;
+    const [first, last] = [PAD - all.y * scale, clientHeight - PAD - (all.y + all.height) * scale];
+    const wanted = clientHeight / 2 - (box.y + box.height / 2) * scale;
+    this.view = { scale, x: PAD - box.x * scale, y: first < last ? (first + last) / 2 : Math.min(Math.max(wanted, last), first) };
+    this.#show();
+  }
+
   /** Zoom by a factor around a point of the frame, by default its middle. */
   zoom(factor, at = { x: this.frame.clientWidth / 2, y: this.frame.clientHeight / 2 }) {
     const { x, y, scale } = this.view;
@@ -62,7 +72,7 @@ export class Viewport {
     this.#show();
   }
 
-  /** Move just so far that a box is seen whole; too small ones grow until they can be read. */
+  /** Move just so far that a box is seen whole, one from far away into the middle; too small ones grow until they can be read. */
   bringIn({ x, y, width, height }) {
     if (!this.isOn) return;
     const clientWidth = this.frame.clientWidth - this.covered;
@@ -70,9 +80,11 @@ export class Viewport {
     if (this.view.scale < 0.55) this.zoom(0.8 / this.view.scale, this.#onFrame(x + width / 2, y + height / 2));
     const { scale } = this.view;
     const [left, top] = [x * scale + this.view.x, y * scale + this.view.y];
-    const dx = Math.max(24 - left, 0) || Math.min(clientWidth - 24 - left - width * scale, 0);
-    const dy = Math.max(24 - top, 0) || Math.min(clientHeight - 24 - top - height * scale, 0);
-    if (dx || dy) this.pan(dx, dy);
+    const dx = Math.max(PAD - left, 0) || Math.min(clientWidth - PAD - left - width * scale, 0);
+    const dy = Math.max(PAD - top, 0) || Math.min(clientHeight - PAD - top - height * scale, 0);
+    const isFar = Math.abs(dx) > clientWidth / 2 || Math.abs(dy) > clientHeight / 2;
+    if (isFar) this.pan((clientWidth - width * scale) / 2 - left, (clientHeight - height * scale) / 2 - top);
+    else if (dx || dy) this.pan(dx, dy);
   }
 
   #onFrame(x, y) {
@@ -87,10 +99,13 @@ export class Viewport {
   #wheeled(event) {
     if (!this.isOn) return;
     event.preventDefault();
-    if (event.ctrlKey || event.metaKey || !event.shiftKey) {
+    const unit = event.deltaMode ? LINE_PX : 1;
+    const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
+    if (event.ctrlKey || event.metaKey) { // as a pinch on a touchpad says it too
       const box = this.frame.getBoundingClientRect();
-      this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), { x: event.clientX - box.left, y: event.clientY - box.top });
-    } else this.pan(-(event.deltaX || event.deltaY), 0);
+      this.zoom(Math.exp(-dy * 0.0015), { x: event.clientX - box.left, y: event.clientY - box.top });
+    } else if (event.shiftKey) this.pan(-(dx || dy), 0);
+    else this.pan(-dx, -dy);
   }
 
   #pressed(event) {

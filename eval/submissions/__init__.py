@@ -1,0 +1,1 @@
+"""Files of a run in the forms that benchmarks take."""

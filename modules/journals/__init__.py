@@ -1,0 +1,1 @@
+"""Journals of model calls: in SQL and in Redis."""

@@ -1,0 +1,1 @@
+"""Where transcripts of model calls are kept: in SQL and in Redis."""
