@@ -17,7 +17,7 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 IS_CI = os.environ.get("CI") == "true"
 """There a browser that is missing makes tests fail, which skip elsewhere."""
-HOW_TO_INSTALL = "apt-get install chromium chromium-driver fonts-liberation"
+HOW_TO_INSTALL = "apt-get install chromium chromium-driver fonts-liberation fonts-dejavu-core"
 needs_browser = pytest.mark.skipif(CHROMIUM is None and not IS_CI, reason=f"no chromium: {HOW_TO_INSTALL}")
 
 _FLAGS = (

@@ -15,7 +15,7 @@ class NamesThread(AbstractAsyncContextManager["NamesThread"]):
     def __init__(self, thread_id: str) -> None:
         self._thread_id = thread_id
         self.has_begun = False
-        """Whether the search has begun; a failure before it leaves nothing to resume."""
+        """Whether the search has begun; a failure before it leaves nothing to go on with."""
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if not self.has_begun or not isinstance(error, StoreFailure):
@@ -23,8 +23,8 @@ class NamesThread(AbstractAsyncContextManager["NamesThread"]):
         if isinstance(error, LostParts):
             said = f"The question's thread is {self._thread_id!r}, which cannot be resumed: ask under another id."
         else:
-            command = shlex.join(["judgetree", "ask", "--resume", "--thread-id", self._thread_id])
-            said = f"What was saved of the question is kept; once the store works, resume it: {command}"
+            option = shlex.join(["--thread-id", self._thread_id])
+            said = f"What was saved of the question is kept; once the store works, ask it again with {option}"
         raise type(error)(f"{error} {said}") from error
 
 

@@ -31,7 +31,7 @@ from .parsers.pdf.document import parse_pdf
 from .parsers.word.document import parse_docx
 from .row_parsers import ROW_PARSERS
 
-PARSER_VERSION = 6
+PARSER_VERSION = 7
 """Part of file digests: raise it when a parser's texts change, so that files are read again."""
 
 RESERVED_METADATA = frozenset(

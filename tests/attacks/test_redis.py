@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import redis
@@ -514,28 +515,29 @@ def test_a_redis_that_was_emptied_in_a_turn_keeps_nothing_of_it(server: RedisSer
     assert keys_in(server) == {}
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        (fill, "What was saved .* once the store works, resume it: judgetree ask --resume --thread-id 'my thread'"),
-        (flush, "thread is 'my thread', which cannot be resumed: ask under another id"),
-    ],
-)
-def test_a_failure_in_mid_search_names_the_thread(
-    server: RedisServer, tmp_path: Path, fault: Callable[[RedisServer], None], said: str
+@pytest.mark.parametrize("durability", ["async", "sync", "exit"])
+def test_a_store_that_is_full_in_mid_search_names_the_thread(
+    server: RedisServer, tmp_path: Path, durability: Literal["async", "sync", "exit"]
 ) -> None:
-    settings = settings_in(tmp_path, checkpoints=Address(server.url))
-    llm = During(lambda: fault(server))
-    context = RagContext(reader=llm, retriever=TableRetriever(TABLE))
+    """However little of it was saved, asking again on the thread answers."""
+    settings = settings_in(tmp_path, checkpoints=Address(server.url), durability=durability)
+    context = RagContext(reader=During(lambda: fill(server)), retriever=TableRetriever(TABLE))
     with RagSession(system="naive", context=context, settings=settings) as session:
-        with pytest.raises(StoreFailure, match=said):
+        with pytest.raises(StoreFailure, match=r"once the store works, ask it again with --thread-id 'my thread'"):
             session.ask(CLASS, thread_id="my thread")
-        if fault is fill:
-            heal(server)
-            result = session.ask(thread_id="my thread", resume=True)
-            assert result.answer == "Delta"
-        else:
-            assert keys_in(server) == {}
+        heal(server)
+        assert session.ask(CLASS, thread_id="my thread").answer == "Delta"
+
+
+def test_a_store_that_was_emptied_in_mid_search_names_the_thread(server: RedisServer, tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, checkpoints=Address(server.url))
+    context = RagContext(reader=During(lambda: flush(server)), retriever=TableRetriever(TABLE))
+    with (
+        RagSession(system="naive", context=context, settings=settings) as session,
+        pytest.raises(StoreFailure, match="thread is 'my thread', which cannot be resumed: ask under another id"),
+    ):
+        session.ask(CLASS, thread_id="my thread")
+    assert keys_in(server) == {}
 
 
 # --- locks ---

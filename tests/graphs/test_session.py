@@ -166,8 +166,8 @@ def test_a_store_that_fails_in_mid_search_is_told_with_the_thread(tmp_path: Path
 
     settings = load_settings(home=tmp_path, checkpoints=f"sqlite:///{file}", durability="sync")
     with RagSession(context=context_of(FakeLLM(reply)), settings=settings) as session:
-        with pytest.raises(StoreFailure, match=r"no such table.* resume it: .* --resume --thread-id 'my own'"):
+        with pytest.raises(StoreFailure, match=r"no such table.* ask it again with --thread-id 'my own'"):
             session.ask(ROOT, thread_id="my own")
         with pytest.raises(StoreFailure, match="no such table: checkpoints") as before_the_search:
             session.ask(ROOT, thread_id="my own")
-    assert "--resume" not in str(before_the_search.value)
+    assert "--thread-id" not in str(before_the_search.value)

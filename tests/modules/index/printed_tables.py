@@ -49,7 +49,9 @@ _HEADS = (
     "Stock",
 )
 _GROUPS = "Inlet", "Outlet", "Summer", "Winter", "Inside", "Outside"
-_FONTS = "16px serif", "14px sans-serif", "12px sans-serif", "16px sans-serif"
+FAMILIES = "Liberation", "DejaVu"
+"""Fonts that tables are printed in, each with and without serifs; letters of the second are wider and kerned more."""
+_FONTS = "16px '{} Serif'", "14px '{} Sans'", "12px '{} Sans'", "16px '{} Sans'"
 _ABOVE = "The herons of the lake were counted in the spring of that year by Ada and her brother, who had a boat."
 _BELOW = "Nobody counted them again before the autumn of the year after that one, when the boat was sold."
 
@@ -124,14 +126,14 @@ def printed(pages: Sequence[str]) -> bytes:
         return done.read_bytes()
 
 
-def tables_of(style: Style, count: int, *, seed: int) -> Iterator[PrintedTable]:
+def tables_of(style: Style, count: int, *, seed: int, family: str) -> Iterator[PrintedTable]:
     """Yield tables of a style with 2 to 6 columns, 3 to 8 rows and empty cells at any places."""
     chance = random.Random(seed)
     for _ in range(count):
-        yield _table(style, chance)
+        yield _table(style, chance, family)
 
 
-def _table(style: Style, chance: random.Random) -> PrintedTable:
+def _table(style: Style, chance: random.Random, family: str) -> PrintedTable:
     columns = chance.randint(3 if style.is_grouped or style.are_heads_turned else 2, 6)
     heads = ["Model", *chance.sample(_HEADS, columns - 1)]
     values = iter(chance.sample(range(10, 10_000), 60))
@@ -166,7 +168,10 @@ def _table(style: Style, chance: random.Random) -> PrintedTable:
         table = f'<div style="height:600px"><div style="transform:rotate({style.turn}deg);{size}">{table}</div></div>'
     page = table if style.is_alone else f"<p>{_ABOVE}</p>{table}<p>{_BELOW}</p>"
     return PrintedTable(
-        html=f'<div style="font:{chance.choice(_FONTS)}">{page}</div>', groups=groups, heads=heads, rows=rows
+        html=f'<div style="font:{chance.choice(_FONTS).format(family)}">{page}</div>',
+        groups=groups,
+        heads=heads,
+        rows=rows,
     )
 
 
@@ -266,6 +271,10 @@ OTHER_TABLES = {
     ),
     "lines below the rows": (_simple(cells="padding:3px;border-bottom:1px solid gray"), _READ),
     "letters of one width": (f"<div style='font-family:monospace'>{_simple()}</div>", _READ),
+    "above a paragraph whose last line is short": (
+        f"{_simple(cells='padding:5px')}<p>{_BELOW}<br>It was sold.",
+        f"{_READ} {_BELOW} It was sold.",
+    ),
     "a row over several columns below": (
         _simple(below="<tr><td colspan=3>Total of all of these machines<td>159</tr>"),
         f"{_READ} Total of all of these machines 159",

@@ -188,13 +188,16 @@ def _joined(places: Sequence[Span], least: float) -> list[Span]:
 def _read(rows: Sequence[Row], run: Run, begin: int, rules: Sequence[Rule]) -> _Found | None:
     """Return what a run has of a table, with a row of heads over several columns above it, not before ``begin``."""
     start, stop, across = run
+    unclear = None
     for end in range(stop, max(start, stop - _MOST_BELOW) - 1, -1):
         if end < stop and len(rows[end].segments) > 1:
-            return None
+            break
         inner = start, end, across
         if (found := _below_heads(rows, inner, rules)) or (found := _body(rows, inner, rules)):
-            return _with_heads(rows, found, begin)
-    return None
+            if found.table is not None:
+                return _with_heads(rows, found, begin)
+            unclear = unclear or found
+    return unclear
 
 
 def _below_heads(rows: Sequence[Row], run: Run, rules: Sequence[Rule]) -> _Found | None:

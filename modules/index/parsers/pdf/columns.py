@@ -27,6 +27,8 @@ _WIDE_GUTTER = 1.5
 _MOST_BETWEEN = 3
 """Most rows from one that a space parts to the next one of a table, whose cells may have several lines."""
 _MAX_DEPTH = 3
+_MOST_KERNED = 0.3
+"""Most overlap of two letters that are moved together, as the T and the o of "To", in heights of letters."""
 
 
 def in_reading_order(words: Sequence[Word], rules: Rules | None = None) -> str:
@@ -64,8 +66,9 @@ def _whole_words(words: Sequence[Word]) -> list[Word]:
 
 def _touch(before: Word, word: Word) -> bool:
     near = CELL * word.size
+    gap = word.left - before.right
     return (
-        abs(word.left - before.right) < near
+        -_MOST_KERNED * word.size < gap < near
         and abs(word.base - before.base) < near
         and abs(word.size - before.size) < near
         and not (before.script or word.script)

@@ -23,7 +23,7 @@ SPACE = 0.22
 _SHOWN = str.maketrans(
     dict(zip(map(chr, range(0xFB00, 0xFB07)), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
 )
-CELL = 0.1
+CELL = 0.08
 """Least gap between texts that are placed apart, in sizes of their letters; letters of a word are closer."""
 _NARROW = 0.5
 """Most gap between words of a sentence, in heights of their letters."""
