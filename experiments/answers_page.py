@@ -21,6 +21,8 @@ from .record import STAGE_A
 
 FIGURES = {"f1": "F1", "em": "EM", "cover_em": "cover EM"}
 _NUMBERS = (*FIGURES, "evidence", "calls", "tokens", "written", "seconds", "cut_off")
+_ONE_SEARCH = 2
+"""Calls of ircot or self-ask that has searched once."""
 _TITLES = {part: SETS[of] for part, of in zip(STAGE_B, STAGE_A, strict=True)}
 
 
@@ -30,7 +32,7 @@ def write_answers(page: Path, model: str) -> None:
     if not is_whole(rows):
         wanted = sum(len(ids_of(name)) for name in STAGE_B)
         said = f"**Not known yet: {rows['id'].nunique()} of the {wanted} questions are answered.**"
-        fill(page, {"summary": said, **dict.fromkeys(("before", "means", "parts", "differences"), "")})
+        fill(page, {"summary": said, **dict.fromkeys(("again", "before", "means", "parts", "differences"), "")})
         return
     rows[[*_NUMBERS]] = rows[[*_NUMBERS]].apply(pd.to_numeric, errors="coerce")
     order = list(systems_of(1))
@@ -38,6 +40,7 @@ def write_answers(page: Path, model: str) -> None:
     stage_a = outcomes(each for name in STAGE_A for each in read_kept(kept_file(name, model)))
     parts = {
         "summary": summary(kept_folder(model).name, rows),
+        "again": searched_again(rows),
         "before": known_before(stage_a, rows),
         "means": means_table(rows),
         "parts": parts_table(rows),
@@ -107,6 +110,16 @@ def means_table(rows: pd.DataFrame) -> str:
     counts = ["refused", "failed", "cut off", "evidence complete"]
     costs = ["calls", "prompt tokens", "tokens written", "seconds, median"]
     return table(["system", *FIGURES.values(), *counts, *costs], lines)
+
+
+def searched_again(rows: pd.DataFrame) -> str:
+    """Say how often systems that may search again did: with more calls than one for the next step and one to answer."""
+    ircot, self_ask = (int((rows.loc[rows["system"] == name, "calls"] > _ONE_SEARCH).sum()) for name in NAMES[-2:])
+    return (
+        f"Ircot searched again for {ircot} of {rows['id'].nunique()} questions, self-ask for {self_ask}; for the others "
+        "their first step was said to be the answer. Where ircot does not search again, its reader is asked what that of "
+        "three passages is asked, and answers the same."
+    )
 
 
 def parts_table(rows: pd.DataFrame) -> str:

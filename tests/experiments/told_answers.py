@@ -63,6 +63,12 @@ def check_told(page: str, rows: Sequence[Row]) -> None:
             cells = [cell.split()[0] for cell in differences[f"judge minus {name}"]]
             by_set = [difference([e for e in rows if e["part"] == part], name, "f1") for part in TITLES]
             assert cells == [*(difference(rows, name, each) for each in ("f1", "em", "cover_em")), *by_set]
+    again = [
+        sum(float(each["calls"]) > 2 for each in rows if each["system"] == name)
+        for name in ("ircot, 3 rounds", "self-ask, 3 rounds")
+    ]
+    count = len({each["id"] for each in rows})
+    assert f"Ircot searched again for {again[0]} of {count} questions, self-ask for {again[1]};" in page
     sentence = page.partition("**Behind judged recursion")[2].partition("<!-- end")[0]
     for name in (JUDGE, MATCHED, LINKED):
         found = [each for each in rows if each["system"] == name]
