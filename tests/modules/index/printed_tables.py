@@ -235,6 +235,17 @@ NO_TABLES = {
 """Pages by what they have, none of which is a table."""
 
 
+def spaced(family: str, spacing: str) -> tuple[str, Sequence[str]]:
+    """Return a page with letters spaced by a length of CSS, and what is read there."""
+    sentence = "The herons were counted in the spring by Ada 12 345 times."
+    style = f"letter-spacing:{spacing}"
+    page = (
+        f"<div style=\"font-family:'{family} Sans'\"><h1 style='{style}'>Report of the Harbour</h1><p>{_PROSE}"
+        f"<p style='{style}'>{sentence}<p style='{style};text-transform:uppercase'>In <b>all</b> 1998 of them.</div>"
+    )
+    return page, ("Report of the Harbour", sentence, "IN ALL 1998 OF THEM.")
+
+
 _SIMPLE = [
     ["Boiler", "12.5", "", "40"],
     ["Pump long name", "", "7", "52"],

@@ -15,6 +15,7 @@ from tests.modules.index.printed_tables import (
     PrintedTable,
     Style,
     printed,
+    spaced,
     tables_of,
 )
 
@@ -91,3 +92,12 @@ def test_what_is_no_table_is_read_as_none(name: str, read_pages: dict[str, str])
 def test_special_tables_keep_their_columns(name: str, read_pages: dict[str, str]) -> None:
     text = " ".join(read_pages[name].split())
     assert OTHER_TABLES[name][1] in text, read_pages[name]
+
+
+@needs_browser
+@pytest.mark.parametrize("family", FAMILIES)
+def test_spaced_letters_are_words(family: str) -> None:
+    """Up to about an eighth of the size of the letters."""
+    pages = [spaced(family, f"{hundredths / 100}em") for hundredths in range(2, 13)]
+    for (_, said), text in zip(pages, texts_of([page for page, _ in pages]), strict=True):
+        assert [each for each in said if each not in text] == [], text
