@@ -23,6 +23,8 @@ FIGURES = {"f1": "F1", "em": "EM", "cover_em": "cover EM"}
 _NUMBERS = (*FIGURES, "evidence", "calls", "tokens", "written", "seconds", "cut_off")
 _ONE_SEARCH = 2
 """Calls of ircot or self-ask that has searched once."""
+_SELF_ASK = 4, 6, 7
+"""Calls of self-ask that has searched again once, twice and three times, after which it does not ask on."""
 _TITLES = {part: SETS[of] for part, of in zip(STAGE_B, STAGE_A, strict=True)}
 
 
@@ -32,18 +34,22 @@ def write_answers(page: Path, model: str) -> None:
     if not is_whole(rows):
         wanted = sum(len(ids_of(name)) for name in STAGE_B)
         said = f"**Not known yet: {rows['id'].nunique()} of the {wanted} questions are answered.**"
-        fill(page, {"summary": said, **dict.fromkeys(("again", "before", "means", "parts", "differences"), "")})
+        parts = "again", "seen", "before", "means", "sets", "readers", "differences"
+        fill(page, {"summary": said, **dict.fromkeys(parts, "")})
         return
     rows[[*_NUMBERS]] = rows[[*_NUMBERS]].apply(pd.to_numeric, errors="coerce")
     order = list(systems_of(1))
     rows = rows.sort_values("system", key=lambda names: names.map(order.index), kind="stable")
     stage_a = outcomes(each for name in STAGE_A for each in read_kept(kept_file(name, model)))
+    seen = kept_folder(model) / "seen.md"
     parts = {
         "summary": summary(kept_folder(model).name, rows),
         "again": searched_again(rows),
+        "seen": seen.read_text(encoding="utf-8") if seen.exists() else "",
         "before": known_before(stage_a, rows),
         "means": means_table(rows),
-        "parts": parts_table(rows),
+        "sets": sets_table(rows),
+        "readers": readers_table(rows),
         "differences": differences_table(rows),
     }
     fill(page, parts)
@@ -113,30 +119,57 @@ def means_table(rows: pd.DataFrame) -> str:
 
 
 def searched_again(rows: pd.DataFrame) -> str:
-    """Say how often systems that may search again did: with more calls than one for the next step and one to answer."""
-    ircot, self_ask = (int((rows.loc[rows["system"] == name, "calls"] > _ONE_SEARCH).sum()) for name in NAMES[-2:])
+    """Say how often systems that may search again did, by their calls, and what self-ask writes that is not cut off."""
+    ircot, self_ask = (rows[rows["system"] == name] for name in NAMES[-2:])
+    once, twice, thrice = (int((self_ask["calls"] == calls).sum()) for calls in _SELF_ASK)
+    whole = self_ask[self_ask["cut_off"] == 0]
+    again, cut_off = int((ircot["calls"] > _ONE_SEARCH).sum()), len(self_ask) - len(whole)
     return (
-        f"Ircot searched again for {ircot} of {rows['id'].nunique()} questions, self-ask for {self_ask}; for the others "
-        "their first step was said to be the answer. Where ircot does not search again, its reader is asked what that of "
-        "three passages is asked, and answers the same."
+        f"Ircot searched again for {again} of {len(ircot)} questions; where it does not, its reader is asked what that "
+        "of three passages is asked, and answers the same. Self-ask searched again once "
+        f"for {once} questions, twice for {twice} and three times for {thrice}. It wrote "
+        f"{whole['written'].mean():,.0f} tokens a question without those ({cut_off}) in which a reply was cut off."
     )
 
 
-def parts_table(rows: pd.DataFrame) -> str:
-    """Return a line a system: by data set, and by whether readers saw all evidence."""
-    lines = []
-    for name, part in rows.groupby("system", sort=False):
-        by_set = [part[part["part"] == each] for each in _TITLES]
-        by_evidence = [part[part["evidence"] == whole] for whole in (1, 0)]
-        lines.append(
-            [
-                str(name),
-                *(cell for each in by_set for cell in (_mean(each["f1"]), f"{each['tokens'].mean():,.0f}")),
-                *(f"{_mean(each['f1'])} ({len(each)})" for each in by_evidence),
-            ]
-        )
-    by_set_heads = [f"{title}: {head}" for title in _TITLES.values() for head in ("F1", "prompt tokens")]
-    return table(["system", *by_set_heads, "F1 with all evidence", "without"], lines)
+def sets_table(rows: pd.DataFrame) -> str:
+    """Return a line a system: by data set."""
+    lines = [
+        [
+            str(name),
+            *(
+                cell
+                for each in _TITLES
+                for of in [part[part["part"] == each]]
+                for cell in (_mean(of["f1"]), f"{of['evidence'].sum():.0f}", f"{of['tokens'].mean():,.0f}")
+            ),
+        ]
+        for name, part in rows.groupby("system", sort=False)
+    ]
+    figures = "F1", "evidence complete", "prompt tokens"
+    return table(["system", *(f"{title}: {figure}" for title in _TITLES.values() for figure in figures)], lines)
+
+
+def readers_table(rows: pd.DataFrame) -> str:
+    """Return a line a system: by whether its own readers, and those of plain retrieval, saw all evidence."""
+    plain = rows[rows["system"] == NAMES[0]]
+    enough = set(plain.loc[plain["evidence"] == 1, "id"])
+    lines = [
+        [
+            str(name),
+            *(
+                f"{_mean(each['f1'])} ({len(each)})"
+                for each in (part[part["evidence"] == 1], part[part["evidence"] == 0])
+            ),
+            *(_mean(part.loc[part["id"].isin(enough) == is_enough, "f1"]) for is_enough in (True, False)),
+        ]
+        for name, part in rows.groupby("system", sort=False)
+    ]
+    same = (
+        f"F1 on the {len(enough)} questions that three passages suffice for",
+        f"on the other {len(plain) - len(enough)}",
+    )
+    return table(["system", "F1 with all evidence", "without", *same], lines)
 
 
 def differences_table(rows: pd.DataFrame) -> str:

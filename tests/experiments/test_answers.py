@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from statistics import median
 
 import httpx
 import pandas as pd
@@ -65,6 +66,13 @@ def test_stage_a_on_the_same_questions_is_that_of_its_page() -> None:
         judge, plain = (sum(complete[each, name] for each in ids) for name in ("judge", "naive, as many tokens"))
         told = f"{judge} and {plain} of {len(ids)}: {100 * (judge - plain) / len(ids):+.1f} ("
         assert told in said
+
+
+def test_what_was_seen_beside_the_rows_agrees_with_them() -> None:
+    seconds = [float(each["seconds"]) for each in ROWS if each["system"] == "judge"]
+    assert f"median is {median(seconds[:45]):.0f} in the first 45 questions, and {median(seconds[45:]):.0f} in" in PAGE
+    answers = {(each["id"], each["system"]): each["answer"] for each in ROWS}
+    assert all(answers[each, "ircot, 3 rounds"] == answers[each, "naive, 3 passages"] for each in QUESTIONS)
 
 
 @pytest.mark.local_model

@@ -31,9 +31,15 @@ def lines_of(page: str, heads: str) -> dict[str, list[str]]:
 def check_told(page: str, rows: Sequence[Row]) -> None:
     """Every mean, count and difference of a whole page is that of its rows."""
     systems = list(dict.fromkeys(each["system"] for each in rows))
-    means, parts = lines_of(page, "system | F1 | EM"), lines_of(page, "system | HotpotQA: F1")
+    means, sets = lines_of(page, "system | F1 | EM"), lines_of(page, "system | HotpotQA: F1")
+    readers = lines_of(page, "system | F1 with all evidence")
+    plain = {each["id"]: float(each["evidence"]) for each in rows if each["system"] == "naive, 3 passages"}
+    enough = int(sum(plain.values()))
+    assert (
+        f"| F1 on the {enough} questions that three passages suffice for | on the other {len(plain) - enough} |" in page
+    )
     differences = lines_of(page, "in points")
-    assert set(means) == set(parts) == {*systems}
+    assert set(means) == set(sets) == set(readers) == {*systems}
     assert set(differences) == {f"judge minus {each}" for each in systems if each != JUDGE}
     for name in systems:
         found = [each for each in rows if each["system"] == name]
@@ -54,11 +60,17 @@ def check_told(page: str, rows: Sequence[Row]) -> None:
         told = []
         for part in TITLES:
             of = [each for each in found if each["part"] == part]
-            told += [f"{mean(of, 'f1', 100):.1f}", f"{mean(of, 'tokens'):,.0f}"]
+            whole = sum(float(each["evidence"]) for each in of)
+            told += [f"{mean(of, 'f1', 100):.1f}", f"{whole:.0f}", f"{mean(of, 'tokens'):,.0f}"]
+        assert sets[name] == told
+        told = []
         for is_whole in (1, 0):
             of = [each for each in found if float(each["evidence"]) == is_whole]
             told.append(f"{mean(of, 'f1', 100):.1f} ({len(of)})" if of else "- (0)")
-        assert parts[name] == told
+        for is_whole in (1, 0):
+            of = [each for each in found if plain[each["id"]] == is_whole]
+            told.append(f"{mean(of, 'f1', 100):.1f}" if of else "-")
+        assert readers[name] == told
         if name != JUDGE:
             cells = [cell.split()[0] for cell in differences[f"judge minus {name}"]]
             by_set = [difference([e for e in rows if e["part"] == part], name, "f1") for part in TITLES]
@@ -67,8 +79,15 @@ def check_told(page: str, rows: Sequence[Row]) -> None:
         sum(float(each["calls"]) > 2 for each in rows if each["system"] == name)
         for name in ("ircot, 3 rounds", "self-ask, 3 rounds")
     ]
-    count = len({each["id"] for each in rows})
-    assert f"Ircot searched again for {again[0]} of {count} questions, self-ask for {again[1]};" in page
+    assert f"Ircot searched again for {again[0]} of {len(plain)} questions;" in page
+    rounds = [
+        sum(each["system"] == "self-ask, 3 rounds" and float(each["calls"]) == calls for each in rows)
+        for calls in (4, 6, 7)
+    ]
+    assert sum(rounds) == again[1]
+    assert "once for {} questions, twice for {} and three times for {}.".format(*rounds) in page
+    found = [each for each in rows if each["system"] == "self-ask, 3 rounds" and float(each["cut_off"]) == 0]
+    assert f"It wrote {mean(found, 'written'):,.0f} tokens a question without those ({len(plain) - len(found)})" in page
     sentence = page.partition("**Behind judged recursion")[2].partition("<!-- end")[0]
     for name in (JUDGE, MATCHED, LINKED):
         found = [each for each in rows if each["system"] == name]
