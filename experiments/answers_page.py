@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from judgetree.evaluation.metrics.intervals import mean_interval
-from judgetree.evaluation.metrics.statistics import compare_paired
+from judgetree.evaluation.metrics.statistics import PairedComparison, compare_paired
 
 from .answers import NAMES, STAGE_B, kept_answers, read_answers, systems_of
 from .batches import kept_file, kept_folder
@@ -64,14 +64,18 @@ def is_whole(rows: pd.DataFrame) -> bool:
 def summary(model: str, rows: pd.DataFrame) -> str:
     """Say what the answers behind the judge are worth beside those behind others."""
     linked = NAMES[1]
+    least = _compared(rows, JUDGE, MATCHED, "f1").smallest_detectable
+    shown = (
+        f"The smallest difference that so many show four times in five is {100 * least:.0f} points. " if least else ""
+    )
     f1, tokens = ({name: part[of].mean() for name, part in rows.groupby("system")} for of in ("f1", "tokens"))
     return (
         f"**Behind judged recursion the answers of a real model (`{model}`) to {rows['id'].nunique()} questions have a "
         f"mean F1 of {100 * f1[JUDGE]:.1f}, and of {100 * f1[MATCHED]:.1f} behind plain retrieval of as many tokens: "
         f"{_difference(rows, JUDGE, MATCHED, 'f1')} points.** They take {tokens[JUDGE]:,.0f} and "
         f"{tokens[MATCHED]:,.0f} prompt tokens. Behind three passages and a link it is {100 * f1[linked]:.1f} with "
-        f"{tokens[linked]:,.0f} tokens: judge minus that is {_difference(rows, JUDGE, linked, 'f1')} points. With so "
-        "few questions only large differences could be shown, and no test is made."
+        f"{tokens[linked]:,.0f} tokens: judge minus that is {_difference(rows, JUDGE, linked, 'f1')} points. "
+        f"{shown}No test is made."
     )
 
 
@@ -197,7 +201,12 @@ def _interval(values: Sequence[float]) -> str:
 
 
 def _difference(rows: pd.DataFrame, one: str, other: str, figure: str) -> str:
-    """Say a difference between two systems, question by question."""
+    """Say a difference between two systems."""
+    return points(*ends(_compared(rows, one, other, figure)))
+
+
+def _compared(rows: pd.DataFrame, one: str, other: str, figure: str) -> PairedComparison:
+    """Compare two systems question by question."""
     wide = rows.pivot(index="id", columns="system", values=figure)
     test = "permutation" if figure == "f1" else "mcnemar"
-    return points(*ends(compare_paired(wide[one].tolist(), wide[other].tolist(), metric=figure, test=test)))
+    return compare_paired(wide[one].tolist(), wide[other].tolist(), metric=figure, test=test)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median, stdev
 
 Row = dict[str, str]
 TITLES = {"stage_b_hotpotqa": "HotpotQA", "stage_b_2wiki": "2WikiMultihopQA"}
+_ENOUGH = 20
+"""Questions that differ, of which the smallest difference that could have been shown is told."""
 JUDGE, MATCHED, LINKED = "judge", "naive, as many tokens", "three passages and a link"
 
 
@@ -94,3 +96,8 @@ def check_told(page: str, rows: Sequence[Row]) -> None:
         assert f" {mean(found, 'f1', 100):.1f}" in sentence
         assert f" {mean(found, 'tokens'):,.0f}" in sentence
     assert f"{difference(rows, MATCHED, 'f1')} (" in sentence or f"{difference(rows, MATCHED, 'f1')} points" in sentence
+    f1 = {name: {e["id"]: float(e["f1"]) for e in rows if e["system"] == name} for name in (JUDGE, MATCHED)}
+    paired = [f1[JUDGE][each] - f1[MATCHED][each] for each in plain]
+    least = 100 * (NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)) * stdev(paired) / len(paired) ** 0.5
+    if sum(each != 0 for each in paired) > _ENOUGH:
+        assert f"show four times in five is {least:.0f} points." in sentence
