@@ -23,7 +23,7 @@ SPACE = 0.22
 _SHOWN = str.maketrans(
     dict(zip(map(chr, range(0xFB00, 0xFB07)), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
 )
-CELL = 0.08
+CELL = 0.1
 """Least gap between texts that are placed apart, in sizes of their letters; letters of a word are closer."""
 _NARROW = 0.5
 """Most gap between words of a sentence, in heights of their letters."""
@@ -33,6 +33,8 @@ _MOST_GAPS = 80
 _SURE_BLANKS = 3
 """Least number of blanks that show that a file writes them, where every gap without one parts texts."""
 _MOST_LETTERS = 50
+_SPACED = 0.5 * CELL
+"""Least gap between letters that may be spaced, in sizes of their font."""
 _MOST_BETWEEN = 2
 """Most blanks between words of one spaced text."""
 _MOST_SAMPLED = 40
@@ -255,6 +257,8 @@ class PageLetters:
                 or min(gaps) < -0.5 * size
             ):
                 return None
+            if max(gaps) > _SPACED * size:
+                self._spacing(start, end, sorted(gaps))
         return Piece(self._shown_text(start, end), self._shown, left, right, base, size, start=start, end=end)
 
     def _one_by_one(self, start: int, end: int, own: int) -> Iterator[Piece]:
