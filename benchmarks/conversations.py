@@ -171,7 +171,7 @@ def measure() -> list[Row]:
     """Measure load, then length."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with postgres_server(folder / "postgres") as url, milvus_lite_server(folder / "served.db") as milvus:
+        with postgres_server() as url, milvus_lite_server(folder / "served.db") as milvus:
             rows = measure_load(settings_for(folder, NO_MODEL, checkpoints=url, milvus_uri=milvus.uri))
         store = folder / "talk.sqlite"
         return [*rows, *measure_long(settings_for(folder, NO_MODEL, checkpoints=f"sqlite:///{store}"), store)]

@@ -70,7 +70,7 @@ def stores(folder: Path) -> Iterator[dict[str, tuple[str, str]]]:
     with ExitStack() as servers:
         names = ("whole", "parts")
         urls = {"SQLite": tuple(f"sqlite:///{folder / name}.sqlite" for name in names)}
-        urls["PostgreSQL"] = tuple(servers.enter_context(postgres_server(folder / f"pg-{name}")) for name in names)
+        urls["PostgreSQL"] = tuple(servers.enter_context(postgres_server()) for _ in names)
         urls["Redis"] = tuple(servers.enter_context(redis_server(folder / f"redis-{name}")).url for name in names)
         yield {kind: (first, second) for kind, (first, second) in urls.items()}
 

@@ -58,7 +58,7 @@ def stores(folder: Path) -> Iterator[dict[str, Store]]:
     """Start the servers, and give the three stores."""
     file = folder / "c.sqlite"
     with ExitStack() as stack:
-        postgres = stack.enter_context(postgres_server(folder / "postgres"))
+        postgres = stack.enter_context(postgres_server())
         server = stack.enter_context(redis_server(folder / "redis"))
         client = stack.enter_context(redis.Redis.from_url(server.url))
         postmaster = int((folder / "postgres" / "data" / "postmaster.pid").read_text().split()[0])

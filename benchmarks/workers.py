@@ -102,7 +102,7 @@ def site(*, workers: int, latency_s: float, responses: Responses | None = None) 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jt")))
         model = stack.enter_context(ScriptedServer(questions(), responses=responses))
         milvus = stack.enter_context(milvus_lite_server(folder / "milvus"))
-        postgres = stack.enter_context(postgres_server(folder / "postgres"))
+        postgres = stack.enter_context(postgres_server())
         with indexed_standards(settings_for(folder, model.base_url, milvus_uri=milvus.uri)):
             pass
         model.configure(latency_s=latency_s)

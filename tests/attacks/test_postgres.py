@@ -48,9 +48,9 @@ FAULTS: Mapping[str, Sequence[str]] = {
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url() -> Iterator[str]:
     require_postgres()
-    with postgres_server(tmp_path_factory.mktemp("pg")) as url:
+    with postgres_server() as url:
         yield url
 
 

@@ -14,10 +14,10 @@ def reader() -> FakeLLM:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """Start PostgreSQL once for all tests."""
     require_postgres()
-    with postgres_server(tmp_path_factory.mktemp("postgres")) as url:
+    with postgres_server() as url:
         yield url
 
 
