@@ -74,6 +74,7 @@ def test_opponents_are_found_once_told_and_asked_at_no_further_cost(bench: RunBe
     assert (again.asked, again.calls, again.kept) == (0, 0, 3 * len(QUOTES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["search_r1", "crag"])
 def test_other_baselines_are_matched_and_reported_too(bench: RunBench, system: str) -> None:
     experiment = bench.more(systems=(system, "judge"), match_budget=system)
@@ -112,6 +113,7 @@ def test_it_is_measured_by_those_that_can(bench: RunBench) -> None:
     assert len(matched.experiment.systems) == 3
 
 
+@pytest.mark.slow
 def test_a_pilot_of_other_settings_is_not_taken(bench: RunBench) -> None:
     """Opponents of topk 2 were told to have the budget of a judge with topk 1."""
     match_budget(bench.experiment, bench.out, settings=bench.settings)
@@ -123,6 +125,7 @@ def test_a_pilot_of_other_settings_is_not_taken(bench: RunBench) -> None:
     assert bench.requests() == paid
 
 
+@pytest.mark.slow
 def test_the_pilot_stays_paid_where_a_run_goes_on_without_it(bench: RunBench) -> None:
     match_budget(bench.experiment, bench.out, settings=bench.settings)
     paid = bench.requests()

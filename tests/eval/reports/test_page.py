@@ -117,6 +117,7 @@ def test_run_of_one_system_and_one_question_has_a_page(tmp_path: Path) -> None:
     assert "has no kinds of questions" in page
 
 
+@pytest.mark.slow
 def test_all_pairs_are_a_matrix_and_a_baseline_is_a_list(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path)
     for number in range(3):

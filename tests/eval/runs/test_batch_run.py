@@ -346,6 +346,7 @@ def test_questions_that_fail_in_a_row_stop_the_run_whatever_failed_them(bench: B
     assert (summary.asked, summary.failed) == (3, 0)
 
 
+@pytest.mark.slow
 def test_a_question_of_which_every_rerank_failed_has_failed(bench: Bench) -> None:
     ranker = {"model": f"{bench.server.base_url}/rerank#r"}
     bench = bench.changed(systems=("naive",), ranker_type="model", ranker_params=ranker)

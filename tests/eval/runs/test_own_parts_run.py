@@ -148,6 +148,7 @@ class NoJudge:
         return Verdict(status="judged", score=0)
 
 
+@pytest.mark.slow
 def test_parts_by_import_path_are_measured_like_the_built_in_ones(tmp_path: Path, settings: Settings) -> None:
     systems = ("naive", "judge", "mine:build_twice")
     keys = {**KEYS, "corpus": "./docs", "systems": systems, "judge": "mine:WordJudge", "search_type": "sparse"}

@@ -141,6 +141,7 @@ def test_a_sweep_takes_a_frame_or_a_list_of_questions_as_a_run_does(
     assert alone.questions["prediction"].tolist() == report.questions.query("topk == 1")["prediction"].tolist()
 
 
+@pytest.mark.slow
 def test_a_sweep_of_topk_has_each_cut_off_of_every_run_that_retrieves_as_many(
     tmp_path: Path, settings: Settings
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_metric_that_some_runs_lack_is_said_so_and_the_rest_is_reported(tmp_pa
     assert "**The run lacks recall@3, mine of the experiment's metrics.**" in alone.to_markdown()
 
 
+@pytest.mark.slow
 def test_budget_is_that_of_the_whole_sweep(tmp_path: Path, settings: Settings) -> None:
     out = tmp_path / "sweep"
     stopped = run_sweep(load_sweep(**keys(tmp_path, max_calls=6, concurrency=1)), out, settings=settings)
@@ -182,6 +184,7 @@ def test_budget_is_that_of_the_whole_sweep(tmp_path: Path, settings: Settings) -
     assert len(report.questions) == 4 * 2 * 2
 
 
+@pytest.mark.slow
 def test_combinations_of_other_questions_are_set_beside_each_other_over_those_they_share(
     tmp_path: Path, settings: Settings
 ) -> None:
@@ -200,6 +203,7 @@ def test_combinations_of_other_questions_are_set_beside_each_other_over_those_th
     assert all("These are the first 1 of 2 questions" in each for each in told)
 
 
+@pytest.mark.slow
 def test_what_a_system_cannot_tell_apart_is_compared_once_and_time_is_not(tmp_path: Path, settings: Settings) -> None:
     """Depth is nothing to naive, and a later combination is quicker since the machine is warm."""
     run_sweep(load_sweep(**keys(tmp_path, max_rec_depth=[0, 1], topk=[1, 2])), tmp_path / "out", settings=settings)

@@ -83,6 +83,7 @@ class MarkedLLM(FakeLLM):
         return " ".join(sorted(marks))
 
 
+@pytest.mark.slow
 def test_conversations_of_any_name_see_their_own_data_only(tmp_path: Path) -> None:
     table = {
         question(place, turn): [chunk(f"{place}-{turn}", f"Part {turn} of mark{place} is red.")]

@@ -75,6 +75,7 @@ def test_values_stand_under_their_heads(name: str, read_tables: dict[str, list[t
     assert not wrong, f"{len(wrong)} of {_EACH} tables; one has {wrong[0][0]} elsewhere:\n{wrong[0][1]}"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_values_stand_under_their_heads_in_another_font() -> None:
     wrong = [text for each in tables_read("DejaVu").values() for table, text in each if table.misplaced_in(text)]

@@ -176,6 +176,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 def test_without_unix_sockets_only_the_process_itself_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("Cats sleep.")
