@@ -85,7 +85,7 @@ def _place(fault: Mapping[str, Any], body: object) -> str:
     parts, inside = [], body
     for number, part in enumerate(rest):
         is_field = isinstance(inside, Mapping) and part in inside
-        is_item = isinstance(inside, Sequence) and isinstance(part, int)
+        is_item = isinstance(inside, list) and isinstance(part, int) and part < len(inside)
         is_absent = fault["type"] == "missing" and number == len(rest) - 1
         if is_field or is_item or is_absent:
             parts.append(str(part))

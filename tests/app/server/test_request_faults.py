@@ -134,3 +134,22 @@ def test_parameters_of_paths_and_queries_are_worded_alike(http: httpx.Client) ->
     )
     answer = http.post(f"/v1/collections/{COLLECTION}/documents")
     assert answer.json()["error"]["message"] == "files is missing."
+
+
+def test_a_text_in_a_form_where_files_are_wanted_is_told() -> None:
+    """An empty one has no first letter that could stand in the item's place."""
+    for given in ("", "x", []):
+        said = RequestFault.of(
+            [
+                {
+                    "type": "value_error",
+                    "loc": ("body", "files", 0),
+                    "msg": "Value error, Expected UploadFile",
+                    "input": "",
+                }
+            ],
+            {"files": given},
+            object,
+        )
+        assert said.place == "files"
+        assert said.words.startswith("files")
