@@ -15,7 +15,7 @@ from .batches import kept_file, kept_folder
 from .evidence import JUDGE, MATCHED, SETS, as_many_tokens, cell, compared, ends
 from .kept import read_kept
 from .outcomes import BREADTH, BUDGET, outcomes
-from .pages import fill, points, table
+from .pages import fill, fill_summary, points, table
 from .questions import ids_of
 from .record import STAGE_A
 
@@ -34,8 +34,7 @@ def write_answers(page: Path, model: str) -> None:
     if not is_whole(rows):
         wanted = sum(len(ids_of(name)) for name in STAGE_B)
         said = f"**Not known yet: {rows['id'].nunique()} of the {wanted} questions are answered.**"
-        parts = "again", "seen", "before", "means", "sets", "readers", "differences"
-        fill(page, {"summary": said, **dict.fromkeys(parts, "")})
+        fill_summary(page, said)
         return
     rows[[*_NUMBERS]] = rows[[*_NUMBERS]].apply(pd.to_numeric, errors="coerce")
     order = list(systems_of(1))

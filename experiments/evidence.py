@@ -23,7 +23,7 @@ from .evidence_plot import draw
 from .ideal_parts import PARTS, complete
 from .kept import KeptQuestion, read_kept
 from .outcomes import AGAIN, BEST_FIRST, BREADTH, BUDGET, BUDGETS, TEMPLATE, outcomes
-from .pages import fill, p_words, points, table
+from .pages import fill, fill_summary, p_words, points, table
 from .questions import ids_of
 from .record import STAGE_A
 from .steps import steps_table, tries_of
@@ -261,8 +261,7 @@ def write_evidence(page: Path, model: str) -> None:
     """Write to a page, and to the CSV file beside it, what is known of a model."""
     questions = _recorded(model)
     if not is_whole(model):
-        parts = dict.fromkeys(("systems", "plot", "sets", "tests", "steps"), "")
-        fill(page, {**parts, "summary": summary(kept_folder(model).name, len(questions), None)})
+        fill_summary(page, summary(kept_folder(model).name, len(questions), None))
         return
     found = evidence_of(questions, plan_of(read_kept(kept_file("pilot", model))))
     told = pd.concat([rows.assign(system=name) for name, rows in found.systems.items()]).drop(

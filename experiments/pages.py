@@ -29,6 +29,12 @@ def fill(page: Path, parts: Mapping[str, str]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
+def fill_summary(page: Path, said: str) -> None:
+    """Write one sentence as the summary of a page, and nothing in its other parts."""
+    names = re.findall(r"<!-- begin (\w+) -->", page.read_text(encoding="utf-8"))
+    fill(page, {**dict.fromkeys(names, ""), "summary": said})
+
+
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]

@@ -199,7 +199,7 @@ async def forget_calls(calls: ThreadCalls | None) -> None:
 
 
 def call_of(account: str, estimate: str, kept: str | None, lost: int) -> JournaledCall:
-    """Return a call by what was written of it; one without a reply counts as lost once more than was written."""
+    """Return a call from what a journal holds; a call without a reply has been lost once more than was written."""
     return JournaledCall(
         kept=None if kept is None else CallResult.from_json(kept),
         estimate=cast(CallRecord, json.loads(estimate)),

@@ -105,6 +105,8 @@ def _sentence(place: str, faults: Sequence[Mapping[str, Any]], annotation: objec
     match faults[0]["type"]:
         case "missing":
             return f"{place} is missing."
+        case "value_error" if "UploadFile" in faults[0]["msg"]:
+            return f"{place}={_shown(faults[0]['input'])} is not allowed: give a file, as a form sends it."
         case "extra_forbidden":
             *parents, name = place.split(".")
             fields = _fields(annotation, parents)

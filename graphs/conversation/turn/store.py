@@ -112,7 +112,7 @@ class ConversationStore:
 
         Args:
             known: State that this store returned; one without a revision is overwritten in any case.
-            changes: What changes of it.
+            changes: The fields that change, with their new values.
 
         Raises:
             ThreadMoved: The conversation was written or deleted since ``known`` was read or saved.

@@ -136,20 +136,13 @@ def test_parameters_of_paths_and_queries_are_worded_alike(http: httpx.Client) ->
     assert answer.json()["error"]["message"] == "files is missing."
 
 
-def test_a_text_in_a_form_where_files_are_wanted_is_told() -> None:
-    """An empty one has no first letter that could stand in the item's place."""
-    for given in ("", "x", []):
-        said = RequestFault.of(
-            [
-                {
-                    "type": "value_error",
-                    "loc": ("body", "files", 0),
-                    "msg": "Value error, Expected UploadFile",
-                    "input": "",
-                }
-            ],
-            {"files": given},
-            object,
-        )
-        assert said.place == "files"
-        assert said.words.startswith("files")
+@pytest.mark.parametrize("given", ["", "x", "x" * 2_000])
+@pytest.mark.parametrize("field", ["files", "odd"])
+@pytest.mark.parametrize("name", [COLLECTION, "x" * 300])
+def test_a_form_that_is_wrong_is_told_so(http: httpx.Client, given: str, field: str, name: str) -> None:
+    """A text where files are wanted, and none at all; alone and beside a name that is too long."""
+    answer = http.post(f"/v1/collections/{name}/documents", files={field: (None, given)})
+    words = answer.json()["error"]["message"]
+    assert answer.status_code == 422
+    assert ("files is missing." if field == "odd" else "is not allowed: give a file, as a form sends it.") in words
+    assert not [each for each in PYDANTIC_S if each in words]

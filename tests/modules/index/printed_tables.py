@@ -320,6 +320,18 @@ OTHER_TABLES = {
         ),
         "Site | A | B | C | D | E | F North | 1 | 2 | 3 | 4 | 5 | 6 South | 1 | 2 | 3 | 4 | 5 | 6 West | 1",
     ),
+    "digits one pixel apart": (
+        _simple(cells="padding:0 1px", heads="123456", rows=["987654", "456123", "741852"]).replace("th", "td"),
+        "1 | 2 | 3 | 4 | 5 | 6 9 | 8 | 7 | 6 | 5 | 4 4 | 5 | 6 | 1 | 2 | 3 7 | 4 | 1 | 8 | 5 | 2",
+    ),
+    "letters one pixel apart": (
+        _simple(
+            cells="padding:0 1px",
+            heads=["Site", *"ABCD"],
+            rows=[["North", *"9876"], ["South sea", *"4561"], ["x", *"7418"]],
+        ),
+        "Site | A | B | C | D North | 9 | 8 | 7 | 6 South sea | 4 | 5 | 6 | 1 x | 7 | 4 | 1 | 8",
+    ),
     "units without heads": (
         _simple(
             heads=["", "2023", "", "2024", ""],

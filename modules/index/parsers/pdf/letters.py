@@ -33,10 +33,6 @@ _MOST_GAPS = 80
 _SURE_BLANKS = 3
 """Least number of blanks that show that a file writes them, where every gap without one parts texts."""
 _MOST_LETTERS = 50
-_SPACED = 0.5 * CELL
-"""Least gap between letters that may be spaced, in sizes of their font."""
-_MOST_BETWEEN = 2
-"""Most blanks between words of one spaced text."""
 _MOST_SAMPLED = 40
 _WITHOUT_BLANKS = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 """Letters between whose words are no blanks."""
@@ -116,8 +112,6 @@ class PageLetters:
         """True if the letters of sentences are placed one by one, without blanks; other texts may have theirs."""
         self._were_together = False
         """True if the last letters that were looked at stand in one text."""
-        self._spaced = 0, 0.0
-        """Where the last word ended whose letters were looked at one by one, and by how much they are spaced."""
         self._has_blanks = self._are_blanks_written()
 
     def _are_blanks_written(self) -> bool:
@@ -165,8 +159,6 @@ class PageLetters:
         for found in (_PART if has_both else _WORD).finditer(self._text):
             start, end = found.span()
             between = self._text[behind:start]
-            if between == " " and self._is_spaced(behind, start, end):
-                between = ""
             if between == " ":
                 is_apart = True
                 blanks += 1
@@ -257,8 +249,6 @@ class PageLetters:
                 or min(gaps) < -0.5 * size
             ):
                 return None
-            if max(gaps) > _SPACED * size:
-                self._spacing(start, end, sorted(gaps))
         return Piece(self._shown_text(start, end), self._shown, left, right, base, size, start=start, end=end)
 
     def _one_by_one(self, start: int, end: int, own: int) -> Iterator[Piece]:
@@ -287,35 +277,13 @@ class PageLetters:
             )
 
     def _placed(self, start: int, end: int, own: int) -> Sequence[int]:
-        """Return where other texts begin within letters, farther apart than the others; nowhere within one text."""
+        """Return where other texts begin within letters, a little apart; nowhere in letters that are spaced."""
         low, high = (self._lefts, self._rights) if own % 180 == 90 else (self._bottoms, self._tops)
-        gaps = {at: self._gap(at - 1, at) for at in range(start + 1, end)}
-        spacing = self._spacing(start, end, sorted(gaps.values()))
-        found = [at for at, gap in gaps.items() if gap - spacing > CELL * (high[at] - low[at])]
+        found = [at for at in range(start + 1, end) if self._gap(at - 1, at) > CELL * (high[at] - low[at])]
         if any(self._is_one_text(at - 1, at) for at in found):
             return []
         within = sorted({*range(start, end - 1)}.difference(at - 1 for at in found))
         return found if not self._are_alone or self._are_together(within) else []
-
-    def _is_spaced(self, behind: int, start: int, end: int) -> bool:
-        """Return whether a blank is none of the file, and the letters beside it are as far apart as those before."""
-        known, spacing = self._spaced
-        if known != behind or not spacing or not self._is_gap(behind):
-            return False
-        if self._gap(behind - 1, start) - spacing > CELL * (self._tops[start] - self._bottoms[start]):
-            return False
-        self._spaced = end, spacing
-        return True
-
-    def _spacing(self, start: int, end: int, gaps: Sequence[float]) -> float:
-        """Return by how much letters of a word are spaced; two letters are spaced as those of the word before."""
-        behind, spacing = self._spaced
-        if len(gaps) > 1:
-            spacing = max(0.0, gaps[(len(gaps) - 1) // 2])
-        elif start - behind > _MOST_BETWEEN:
-            spacing = 0.0
-        self._spaced = end, spacing
-        return spacing
 
     def _font_at(self, at: int, height: float) -> tuple[float, float, float]:
         """Return where the base line of a letter begins, and the size of its font as displayed."""
